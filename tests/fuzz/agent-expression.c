@@ -30,7 +30,7 @@ static bool read_memory(void *opaque, uint64_t addr, unsigned size,
     return addr % 3;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     const AgentTarget target = { .reg = read_reg, .memory = read_memory };
     uint64_t value = UNTOUCHED, again = UNTOUCHED;

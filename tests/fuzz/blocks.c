@@ -83,7 +83,7 @@ static void check_blocks(const GArray *blocks, uint64_t pc, bool delta)
     fuzz_require(g_array_index(blocks, struct block, 0).end == pc);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     struct stream s = { .blocks = g_array_new(FALSE, FALSE,
                                               sizeof(struct block)) };

@@ -152,7 +152,7 @@ static void use(struct btrail_connection *conn, struct producer *p)
     btrail_connection_wake(conn);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     g_autoptr(GError) error = NULL;
     struct btrail_connection *conn;

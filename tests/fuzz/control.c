@@ -122,7 +122,7 @@ static void check_folder(void)
     g_dir_close(dir);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     const struct btrail_peer peer = { .pid = 1, .uid = 1, .process = "1-1-x" };
     g_autoptr(GByteArray) bytes = NULL;

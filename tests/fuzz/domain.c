@@ -44,7 +44,7 @@ static char *disable(const char *text, bool *ok)
     return btrail_document_text(doc);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(xmlDoc) doc = btrail_document_parse((const char *)data, size,

@@ -19,7 +19,7 @@
 #define TABLES      5
 #define BUDGET      50000
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     static const char *const names[] = { "sample_two_c", "sample_a", "x" };
     struct page_walk *walk = g_new(struct page_walk, 1);

@@ -17,7 +17,7 @@
 #define PAGES   64
 #define BUDGET  1000
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     static const uint8_t id[] = { 0x12, 0x34 };
     static uint8_t bytes[PAGES * GUEST_PAGE_SIZE];

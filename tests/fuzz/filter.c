@@ -69,7 +69,7 @@ static void check(const struct filter *f, unsigned i)
     fuzz_require(filter_uses_index(f) || filter_class(f, &edge) == class);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     g_autofree char *text = g_strndup((const char *)data,
                                       MIN(size, MAX_TEXT));

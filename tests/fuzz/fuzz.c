@@ -9,8 +9,10 @@
 #include "fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint64_t accepted;
+static bool is_accepted;
 
 void fuzz_require(bool condition)
 {
@@ -21,7 +23,7 @@ void fuzz_require(bool condition)
 
 void fuzz_accepted(void)
 {
-    accepted++;
+    is_accepted = true;
 }
 
 static void tell_accepted(void)
@@ -34,4 +36,14 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     /* GLib only grumbles when it is used in a wrong way. */
     g_log_set_always_fatal(G_LOG_LEVEL_CRITICAL | G_LOG_LEVEL_WARNING);
     return atexit(tell_accepted);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    int ret;
+
+    is_accepted = false;
+    ret = fuzz_input(data, size);
+    accepted += is_accepted;
+    return ret;
 }

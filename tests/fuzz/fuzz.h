@@ -10,15 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+/* The target: what libFuzzer calls for an input */
+int fuzz_input(const uint8_t *data, size_t size);
 
 /* What must hold whatever the input is */
 void fuzz_require(bool condition);
 
 /*
- * The input got past the first check; to be called once for an input.  At its
- * end the target says how many did: no seed may fail to, or it has been left
- * behind by the format.
+ * The input got past the first check.  At its end the target says how many did:
+ * no seed may fail to, or it has been left behind by the format.
  */
 void fuzz_accepted(void);
 

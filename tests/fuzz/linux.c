@@ -87,7 +87,7 @@ static void look_at(struct linux_kernel *k, linux_known *known)
     linux_snapshot_free(snapshot);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     static struct fake_linux kinds[8];
     struct fake_linux f;

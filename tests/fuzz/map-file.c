@@ -46,7 +46,7 @@ static void check_space(struct address_space *as)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     g_autofree char *text = g_strndup((const char *)data, size);
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);

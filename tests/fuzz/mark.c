@@ -57,7 +57,7 @@ static void take(void *opaque, uint64_t from, uint64_t to,
     f->n++;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     uint8_t page[MARK_PAGE] = { 0 };
     struct found found = { .page = page };

@@ -46,7 +46,7 @@ static void merge(const struct btrail_trace *trace)
     close(out.fd);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     struct fuzz_file files[MAX_FILES];
     const char *paths[MAX_FILES];

@@ -31,7 +31,7 @@ static void look_at(JsonNode *node)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     g_autoptr(GError) error = NULL;
     struct btrail_qmp *qmp;

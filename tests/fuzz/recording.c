@@ -64,7 +64,7 @@ static void check_arguments(char *const *a)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     g_autofree char *text = g_strndup((const char *)data, size);
     g_autoptr(GError) error = NULL;

@@ -31,7 +31,7 @@ static void check(const char *path, const struct btrail_repair_result *r)
     fuzz_require(again.whole && again.copied.records == r->copied.records);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     struct fuzz_file in = fuzz_file(data, size), out = fuzz_file(NULL, 0);
     struct btrail_repair_result snapshot, r;

@@ -62,7 +62,7 @@ static void check_from(const char *path, const struct log_start *start)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     int fd = memfd_create("log", MFD_CLOEXEC);
     g_autofree char *path = g_strdup_printf("/proc/self/fd/%d", fd);

@@ -81,7 +81,7 @@ static GString *parse(const uint8_t *data, size_t size, size_t step)
     return found;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     GString *whole = parse(data, size, size);
     GString *bytes = parse(data, size, 1);

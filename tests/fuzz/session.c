@@ -49,7 +49,7 @@ static void check_file(int fd)
     btrail_trace_close(trace);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     int fd = memfd_create("trace", MFD_CLOEXEC);
     struct btrail_session_options options = { 0 };

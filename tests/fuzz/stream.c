@@ -64,7 +64,7 @@ static void check(int fd, uint64_t records, uint64_t sum)
     btrail_trace_close(trace);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     int fd = memfd_create("trace", MFD_CLOEXEC);
     uint64_t records = 0, sum = 0;

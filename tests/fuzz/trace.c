@@ -613,7 +613,7 @@ static void read_code(struct btrail_trace *trace)
     btrail_code_close(code);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     int fd = memfd_create("trace", MFD_CLOEXEC);
     struct btrail_trace_status status;

@@ -89,7 +89,7 @@ static bool is_short(const struct btrail_trace *trace)
     return records < MAX_RECORDS;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     const uint8_t *end = memmem(data, size, "\n\n", 2);
     size_t packets = end ? (size_t)(end - data) : 0;

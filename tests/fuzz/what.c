@@ -39,7 +39,7 @@ static void check(const struct walk_what *what)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_input(const uint8_t *data, size_t size)
 {
     g_autofree char *text = g_strndup((const char *)data,
                                       MIN(size, MAX_TEXT));
