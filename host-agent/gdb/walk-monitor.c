@@ -399,6 +399,7 @@ static void append_call(GString *text, const struct asked *a,
 static char *run_why(const struct asked *a, GError **error)
 {
     struct walker *walker = walk_walker(a->w, a->thread);
+    const struct walker_stops stops = { NULL, 0, a->go_on, a->opaque };
     g_autoptr(GString) text = g_string_new(NULL);
     struct walker_spot spot;
     unsigned n = 0;
@@ -412,7 +413,8 @@ static char *run_why(const struct asked *a, GError **error)
     append_function(text, a->w, walker_process(walker), walker_pc(walker));
     g_string_append(text, ", stands here\n");
     while (++n < WHY_CALLS && a->go_on(a->opaque) &&
-           walker_caller(walker, a->w->edges, WHY_RECORDS)) {
+           walker_caller(walker, a->w->edges, WHY_RECORDS, &stops) ==
+           WALKER_CALLER) {
         append_call(text, a, walker, n);
     }
     walker_go(walker, &spot);

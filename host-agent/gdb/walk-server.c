@@ -12,6 +12,7 @@
 #include "gdb/walk-monitor.h"
 #include "gdb/walk-server.h"
 #include "util/hash.h"
+#include "util/sort.h"
 
 #define PACKET_SIZE     0x20000
 #define MAX_BREAKPOINTS 4096
@@ -21,8 +22,7 @@
 /* Records of a window that gdb asks for */
 #define WINDOW          65536
 #define MAX_WINDOW      (1u << 20)
-/* Records that are read at most to find who has called a function */
-#define FAR             (16u << 20)
+#define STOPS           "stops:"
 
 #define PC_NUMBER       16
 #define REGISTERS       24      /* up to gs, as "g" has them */
@@ -41,6 +41,7 @@ static const char target_xml[] =
  * @general:     the thread that requests are about
  * @runner:      the one that runs alone, or NULL
  * @breakpoints: addresses -> how many there are of different kinds
+ * @stops:       sorted addresses where its ways end
  * @object:      that it reads piece by piece
  * @recording:   it has branch traces
  * @interrupted: its user has interrupted what it waits for
@@ -54,6 +55,7 @@ struct peer {
     struct walk_thread *general;
     struct walk_thread *runner;
     GHashTable *breakpoints;
+    GArray *stops;
     GString *object;
     bool recording;
     bool interrupted;
@@ -364,20 +366,36 @@ static void serve_from(struct peer *p, const uint64_t *numbers)
     answer_way(p, WALKER_SAME);
 }
 
-/* One instruction back, over calls */
-static enum walker_way back_over(struct peer *p, bool over)
+static struct walker_stops stops_of(struct peer *p)
 {
-    struct walker *w = p->general->walker;
-    enum walker_way way = walker_back_over(w, p->walk->edges);
-
-    if (way == WALKER_CALLEE && over) {
-        way = walker_caller(w, p->walk->edges, FAR) ? WALKER_SAME :
-                                                             WALKER_CALLEE;
-    }
-    return way;
+    return (struct walker_stops) {
+        (const uint64_t *)p->stops->data, p->stops->len, go_on, p,
+    };
 }
 
-static void serve_way_back(struct peer *p, const uint64_t *numbers)
+/* One instruction, over calls if that is wanted */
+static enum walker_way go_one(struct peer *p, bool forward, bool over)
+{
+    const struct walker_stops stops = stops_of(p);
+    struct walker *w = p->general->walker;
+    struct stack_edges *edges = p->walk->edges;
+    enum walker_way way = forward ? walker_way_on(w, edges) :
+                                    walker_way_back(w, edges);
+
+    if (way == WALKER_CALLEE && over && !walker_at_stop(w, &stops)) {
+        enum walker_way out = forward ?
+                              walker_return(w, edges, UINT64_MAX, &stops) :
+                              walker_caller(w, edges, UINT64_MAX, &stops);
+
+        way = out == WALKER_CALLER ? WALKER_SAME :
+              out == WALKER_STOP ? WALKER_STOP : WALKER_CALLEE;
+    }
+    return way != WALKER_NOWHERE && walker_at_stop(w, &stops) ?
+           WALKER_STOP : way;
+}
+
+/* Within a range of code; backwards, no further than its start */
+static void serve_way(struct peer *p, const uint64_t *numbers, bool forward)
 {
     struct walker *w = p->general->walker;
     uint64_t start = numbers[0], size = numbers[1] - start;
@@ -389,24 +407,51 @@ static void serve_way_back(struct peer *p, const uint64_t *numbers)
     }
     begin_long(p);
     do {
-        way = back_over(p, numbers[2]);
-    } while (way == WALKER_SAME && walker_pc(w) != start &&
-             walker_pc(w) - start < size && go_on(p));
+        way = go_one(p, forward, numbers[2]);
+    } while (way == WALKER_SAME && walker_pc(w) - start < size &&
+             (forward || walker_pc(w) != start) && go_on(p));
     answer_way(p, way);
+    end_long(p);
+}
+
+static void serve_way_back(struct peer *p, const uint64_t *numbers)
+{
+    serve_way(p, numbers, false);
+}
+
+static void serve_way_on(struct peer *p, const uint64_t *numbers)
+{
+    serve_way(p, numbers, true);
+}
+
+static void serve_way_out(struct peer *p, const uint64_t *numbers, bool forward)
+{
+    const struct walker_stops stops = stops_of(p);
+    struct walker *w = p->general->walker;
+    struct stack_edges *edges = p->walk->edges;
+    uint64_t limit = numbers[0] ? numbers[0] : UINT64_MAX;
+    enum walker_way way;
+
+    begin_long(p);
+    way = !walker_spot(w) ? WALKER_NOWHERE :
+          forward ? walker_return(w, edges, limit, &stops) :
+                    walker_caller(w, edges, limit, &stops);
+    if (way == WALKER_NOWHERE) {
+        answer(p, "E01");
+    } else {
+        answer_way(p, way);
+    }
     end_long(p);
 }
 
 static void serve_caller(struct peer *p, const uint64_t *numbers)
 {
-    struct walker *w = p->general->walker;
+    serve_way_out(p, numbers, false);
+}
 
-    if (!walker_spot(w) ||
-        !walker_caller(w, p->walk->edges,
-                       numbers[0] ? MIN(numbers[0], FAR) : FAR)) {
-        answer(p, "E01");
-        return;
-    }
-    answer_way(p, WALKER_CALLER);
+static void serve_return(struct peer *p, const uint64_t *numbers)
+{
+    serve_way_out(p, numbers, true);
 }
 
 static void serve_to(struct peer *p, const uint64_t *numbers)
@@ -449,17 +494,39 @@ static const struct own_request own_requests[] = {
     { "back", serve_way_back },
     { "caller", serve_caller },
     { "from", serve_from },
+    { "on", serve_way_on },
+    { "return", serve_return },
     { "stand", serve_stand },
     { "to", serve_to },
     { "view", serve_view },
     { "window", serve_window },
 };
 
+/* Any number of addresses */
+static void serve_stops(struct peer *p, const char *list)
+{
+    g_auto(GStrv) words = g_strsplit(list, ",", MAX_BREAKPOINTS);
+    g_autoptr(GArray) stops = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+
+    for (unsigned i = 0; words[i]; i++) {
+        uint64_t address = strtoull(words[i], NULL, 16);
+
+        g_array_append_val(stops, address);
+    }
+    g_array_unref(p->stops);
+    p->stops = btrail_sorted_u64((const uint64_t *)stops->data, stops->len);
+    answer(p, "OK");
+}
+
 static void serve_own(struct peer *p, const char *request)
 {
     g_auto(GStrv) words = g_strsplit_set(request, ":,", 4);
     uint64_t numbers[3] = { 0 };
 
+    if (g_str_has_prefix(request, STOPS)) {
+        serve_stops(p, request + strlen(STOPS));
+        return;
+    }
     for (unsigned i = 1; i < g_strv_length(words); i++) {
         numbers[i - 1] = strtoull(words[i], NULL, 16);
     }
@@ -861,6 +928,7 @@ static void free_peer(gpointer opaque)
     client_free(p->client);
     walk_free(p->walk);
     g_hash_table_unref(p->breakpoints);
+    g_array_unref(p->stops);
     drop_object(p);
     g_free(p);
 }
@@ -918,6 +986,7 @@ void walk_server_add(struct walk_server *s, int in, int out)
     p->general = p->walk->current;
     p->breakpoints = g_hash_table_new_full(btrail_int64_hash, g_int64_equal,
                                            g_free, NULL);
+    p->stops = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     p->client = client_new(in, out, PACKET_SIZE, &functions, p);
     g_ptr_array_add(s->peers, p);
 }

@@ -13,15 +13,18 @@
  *                                number there, and the last one
  *   stand:NUMBER                 stands there
  *   view:NUMBER                  the set of symbols there, process-symbols.h
- *   from:NUMBER                  begins a way back there.  The answer of this
- *                                and the next one is PC,WAY: where it has come
- *                                to, and enum walker_way
+ *   stops:ADDRESS,...            instructions that ways end at before their
+ *                                end; none if there is no address
+ *   from:NUMBER                  begins a way there.  The answer of this and the
+ *                                next ones is PC,WAY: where it has come to, and
+ *                                enum walker_way
  *   back:START,END,OVER          goes back by instructions within [START, END),
  *                                one at least, until it is at START or leaves
  *                                the function; passes over calls if OVER is 1
+ *   on:START,END,OVER            the same forwards, until it is not in the range
  *   caller:RECORDS               goes back to the call of the function, by so
- *                                many records at most; 0: by any number that
- *                                takes seconds
+ *                                many records at most; 0: by any number
+ *   return:RECORDS               goes on to where the function has returned to
  *   to                           ends the way.  Answers the number in the
  *                                window, or 0 if it is not there: then it
  *                                stands there

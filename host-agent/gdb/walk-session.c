@@ -35,10 +35,8 @@ static char *file_of(const struct walk_session *s, const char *name)
     return g_build_filename(s->folder, name, NULL);
 }
 
-/* Commands of gdb that go forwards, and know who has called what in a window */
-static const char *const ahead[] = {
-    "advance", "finish", "next", "nexti", "step", "stepi", "until",
-};
+/* Commands that gdb itself goes forwards with, which takes a window */
+static const char *const ahead[] = { "advance", "until" };
 
 /* What a gdb has to know.  A gdb without Python walks in windows that it moves
  * itself. */

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What gdb does beside its own commands where it walks a trace.
 
-gdb goes backwards in a window: the part of a trace that it has read, which is
-short, so that it is read in no time.  Here the window is moved with it.
-walk-server.h has the requests.
+gdb stands in a window: the part of a trace that it has read, which is short, so
+that it is read in no time.  The server knows the whole trace: it goes the ways,
+and gdb's window is moved to where they end.  walk-server.h has the requests.
 """
 
 import gdb
 
 # Records of a window before and behind where gdb stands, which it reads in
-# 20 ms; and behind it for commands that go forwards
+# 20 ms; and behind it for gdb's own commands that go forwards
 BEFORE, AFTER, AHEAD = 768, 256, 8192
 # How far back a step searches for who has called a function without lines
 NEAR = 1 << 17
@@ -88,14 +88,25 @@ class Window:
 window = Window()
 
 
-class Way:
-    """A way back, which the server goes; gdb follows at its end."""
+def stops():
+    """Breakpoints by their addresses.  A condition is about registers or
+    variables, of which a trace knows nothing: these do not stop."""
+    return {location.address: b.number for b in gdb.breakpoints()
+            if b.enabled and b.type == gdb.BP_BREAKPOINT and not b.condition
+            for location in b.locations
+            if location.enabled and location.address is not None}
 
-    SAME, CALLEE, CALLER, NOWHERE = range(4)
+
+class Way:
+    """A way that the server goes; gdb follows at its end."""
+
+    SAME, CALLEE, CALLER, NOWHERE, STOP = range(5)
 
     def __init__(self):
         self.pc = 0
         self.way = self.SAME
+        self.stops = stops()
+        ask('stops:' + ','.join(f'{a:x}' for a in sorted(self.stops)))
         self.go(f'from:{window.open():x}')
 
     def go(self, request):
@@ -110,6 +121,13 @@ class Way:
         """Within a range of code, one instruction at least"""
         return self.go(f'back:{start:x},{end:x},{over:d}')
 
+    def on(self, start=0, end=0, over=True):
+        """The same forwards"""
+        return self.go(f'on:{start:x},{end:x},{over:d}')
+
+    def ended(self):
+        return self.way in (self.NOWHERE, self.STOP)
+
     def follow(self):
         found = int(ask('to'), 16)
         if found:
@@ -118,6 +136,8 @@ class Way:
             quiet('record goto end')
             forget()
             window.around(0)
+        if self.way == self.STOP:
+            gdb.write(f'\nBreakpoint {self.stops[self.pc]}, ')
 
 
 def line_of(pc):
@@ -136,7 +156,7 @@ def one_back(way, into, start=0, end=0):
     return way.way == way.CALLEE
 
 
-def by_lines(way, into):
+def back_by_lines(way, into):
     """To where a source line begins, as gdb does: that of this line, or of
     another one that ran before"""
     line = line_of(way.pc)
@@ -148,7 +168,7 @@ def by_lines(way, into):
         leaves = line[2]
         if one_back(way, into):
             leaves = None
-    while way.way != way.NOWHERE:
+    while not way.ended():
         line = line_of(way.pc)
         if not line or (way.pc == line[0] and line[2] != leaves):
             break
@@ -156,19 +176,65 @@ def by_lines(way, into):
             leaves = None
 
 
-def back(command):
-    """Go back; False if there is nothing more."""
+def outermost(pc):
+    """The block of the function of an instruction, which others may have been
+    inlined into"""
+    block = gdb.block_for_pc(pc)
+    while block and not block.superblock.is_static:
+        block = block.superblock
+    return block
+
+
+def body(entry):
+    """Where gdb stops in a function that it steps into, behind what the
+    compiler has put before the first line: where a breakpoint would be"""
+    start = outermost(entry).start
+    try:
+        b = gdb.Breakpoint(function=outermost(entry).function.linkage_name,
+                           internal=True)
+    except gdb.error:
+        return entry
+    # There can be several functions of that name.
+    places = [place.address for place in b.locations if place.address and
+              (block := outermost(place.address)) and block.start == start]
+    b.delete()
+    return places[0] if places else entry
+
+
+def on_by_lines(way, into):
+    """To where another source line begins, as gdb does"""
+    line = line_of(way.pc)
+    if not line:
+        way.go('return:0')
+        return
+    while not way.ended():
+        way.on(*line[:2], not into)
+        if way.way == way.CALLEE and not line_of(way.pc):
+            way.go('return:0')
+        elif way.way == way.CALLEE:
+            first = body(way.pc)
+            if first != way.pc:
+                way.on(way.pc, first)
+            return
+        if way.ended():
+            return
+        before, line = line, line_of(way.pc)
+        if not line or (way.pc == line[0] and line[2] != before[2]):
+            return
+
+
+def move(command, forward):
+    """Go a way; None if there is nothing more, True if nothing has stopped
+    it."""
     way = Way()
-    if command == 'stepi':
-        way.back(over=False)
-    elif command == 'nexti':
-        way.back()
+    if command in ('stepi', 'nexti'):
+        (way.on if forward else way.back)(over=command == 'nexti')
     elif command == 'finish':
-        way.go('caller:0')
+        way.go('return:0' if forward else 'caller:0')
     else:
-        by_lines(way, command == 'step')
+        (on_by_lines if forward else back_by_lines)(way, command == 'step')
     way.follow()
-    return way.way != way.NOWHERE
+    return None if way.way == way.NOWHERE else way.way != way.STOP
 
 
 def symbols():
@@ -186,26 +252,38 @@ def symbols():
         window.around(0)
 
 
-class Reverse(gdb.Command):
-    """Go backwards in the trace, as far as it goes."""
+# What a command says if there is nothing more: forwards or not, and if it is
+# "finish"
+NO_MORE = {
+    (True, False): '\nThe trace ends here, or records are missing.\n',
+    (True, True): 'The trace does not show that this returns.\n',
+    (False, False): '\nNo more reverse-execution history, or who has called '
+                    'this is far back;\nthere are reverse-finish and '
+                    'reverse-stepi.\n',
+    (False, True): 'The trace does not show who has called it.\n',
+}
 
-    def __init__(self, command, counts):
+
+class Move(gdb.Command):
+    """Go in the trace, as far as it goes, or to a breakpoint."""
+
+    def __init__(self, command, forward):
         self.command = command
-        self.counts = counts
-        super().__init__('reverse-' + command, gdb.COMMAND_RUNNING)
+        self.forward = forward
+        super().__init__(('' if forward else 'reverse-') + command,
+                         gdb.COMMAND_RUNNING)
 
     def invoke(self, argument, from_tty):
+        finish = self.command == 'finish'
         times = int(gdb.parse_and_eval(argument)) if argument and \
-            self.counts else 1
-        done = 0
-        while done < times and back(self.command):
-            done += 1
+            not finish else 1
+        moved = True
+        while moved and times > 0:
+            moved = move(self.command, self.forward)
+            times -= 1
         symbols()
-        if done < times:
-            gdb.write('\nNo more reverse-execution history, or who has called '
-                      'this is far back;\nthere are reverse-finish and '
-                      'reverse-stepi.\n' if self.counts else
-                      'The trace does not show who has called it.\n')
+        if moved is None:
+            gdb.write(NO_MORE[self.forward, finish])
         gdb.write(quiet('frame'))
 
 
@@ -228,9 +306,9 @@ class ReverseContinue(gdb.Command):
                 quiet('record btrace bts')
 
 
-for _command in 'step', 'next', 'stepi', 'nexti':
-    Reverse(_command, True)
-Reverse('finish', False)
+for _command in 'step', 'next', 'stepi', 'nexti', 'finish':
+    for _forward in True, False:
+        Move(_command, _forward)
 ReverseContinue()
 
 

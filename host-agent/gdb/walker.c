@@ -9,12 +9,15 @@
 #include "lib/internal/trace-files.h"
 #include "symbolize/stack-edge.h"
 #include "util/hash.h"
+#include "util/search.h"
 #include "util/sort.h"
 
-/* Records that are kept around the one where it stands; and before it, the
- * most, when it goes far back */
+/* Records that are kept on either side of the one where it stands; and the most
+ * of them, on the side that it goes far to */
 #define AROUND      4096
-#define FAR_BACK    (AROUND << 6)
+#define FAR         (AROUND << 6)
+/* It asks so often whether to go on. */
+#define PATIENCE    65536
 
 /* Edges whose kinds are known: one for each hash */
 #define KINDS_BITS  14
@@ -41,7 +44,8 @@ struct kind {
  *          it stands, or -1
  * @block:  behind it, once somebody has asked for it
  * @before: records that are read before it the next time
- * @kinds:  what edges do that were met when it went back
+ * @behind: the same behind it
+ * @kinds:  what edges do that it has met
  */
 struct walker {
     const struct btrail_trace *trace;
@@ -52,6 +56,7 @@ struct walker {
     struct block block;
     struct walker_spot spot;
     size_t before;
+    size_t behind;
     struct kind *kinds;
 };
 
@@ -64,7 +69,7 @@ struct walker *walker_new(const struct btrail_trace *trace,
     w->symbols = symbols;
     w->lane = lane;
     w->here = -1;
-    w->before = AROUND;
+    w->before = w->behind = AROUND;
     return w;
 }
 
@@ -159,7 +164,7 @@ static bool load(struct walker *w, const struct lane_at *at)
 {
     const struct lane_at to = *at;
     ssize_t here;
-    GArray *records = lane_read(w->lane, &to, w->before, AROUND, &here);
+    GArray *records = lane_read(w->lane, &to, w->before, w->behind, &here);
 
     forget(w);
     if (!records->len) {
@@ -183,7 +188,8 @@ static bool move(struct walker *w, int by)
     /* The block's end is known from the record behind it. */
     if (!record(w, i) || (by > 0 && !record(w, i + 1))) {
         /* To seek takes as long as to read many. */
-        w->before = by < 0 ? MIN(w->before * 4, FAR_BACK) : AROUND;
+        w->before = by < 0 ? MIN(w->before * 4, FAR) : AROUND;
+        w->behind = by > 0 ? MIN(w->behind * 4, FAR) : AROUND;
         if (!load(w, &at)) {
             return false;
         }
@@ -216,7 +222,7 @@ bool walker_go(struct walker *w, const struct walker_spot *spot)
 {
     const struct walker_spot to = *spot;
 
-    w->before = AROUND;
+    w->before = w->behind = AROUND;
     if (!load(w, &to.at)) {
         return false;
     }
@@ -257,6 +263,33 @@ bool walker_back(struct walker *w)
     return true;
 }
 
+/* Is one of some sorted addresses in [@first, @last]? */
+static bool has_address(const uint64_t *addresses, size_t n, uint64_t first,
+                        uint64_t last)
+{
+    size_t i = btrail_up_to(addresses, n, sizeof(*addresses), false, 0, last);
+
+    return i && addresses[i - 1] >= first;
+}
+
+/* Which instruction of the block has one of them: the first one from @from on,
+ * or the last one before it; -1 if none */
+static int find_in_block(struct walker *w, const uint64_t *addresses, size_t n,
+                         bool forward, unsigned from)
+{
+    int step = forward ? 1 : -1;
+
+    for (int i = forward ? (int)from : (int)from - 1;
+         i >= 0 && i < (int)size_of(w); i += step) {
+        uint64_t address = block_address(block_of(w), i);
+
+        if (has_address(addresses, n, address, address)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
 /**
  * struct search
  * @tried: of each vCPU, what btrail_trace_last_ran() or -next_ran() has said
@@ -285,33 +318,6 @@ struct search {
     unsigned vcpu;
 };
 
-/* Which instruction of the block has one of the addresses: the first one from
- * @from on, or the last one before it; -1 if none */
-static int find_in_block(const struct search *s, unsigned from)
-{
-    const GArray *block = block_of(s->w)->addresses;
-    int step = s->forward ? 1 : -1;
-
-    for (int i = s->forward ? (int)from : (int)from - 1;
-         i >= 0 && i < (int)block->len; i += step) {
-        for (size_t k = 0; k < s->n; k++) {
-            if (g_array_index(block, uint64_t, i) == s->addresses[k]) {
-                return i;
-            }
-        }
-    }
-    return -1;
-}
-
-static bool has_address(const struct search *s, uint64_t to, uint64_t from)
-{
-    for (size_t k = 0; k < s->n; k++) {
-        if (s->addresses[k] - to <= from - to) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /*
  * Of records [@begin, @end) of a run, the first or last one that ends a block
@@ -346,9 +352,10 @@ static bool scan(struct search *s, const struct lane_run *run, uint64_t begin,
 
             /* What ran last before a hole, and first behind it, counts. */
             if (valid && r->from >= last.to ?
-                    has_address(s, last.to, r->from) :
-                    has_address(s, r->from, r->from) ||
-                    (known && has_address(s, last.to, last.to))) {
+                    has_address(s->addresses, s->n, last.to, r->from) :
+                    has_address(s->addresses, s->n, r->from, r->from) ||
+                    (known && has_address(s->addresses, s->n, last.to,
+                                          last.to))) {
                 *found = b.index + i;
                 any = true;
                 if (s->forward) {
@@ -374,7 +381,8 @@ static bool stand_in(struct search *s, size_t run, uint64_t index)
                        lane_before(&w->spot.at, &s->from))) {
         return false;
     }
-    found = find_in_block(s, s->forward ? 0 : size_of(w));
+    found = find_in_block(w, s->addresses, s->n, s->forward,
+                          s->forward ? 0 : size_of(w));
     if (found >= 0) {
         w->spot.number = found;
     }
@@ -502,7 +510,8 @@ enum walker_answer walker_search(struct walker *w, const uint64_t *addresses,
         .n = sorted->len, .forward = forward, .go_on = go_on,
         .opaque = opaque,
     };
-    int here = find_in_block(&s, from.number + forward);
+    int here = find_in_block(w, s.addresses, n, forward,
+                             from.number + forward);
     enum walker_answer answer;
 
     if (!walker_spot(w)) {
@@ -521,7 +530,7 @@ enum walker_answer walker_search(struct walker *w, const uint64_t *addresses,
     if (answer == WALKER_END) {
         go_to_end(w, forward);
         /* The last instruction, which nothing follows, is in no block. */
-        if (forward && find_in_block(&s, 0) >= 0 &&
+        if (forward && find_in_block(w, s.addresses, n, true, 0) >= 0 &&
             lane_before(&from.at, &w->spot.at)) {
             answer = WALKER_FOUND;
         }
@@ -596,23 +605,60 @@ static enum effect effect_here(struct walker *w, struct stack_edges *edges)
            EFFECT_NONE : EFFECT_RETURN;
 }
 
-bool walker_caller(struct walker *w, struct stack_edges *edges,
-                   uint64_t limit)
+/* Stands at a stop of the block, as find_in_block(); false if it has none. */
+static bool stop_in_block(struct walker *w, const struct walker_stops *stops,
+                          bool forward, unsigned from)
+{
+    const struct lane_record *next = walker_next_record(w);
+    int found;
+
+    /* Most blocks need not be decoded. */
+    if (!next || next->lost ||
+        !has_address(stops->addresses, stops->n, walker_record(w)->record.to,
+                     next->record.from)) {
+        return false;
+    }
+    found = find_in_block(w, stops->addresses, stops->n, forward,
+                          MIN(from, size_of(w)));
+    if (found >= 0) {
+        w->spot.number = found;
+    }
+    return found >= 0;
+}
+
+bool walker_at_stop(struct walker *w, const struct walker_stops *stops)
+{
+    uint64_t pc = walker_pc(w);
+
+    return walker_spot(w) && has_address(stops->addresses, stops->n, pc, pc);
+}
+
+static bool has_patience(const struct walker_stops *stops, uint64_t left)
+{
+    return left && (left % PATIENCE || stops->go_on(stops->opaque));
+}
+
+enum walker_way walker_caller(struct walker *w, struct stack_edges *edges,
+                              uint64_t limit, const struct walker_stops *stops)
 {
     const struct walker_spot from = w->spot;
+    unsigned before = from.number;
     struct lane_record self;
     uint64_t depth = 0;
 
     if (!walker_record(w)) {
-        return false;
+        return WALKER_NOWHERE;
     }
     self = *walker_record(w);
-    for (; limit; limit--) {
+    for (; has_patience(stops, limit); limit--) {
         const struct lane_record *r = walker_record(w);
         bool lost = r->lost, found = false;
-        enum effect effect = is_other(r, &self) ? EFFECT_NONE :
-                                                  effect_here(w, edges);
+        enum effect effect;
 
+        if (stop_in_block(w, stops, false, before)) {
+            return WALKER_STOP;
+        }
+        effect = is_other(r, &self) ? EFFECT_NONE : effect_here(w, edges);
         if (effect == EFFECT_RETURN) {
             depth++;
         } else if (effect == EFFECT_CALL) {
@@ -623,14 +669,55 @@ bool walker_caller(struct walker *w, struct stack_edges *edges,
         }
         if (found && size_of(w)) {
             w->spot.number = size_of(w) - 1;
-            return true;
+            return WALKER_CALLER;
+        }
+        before = UINT_MAX;
+    }
+    walker_go(w, &from);
+    return WALKER_NOWHERE;
+}
+
+enum walker_way walker_return(struct walker *w, struct stack_edges *edges,
+                              uint64_t limit, const struct walker_stops *stops)
+{
+    const struct walker_spot from = w->spot;
+    struct lane_record self;
+    uint64_t depth = 0;
+    bool returned = false;
+
+    if (!walker_record(w)) {
+        return WALKER_NOWHERE;
+    }
+    if (stop_in_block(w, stops, true, from.number + 1)) {
+        return WALKER_STOP;
+    }
+    self = *walker_record(w);
+    for (; has_patience(stops, limit) && move(w, 1); limit--) {
+        enum effect effect = is_other(walker_record(w), &self) ?
+                             EFFECT_NONE : effect_here(w, edges);
+
+        if (walker_record(w)->lost) {
+            break;
+        }
+        if (effect == EFFECT_CALL) {
+            depth++;
+        } else if (effect == EFFECT_RETURN) {
+            returned |= !depth;
+            depth -= depth > 0;
+        }
+        /* It may have been interrupted before the first instruction. */
+        if (returned && !depth && size_of(w)) {
+            return WALKER_CALLER;
+        }
+        if (stop_in_block(w, stops, true, 0)) {
+            return WALKER_STOP;
         }
     }
     walker_go(w, &from);
-    return false;
+    return WALKER_NOWHERE;
 }
 
-enum walker_way walker_back_over(struct walker *w, struct stack_edges *edges)
+enum walker_way walker_way_back(struct walker *w, struct stack_edges *edges)
 {
     enum walker_way way = WALKER_SAME;
     bool lost;
@@ -649,4 +736,32 @@ enum walker_way walker_back_over(struct walker *w, struct stack_edges *edges)
         return WALKER_NOWHERE;
     }
     return way;
+}
+
+enum walker_way walker_way_on(struct walker *w, struct stack_edges *edges)
+{
+    const struct walker_spot from = w->spot;
+    bool lost = false;
+    int depth = 0;
+
+    if (!walker_record(w)) {
+        return WALKER_NOWHERE;
+    }
+    if (from.number + 1 < size_of(w)) {
+        w->spot.number++;
+        return WALKER_SAME;
+    }
+    do {
+        enum effect effect;
+
+        if (!move(w, 1)) {
+            walker_go(w, &from);
+            return WALKER_NOWHERE;
+        }
+        effect = effect_here(w, edges);
+        depth += effect == EFFECT_CALL ? 1 : effect == EFFECT_RETURN ? -1 : 0;
+        lost |= walker_record(w)->lost;
+    } while (!size_of(w));
+    return !depth ? WALKER_SAME : lost ? WALKER_NOWHERE :
+           depth > 0 ? WALKER_CALLEE : WALKER_CALLER;
 }

@@ -74,35 +74,57 @@ enum walker_answer walker_search(struct walker *w, const uint64_t *addresses,
                                  size_t n, bool forward,
                                  bool (*go_on)(void *opaque), void *opaque);
 
+struct stack_edges;
+
 /**
- * enum walker_way - where the instruction before is
- * @WALKER_SAME:    in the same function, or one that has jumped to it
- * @WALKER_CALLEE:  the last one of a function that was called, or of the kernel
- *                  that was entered
- * @WALKER_CALLER:  the call of this function, or what was interrupted
- * @WALKER_NOWHERE: there is none, or it is not known how that led here
+ * enum walker_way - where a way has led to
+ * @WALKER_SAME:    the same function, or one that has jumped to it or that it
+ *                  has jumped to
+ * @WALKER_CALLEE:  forwards, the first instruction of a function that is called,
+ *                  or of the kernel that is entered; backwards, the last one
+ * @WALKER_CALLER:  backwards, the call of the function, or what was interrupted;
+ *                  forwards, what is executed when it has returned
+ * @WALKER_NOWHERE: there is none, or it is not known how it leads there
+ * @WALKER_STOP:    one of struct walker_stops
  */
 enum walker_way {
     WALKER_SAME,
     WALKER_CALLEE,
     WALKER_CALLER,
     WALKER_NOWHERE,
+    WALKER_STOP,
 };
 
-/* Goes to the instruction before. */
-struct stack_edges;
-enum walker_way walker_back_over(struct walker *w, struct stack_edges *edges);
+/* To the instruction before, or the next one.  @edges: of the symbolizer */
+enum walker_way walker_way_back(struct walker *w, struct stack_edges *edges);
+enum walker_way walker_way_on(struct walker *w, struct stack_edges *edges);
+
+/**
+ * struct walker_stops - what ends a way before its end
+ * @addresses: of instructions to stop at, sorted
+ * @go_on:     asked from time to time; it is given up if this returns false
+ */
+struct walker_stops {
+    const uint64_t *addresses;
+    size_t n;
+    bool (*go_on)(void *opaque);
+    void *opaque;
+};
+
+bool walker_at_stop(struct walker *w, const struct walker_stops *stops);
 
 /**
  * walker_caller - back to the call that the function was entered by
- * @edges: of the walker's symbolizer
+ * walker_return - on to where the function has returned to
  * @limit: the most records to read
  *
  * Calls, interrupts and system calls that have returned are passed over, and
- * what other tasks do meanwhile.  False if it is not found; then the walker
- * stays where it is.
+ * what other tasks do meanwhile.  Returns WALKER_CALLER or WALKER_STOP, or
+ * WALKER_NOWHERE if it is not found; then the walker stays where it is.
  */
-bool walker_caller(struct walker *w, struct stack_edges *edges,
-                   uint64_t limit);
+enum walker_way walker_caller(struct walker *w, struct stack_edges *edges,
+                              uint64_t limit, const struct walker_stops *stops);
+enum walker_way walker_return(struct walker *w, struct stack_edges *edges,
+                              uint64_t limit, const struct walker_stops *stops);
 
 #endif /* BTRAIL_GDB_WALKER_H */

@@ -5,6 +5,7 @@
  */
 
 #include "gdb/walker.h"
+#include "symbolize/stack-edge.h"
 #include "trace-samples.h"
 
 #define SLAB    100u
@@ -65,6 +66,7 @@ struct fixture {
     struct btrail_trace *trace;
     struct symbolizer *symbols;
     struct walker *walker;
+    struct stack_edges *edges;
     GArray *steps;
 };
 
@@ -85,12 +87,14 @@ static struct fixture begin(unsigned lost)
     lane = lane_new_vcpu(f.trace, f.symbols, 0);
     g_assert_nonnull(lane);
     f.walker = walker_new(f.trace, f.symbols, lane);
+    f.edges = stack_edges_new(f.symbols, 1);
     f.steps = make_steps(lost);
     return f;
 }
 
 static void end(struct fixture *f)
 {
+    stack_edges_free(f->edges);
     walker_free(f->walker);
     symbolizer_free(f->symbols);
     btrail_trace_close(f->trace);
@@ -219,6 +223,58 @@ static void test_interrupted(void)
     end(&f);
 }
 
+/*
+ * Nothing here is a call or returns, so that a way ends at a stop or at records
+ * that are missing; the first block of which nothing is known ends one, too.
+ */
+static void ways(unsigned lost)
+{
+    struct fixture f = begin(lost);
+
+    for (unsigned i = 0; i < 300; i++) {
+        const uint64_t addresses[] = { some_address() + 4 * (i % 2) };
+        struct walker_stops stops = { addresses, i % 5 ? 1 : 0, go_on, NULL };
+        unsigned half = N, from = g_test_rand_int_range(0, f.steps->len);
+        bool forward = i % 3;
+        int found = search_all(f.steps, from, forward, addresses, stops.n);
+        enum walker_way way;
+
+        /* Of which the second half begins behind what is missing. */
+        if (found >= 0 && lost && (from < half) != (found < (int)half)) {
+            found = -1;
+        }
+        go(&f, from);
+        way = forward ? walker_return(f.walker, f.edges, UINT64_MAX, &stops) :
+                        walker_caller(f.walker, f.edges, UINT64_MAX, &stops);
+        g_assert_cmpint(way, ==, found < 0 ? WALKER_NOWHERE : WALKER_STOP);
+        require_at(&f, found < 0 ? from : (unsigned)found);
+    }
+    end(&f);
+}
+
+static void test_ways(void)
+{
+    ways(0);
+    ways(9);
+}
+
+/* Somebody who has no patience any more stays where it was. */
+static void test_impatient(void)
+{
+    struct fixture f = begin(0);
+    const uint64_t address = some_address() + 8;
+    struct walker_stops stops = { &address, 1, go_on, NULL };
+
+    go(&f, 1234);
+    g_assert_cmpint(walker_return(f.walker, f.edges, 100, &stops), ==,
+                    WALKER_NOWHERE);
+    require_at(&f, 1234);
+    g_assert_cmpint(walker_caller(f.walker, f.edges, 100, &stops), ==,
+                    WALKER_NOWHERE);
+    require_at(&f, 1234);
+    end(&f);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -226,5 +282,7 @@ int main(int argc, char **argv)
     g_test_add_func("/walker/lost", test_lost);
     g_test_add_func("/walker/search", test_search);
     g_test_add_func("/walker/interrupted", test_interrupted);
+    g_test_add_func("/walker/ways", test_ways);
+    g_test_add_func("/walker/impatient", test_impatient);
     return g_test_run();
 }
