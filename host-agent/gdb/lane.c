@@ -5,12 +5,33 @@
 
 #include "gdb/lane.h"
 
+/*
+ * So many are read at least on either side: to seek takes longer, because a
+ * chunk is decoded from its begin on.
+ */
+#define AROUND  4096
+/* More are rarely wanted. */
+#define MANY    (1u << 19)
+
+/**
+ * struct lane
+ * @runs:   of struct lane_run
+ * @vcpu:   of the cursor
+ * @kept:   what was read last, which is likely to be wanted again; or NULL
+ * @lent:   so many callers have it
+ * @first:  it begins with the lane's first record
+ * @last:   it ends with the lane's last one
+ */
 struct lane {
     const struct btrail_trace *trace;
     struct symbolizer *symbols;
-    GArray *runs;               /* of struct lane_run */
+    GArray *runs;
     struct btrail_cursor *cursor;
-    unsigned vcpu;              /* of the cursor */
+    unsigned vcpu;
+    GArray *kept;
+    unsigned lent;
+    bool first;
+    bool last;
 };
 
 struct lane *lane_new(const struct btrail_trace *trace,
@@ -49,6 +70,7 @@ void lane_free(struct lane *l)
 {
     if (l) {
         btrail_cursor_close(l->cursor);
+        g_clear_pointer(&l->kept, g_array_unref);
         g_array_unref(l->runs);
         g_free(l);
     }
@@ -283,18 +305,6 @@ static void read_run(struct lane *l, struct reading *r, size_t run,
     r->cut |= r->next < end;
 }
 
-/* Leaves what is wanted. */
-static void trim(struct reading *r)
-{
-    if (is_full(r)) {
-        g_array_set_size(r->records, r->here + 1 + r->after);
-    }
-    if (r->here > (ssize_t)r->before) {
-        g_array_remove_range(r->records, 0, r->here - r->before);
-        r->here = r->before;
-    }
-}
-
 /* Reads behind a place, or from the lane's begin on, until it is full. */
 static void read_runs(struct lane *l, struct reading *r, struct lane_at from,
                       bool all)
@@ -305,29 +315,117 @@ static void read_runs(struct lane *l, struct reading *r, struct lane_at from,
     }
 }
 
-GArray *lane_read(struct lane *l, const struct lane_at *at, size_t before,
-                  size_t after, ssize_t *here)
+/* For what is read next.  Memory that nobody has is used again: to get it from
+ * the host's kernel takes longer than to read. */
+static GArray *new_records(struct lane *l, size_t n)
+{
+    GArray *records = l->kept;
+
+    if (!records || l->lent) {
+        g_clear_pointer(&records, g_array_unref);
+        records = g_array_sized_new(FALSE, FALSE, sizeof(struct lane_record),
+                                    MIN(n, MANY));
+    }
+    g_array_set_size(records, 0);
+    l->kept = NULL;
+    l->lent = 0;
+    return records;
+}
+
+/* Reads so many records around a place, or more, and keeps them. */
+static void read_around(struct lane *l, const struct lane_at *at, size_t before,
+                        size_t after)
 {
     struct reading r = {
-        .at = at, .before = MAX(before, 1), .after = after,
+        .records = new_records(l, before + after), .at = at, .before = before,
+        .after = after,
     };
+    size_t back = before;
     bool all;
 
     do {
-        struct lane_at from = back_by(l, *at, before + 1);
+        struct lane_at from = back_by(l, *at, back + 1);
 
-        g_clear_pointer(&r.records, g_array_unref);
-        r.records = g_array_new(FALSE, FALSE, sizeof(struct lane_record));
+        g_array_set_size(r.records, 0);
         r.here = -1;
         r.cut = false;
         all = !from.run && from.index == run_at(l, 0)->begin;
         read_runs(l, &r, from, all);
         /* Nothing but a hole: what is before it? */
-        before = MAX(before, 1) * 16;
-    } while (r.here < 1 && before < G_MAXINT64 / 16 && !all);
-    trim(&r);
-    *here = r.here;
-    return r.records;
+        back *= 16;
+    } while (r.here < 1 && back < G_MAXINT64 / 16 && !all);
+    l->kept = r.records;
+    l->last = !is_full(&r);
+    if (!l->last) {
+        g_array_set_size(l->kept, r.here + 1 + after);
+    }
+    l->first = all && r.here <= (ssize_t)before;
+}
+
+/* Which of the records that are kept is the last one up to a place; -1 if none
+ * is */
+static ssize_t find_kept(const struct lane *l, const struct lane_at *at)
+{
+    size_t low = 0, high = l->kept ? l->kept->len : 0;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (lane_before(at, &g_array_index(l->kept, struct lane_record,
+                                           middle).at)) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return (ssize_t)low - 1;
+}
+
+/* Are those kept that are wanted around a place? */
+static bool are_kept(const struct lane *l, const struct lane_at *at,
+                     size_t before, size_t after)
+{
+    ssize_t here = find_kept(l, at);
+    size_t behind;
+
+    if (here < 0) {
+        return false;
+    }
+    behind = l->kept->len - 1 - here;
+    return (l->first || here >= (ssize_t)before) &&
+           /* Without one behind it, it need not be the last one up to there. */
+           (l->last || (behind >= after &&
+                        (behind || !lane_before(&g_array_index(
+                            l->kept, struct lane_record, here).at, at))));
+}
+
+GArray *lane_read(struct lane *l, const struct lane_at *at, size_t before,
+                  size_t after, ssize_t *here)
+{
+    size_t begin, n;
+    GArray *part;
+
+    before = MAX(before, 1);
+    if (!are_kept(l, at, before, after)) {
+        read_around(l, at, MAX(before, AROUND), MAX(after, AROUND));
+    }
+    *here = find_kept(l, at);
+    begin = *here > (ssize_t)before ? *here - before : 0;
+    n = MIN(*here + 1 + after, l->kept->len) - begin;
+    if (n == l->kept->len) {
+        l->lent++;
+        return g_array_ref(l->kept);
+    }
+    *here -= begin;
+    part = g_array_sized_new(FALSE, FALSE, sizeof(struct lane_record), n);
+    return g_array_append_vals(part, &g_array_index(
+        l->kept, struct lane_record, begin), n);
+}
+
+void lane_release(struct lane *l, GArray *records)
+{
+    l->lent -= records == l->kept;
+    g_array_unref(records);
 }
 
 struct symbolizer_where lane_where(const struct lane_record *r)

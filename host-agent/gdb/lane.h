@@ -88,9 +88,12 @@ struct lane_at lane_find(const struct lane *l, const struct moment *m);
  * @here:    gets which of them is the last one up to @at; -1 if there is none
  *
  * Returns struct lane_record, in order; empty if the trace is damaged there.
+ * They do not change, may be those that another caller has, too, and are to be
+ * released.
  */
 GArray *lane_read(struct lane *l, const struct lane_at *at, size_t before,
                   size_t after, ssize_t *here);
+void lane_release(struct lane *l, GArray *records);
 
 /* Of a record */
 struct symbolizer_where lane_where(const struct lane_record *r);

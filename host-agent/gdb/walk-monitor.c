@@ -304,13 +304,13 @@ static ssize_t find_switch(const GArray *records, ssize_t here)
 static bool go_to_switch(const struct asked *a, GError **error)
 {
     struct walker *walker = walk_walker(a->w, a->thread);
+    struct lane *lane = walker_lane(walker);
     struct walker_spot spot = *walker_spot(walker);
     bool more = true;
 
     while (more && a->go_on(a->opaque)) {
         ssize_t here, found;
-        GArray *records = lane_read(walker_lane(walker), &spot.at, PIECE, 1,
-                                    &here);
+        GArray *records = lane_read(lane, &spot.at, PIECE, 1, &here);
         struct lane_at first = { 0, 0 };
 
         found = find_switch(records, here);
@@ -319,7 +319,7 @@ static bool go_to_switch(const struct asked *a, GError **error)
         } else if (records->len) {
             first = g_array_index(records, struct lane_record, 0).at;
         }
-        g_array_unref(records);
+        lane_release(lane, records);
         if (found >= 0) {
             walker_go(walker, &spot);
             walk_moved(a->w, a->thread);

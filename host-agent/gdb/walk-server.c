@@ -24,6 +24,10 @@
 #define MAX_WINDOW      (1u << 20)
 #define STOPS           "stops:"
 
+/* Records that are read at most to find who has called a function, or where it
+ * has returned to */
+#define FAR             (32u << 20)
+
 #define PC_NUMBER       16
 #define REGISTERS       24      /* up to gs, as "g" has them */
 
@@ -329,6 +333,7 @@ static void serve_view(struct peer *p, const uint64_t *numbers)
 {
     struct walker_spot spot;
     const struct lane_record *r;
+    struct lane *lane;
     GArray *records;
     ssize_t here;
 
@@ -336,7 +341,8 @@ static void serve_view(struct peer *p, const uint64_t *numbers)
         answer(p, "E01");
         return;
     }
-    records = lane_read(walker_lane(walker_of(p)), &spot.at, 0, 1, &here);
+    lane = walker_lane(walker_of(p));
+    records = lane_read(lane, &spot.at, 0, 1, &here);
     r = (const struct lane_record *)records->data;
     if (here < 0 || !p->server->options.files) {
         answer(p, "E01");
@@ -346,7 +352,7 @@ static void serve_view(struct peer *p, const uint64_t *numbers)
                    r[MIN(here + 1, (ssize_t)records->len - 1)].process,
                    r[here].record.to));
     }
-    g_array_unref(records);
+    lane_release(lane, records);
 }
 
 static void answer_way(struct peer *p, enum walker_way way)
@@ -384,8 +390,8 @@ static enum walker_way go_one(struct peer *p, bool forward, bool over)
 
     if (way == WALKER_CALLEE && over && !walker_at_stop(w, &stops)) {
         enum walker_way out = forward ?
-                              walker_return(w, edges, UINT64_MAX, &stops) :
-                              walker_caller(w, edges, UINT64_MAX, &stops);
+                              walker_return(w, edges, FAR, &stops) :
+                              walker_caller(w, edges, FAR, &stops);
 
         way = out == WALKER_CALLER ? WALKER_SAME :
               out == WALKER_STOP ? WALKER_STOP : WALKER_CALLEE;
@@ -429,7 +435,7 @@ static void serve_way_out(struct peer *p, const uint64_t *numbers, bool forward)
     const struct walker_stops stops = stops_of(p);
     struct walker *w = p->general->walker;
     struct stack_edges *edges = p->walk->edges;
-    uint64_t limit = numbers[0] ? numbers[0] : UINT64_MAX;
+    uint64_t limit = numbers[0] ? MIN(numbers[0], FAR) : FAR;
     enum walker_way way;
 
     begin_long(p);

@@ -367,7 +367,7 @@ struct walk_window *walk_window_new(struct symbolizer *symbols,
         walk_window_free(w);
         w = NULL;
     }
-    g_array_unref(records);
+    lane_release(lane, records);
     return w;
 }
 

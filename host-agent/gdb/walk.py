@@ -67,13 +67,13 @@ class Window:
         show(found)
         return found
 
-    def open(self):
-        """A window that gdb stands in; the number"""
+    def at(self):
+        """The number of the instruction where gdb stands, as requests have
+        it"""
         at = number()
         if at is None:
             quiet('record btrace bts')
-            at = 0
-        return at or self.around(at)
+        return at or 0
 
     def leave(self):
         """Stands there without a window; returns if there was one."""
@@ -107,7 +107,7 @@ class Way:
         self.way = self.SAME
         self.stops = stops()
         ask('stops:' + ','.join(f'{a:x}' for a in sorted(self.stops)))
-        self.go(f'from:{window.open():x}')
+        self.go(f'from:{window.at():x}')
 
     def go(self, request):
         said = ask(request)
@@ -133,8 +133,6 @@ class Way:
         if found:
             quiet(f'record goto {found}')
         else:
-            quiet('record goto end')
-            forget()
             window.around(0)
         if self.way == self.STOP:
             gdb.write(f'\nBreakpoint {self.stops[self.pc]}, ')
@@ -329,11 +327,9 @@ class Ahead(gdb.Command):
         super().__init__('backtrail-ahead', gdb.COMMAND_OBSCURE)
 
     def invoke(self, argument, from_tty):
-        at = number()
-        if at is None:
-            quiet('record btrace bts')
+        at = window.at()
         if not at or window.last - at < AHEAD:
-            window.around(at or 0, AHEAD)
+            window.around(at, AHEAD)
 
 
 Leave()

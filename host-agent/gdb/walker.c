@@ -75,7 +75,10 @@ struct walker *walker_new(const struct btrail_trace *trace,
 
 static void forget(struct walker *w)
 {
-    g_clear_pointer(&w->records, g_array_unref);
+    if (w->records) {
+        lane_release(w->lane, w->records);
+        w->records = NULL;
+    }
     block_clear(&w->block);
     w->here = -1;
 }
@@ -164,11 +167,13 @@ static bool load(struct walker *w, const struct lane_at *at)
 {
     const struct lane_at to = *at;
     ssize_t here;
-    GArray *records = lane_read(w->lane, &to, w->before, w->behind, &here);
+    GArray *records;
 
+    /* Its memory may be needed. */
     forget(w);
+    records = lane_read(w->lane, &to, w->before, w->behind, &here);
     if (!records->len) {
-        g_array_unref(records);
+        lane_release(w->lane, records);
         return false;
     }
     w->records = records;
@@ -436,7 +441,7 @@ static bool record_before(struct search *s, size_t run, uint64_t index,
     if (any) {
         *before = r[here].record;
     }
-    g_array_unref(records);
+    lane_release(s->w->lane, records);
     return any;
 }
 
@@ -613,7 +618,7 @@ static bool stop_in_block(struct walker *w, const struct walker_stops *stops,
     int found;
 
     /* Most blocks need not be decoded. */
-    if (!next || next->lost ||
+    if (next && !next->lost &&
         !has_address(stops->addresses, stops->n, walker_record(w)->record.to,
                      next->record.from)) {
         return false;

@@ -358,7 +358,7 @@ static void check_read(struct fixture *f, const struct lane_at *at,
         check_record(f, &g_array_index(records, struct lane_record, i),
                      want - here + i);
     }
-    g_array_unref(records);
+    lane_release(f->lane, records);
 }
 
 /* Also one that is missing */
