@@ -15,6 +15,7 @@ struct btrail_encoder {
     struct btrail_buf *out;
     struct btrail_footprint *footprint;
     uint64_t pieces[1 << PIECES_LOG];
+    uint32_t *reach;            /* bytes before each edge that were added */
     uint64_t to; /* of the last record before the first one */
     uint32_t gap; /* records before those that are missing */
     uint64_t forks;             /* passed since the last miss */
@@ -33,6 +34,7 @@ struct btrail_encoder *btrail_encoder_new(void)
     if (!btrail_path_model_reserve(&enc->m, BTRAIL_CODEC_MAX_RECORDS)) {
         g_error("out of memory");
     }
+    enc->reach = g_new(uint32_t, BTRAIL_CODEC_MAX_EDGES + 1);
     return enc;
 }
 
@@ -40,6 +42,7 @@ void btrail_encoder_free(struct btrail_encoder *enc)
 {
     if (enc) {
         btrail_path_model_free(&enc->m);
+        g_free(enc->reach);
         g_free(enc);
     }
 }
@@ -189,12 +192,13 @@ static inline void add_piece(struct btrail_encoder *enc, uint64_t line,
 }
 
 /*
- * Code ran from @to, where the last record went, up to @from.  What follows as
- * predicted has followed before, so only misses need this.  If @from is below,
- * what was between is not part of the session: the two ends ran.
+ * Code ran from @to, where the last record went, up to @from, where @edge
+ * begins.  What follows as predicted has followed before, so only misses need
+ * this.  If @from is below, what was between is not part of the session: the two
+ * ends ran.
  */
-static void add_footprint(struct btrail_encoder *enc, uint32_t n, uint64_t to,
-                          uint64_t from)
+static void add_footprint(struct btrail_encoder *enc, uint32_t n, uint32_t edge,
+                          uint64_t to, uint64_t from)
 {
     uint64_t line = to >> BTRAIL_FOOTPRINT_SHIFT;
     uint64_t more = (from >> BTRAIL_FOOTPRINT_SHIFT) - line;
@@ -214,6 +218,7 @@ static void add_footprint(struct btrail_encoder *enc, uint32_t n, uint64_t to,
         line += BTRAIL_FOOTPRINT_PIECE;
     }
     add_piece(enc, line, more);
+    enc->reach[edge] = from - to + 1;
 }
 
 /* The next record is @from, @to, and not the one that was predicted. */
@@ -231,12 +236,6 @@ static void encode_miss(struct btrail_encoder *enc, struct output *out,
     /* These are far, and needed unless the prediction is right. */
     __builtin_prefetch(leaving_slot(m, from));
     __builtin_prefetch(&m->arriving[arriving_place(to)]);
-    /* A known edge has nearly always followed the one before it already. */
-    if (enc->footprint &&
-        (!edge || edges[edge].from != from ||
-         (m->path[taken->step - 1] & STEP_EDGE) != before)) {
-        add_footprint(enc, at->n, at->n ? edges[before].to : enc->to, from);
-    }
     if (!edge || edges[edge].from != from || edges[edge].to != to) {
         uint32_t *leaving = leaving_slot(m, from);
 
@@ -253,8 +252,16 @@ static void encode_miss(struct btrail_encoder *enc, struct output *out,
                 push_call(m, from, to);
             }
             edge = new_edge(m, from, to);
+            enc->reach[edge] = 0;
         }
         *leaving = edge;
+    }
+    if (enc->footprint) {
+        uint64_t begin = at->n ? edges[before].to : enc->to;
+
+        if (from - begin >= enc->reach[edge]) {
+            add_footprint(enc, at->n, edge, begin, from);
+        }
     }
 
     if (m->path[at->ahead] < STEP_ONCE) {
