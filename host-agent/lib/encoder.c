@@ -179,8 +179,7 @@ static void encode_target(struct path_model *m, struct output *out,
     m->arriving[place] = m->n_edges + 1;
 }
 
-static inline void add_piece(struct btrail_encoder *enc, uint64_t line,
-                             unsigned more)
+static void add_piece(struct btrail_encoder *enc, uint64_t line, unsigned more)
 {
     uint64_t piece = line << BTRAIL_FOOTPRINT_SHIFT | more;
     uint64_t *last = &enc->pieces[piece * HASH_0 >> (64 - PIECES_LOG)];
@@ -191,34 +190,50 @@ static inline void add_piece(struct btrail_encoder *enc, uint64_t line,
     }
 }
 
-/*
- * Code ran from @to, where the last record went, up to @from, where @edge
- * begins.  What follows as predicted has followed before, so only misses need
- * this.  If @from is below, what was between is not part of the session: the two
- * ends ran.
- */
-static void add_footprint(struct btrail_encoder *enc, uint32_t n, uint32_t edge,
-                          uint64_t to, uint64_t from)
+static void add_code(struct btrail_encoder *enc, uint64_t begin, uint64_t end)
 {
-    uint64_t line = to >> BTRAIL_FOOTPRINT_SHIFT;
-    uint64_t more = (from >> BTRAIL_FOOTPRINT_SHIFT) - line;
+    uint64_t line = begin >> BTRAIL_FOOTPRINT_SHIFT;
+    uint64_t more = (end >> BTRAIL_FOOTPRINT_SHIFT) - line;
 
-    if (from < to) {
-        add_piece(enc, line, 0);
-        add_piece(enc, from >> BTRAIL_FOOTPRINT_SHIFT, 0);
-        return;
-    }
-    if (more >= BTRAIL_FOOTPRINT_MOST) {
-        /* What is missing can be anywhere; else it is very long code. */
-        enc->footprint->any |= n != enc->gap;
-        return;
-    }
     for (; more >= BTRAIL_FOOTPRINT_PIECE; more -= BTRAIL_FOOTPRINT_PIECE) {
         add_piece(enc, line, BTRAIL_FOOTPRINT_PIECE - 1);
         line += BTRAIL_FOOTPRINT_PIECE;
     }
     add_piece(enc, line, more);
-    enc->reach[edge] = from - to + 1;
+}
+
+/* Adds what ran before each edge. */
+static void add_footprint(struct btrail_encoder *enc)
+{
+    for (uint32_t i = 1; i <= enc->m.n_edges; i++) {
+        uint64_t from = enc->m.edges[i].from;
+
+        if (enc->reach[i]) {
+            add_code(enc, from - (enc->reach[i] - 1), from);
+        }
+    }
+}
+
+/*
+ * Code ran from @to, where the last record went, up to @from, where @edge
+ * begins.  What follows as predicted has followed before, so only misses need
+ * this, many of them: so it only notes how far before the edge code ran.  If
+ * @from is below, what was between is not part of the session: the two ends ran.
+ */
+static inline void ran(struct btrail_encoder *enc, uint32_t n, uint32_t edge,
+                       uint64_t to, uint64_t from)
+{
+    uint64_t length = from - to;
+
+    if (G_LIKELY(length < BTRAIL_FOOTPRINT_MOST << BTRAIL_FOOTPRINT_SHIFT)) {
+        enc->reach[edge] = MAX(enc->reach[edge], length + 1);
+    } else if (from < to) {
+        add_code(enc, to, to);
+        add_code(enc, from, from);
+    } else {
+        /* What is missing can be anywhere; else it is very long code. */
+        enc->footprint->any |= n != enc->gap;
+    }
 }
 
 /* The next record is @from, @to, and not the one that was predicted. */
@@ -257,11 +272,7 @@ static void encode_miss(struct btrail_encoder *enc, struct output *out,
         *leaving = edge;
     }
     if (enc->footprint) {
-        uint64_t begin = at->n ? edges[before].to : enc->to;
-
-        if (from - begin >= enc->reach[edge]) {
-            add_footprint(enc, at->n, edge, begin, from);
-        }
+        ran(enc, at->n, edge, at->n ? edges[before].to : enc->to, from);
     }
 
     if (m->path[at->ahead] < STEP_ONCE) {
@@ -516,6 +527,9 @@ void btrail_encoder_gap(struct btrail_encoder *enc)
 
 void btrail_encoder_end(struct btrail_encoder *enc)
 {
+    if (enc->footprint) {
+        add_footprint(enc);
+    }
     if (enc->m.at.n + 1 > enc->start) {
         btrail_buf_append_varint(&enc->out[enc->m.misses],
                                  enc->forks << MISS_FORKS);

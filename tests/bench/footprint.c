@@ -5,8 +5,8 @@
  * usage: footprint-bench RAW ROUNDS
  *
  * Encodes and packs all streams of a raw trace (raw.h), with and without
- * footprints in turn, and prints a JSON object: records, CPU seconds, the best
- * of the rounds, and bytes.
+ * footprints in turn, and prints a JSON object: records, bytes, and CPU seconds,
+ * the median of the rounds, also of what the one takes more than the other.
  */
 
 #include <inttypes.h>
@@ -18,11 +18,8 @@
 #include "lib/internal/block.h"
 #include "lib/internal/chunk.h"
 #include "lib/internal/codec.h"
+#include "util/search.h"
 
-struct cost {
-    double best_s;
-    uint64_t bytes;
-};
 
 static double cpu_now(void)
 {
@@ -80,26 +77,40 @@ static uint64_t write_stream(const struct raw_stream *raw, bool footprint)
     return bytes;
 }
 
-static void measure(const GArray *streams, bool footprint, struct cost *cost)
+/* CPU seconds of all streams */
+static double measure(const GArray *streams, bool footprint, uint64_t *bytes)
 {
-    double begin = cpu_now(), took;
+    double begin = cpu_now();
 
-    cost->bytes = 0;
+    *bytes = 0;
     for (unsigned i = 0; i < streams->len; i++) {
-        cost->bytes += write_stream(&g_array_index(streams, struct raw_stream,
-                                                   i), footprint);
+        *bytes += write_stream(&g_array_index(streams, struct raw_stream, i),
+                               footprint);
     }
-    took = cpu_now() - begin;
-    cost->best_s = cost->best_s ? MIN(cost->best_s, took) : took;
+    return cpu_now() - begin;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return BTRAIL_COMPARE(*(const double *)a, *(const double *)b);
+}
+
+static double median(double *seconds, int n)
+{
+    qsort(seconds, n, sizeof(*seconds), compare);
+    return seconds[n / 2];
 }
 
 int main(int argc, char **argv)
 {
-    struct cost with = { 0 }, without = { 0 };
-    uint64_t records = 0;
+    int rounds = argc == 3 ? atoi(argv[2]) : 0;
+    g_autofree double *with = g_new(double, MAX(rounds, 1));
+    g_autofree double *without = g_new(double, MAX(rounds, 1));
+    g_autofree double *more = g_new(double, MAX(rounds, 1));
+    uint64_t records = 0, bytes_with = 0, bytes_without = 0;
     GArray *streams;
 
-    if (argc != 3) {
+    if (rounds < 1) {
         fprintf(stderr, "usage: footprint-bench RAW ROUNDS\n");
         return 2;
     }
@@ -107,16 +118,18 @@ int main(int argc, char **argv)
     if (!streams || !streams->len) {
         return 1;
     }
-    for (int i = 0; i < atoi(argv[2]); i++) {
-        measure(streams, true, &with);
-        measure(streams, false, &without);
+    for (int i = 0; i < rounds; i++) {
+        with[i] = measure(streams, true, &bytes_with);
+        without[i] = measure(streams, false, &bytes_without);
+        more[i] = with[i] - without[i];
     }
     for (unsigned i = 0; i < streams->len; i++) {
         records += g_array_index(streams, struct raw_stream, i).n_records;
     }
-    printf("{\"records\": %" PRIu64 ", "
+    printf("{\"records\": %" PRIu64 ", \"more_cpu_s\": %.6f, "
            "\"with\": {\"cpu_s\": %.6f, \"bytes\": %" PRIu64 "}, "
            "\"without\": {\"cpu_s\": %.6f, \"bytes\": %" PRIu64 "}}\n",
-           records, with.best_s, with.bytes, without.best_s, without.bytes);
+           records, median(more, rounds), median(with, rounds), bytes_with,
+           median(without, rounds), bytes_without);
     return 0;
 }

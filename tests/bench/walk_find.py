@@ -135,7 +135,7 @@ def footprint(path, build, raw, rounds, say):
          str(4 * rounds)], check=True, stdout=subprocess.PIPE).stdout)
     with open(path + '.json', encoding='ascii') as f:
         agent = json.load(f)
-    more = result['with']['cpu_s'] - result['without']['cpu_s']
+    more = result['more_cpu_s']
     return {
         'cpu_percent': 100 * (more / result['records']) /
         (agent['agent_cpu_s'] / agent['records']),
