@@ -89,10 +89,13 @@ window = Window()
 
 
 def stops():
-    """Breakpoints by their addresses.  A condition is about registers or
-    variables, of which a trace knows nothing: these do not stop."""
-    return {location.address: b.number for b in gdb.breakpoints()
+    """Breakpoints of this thread by their addresses.  A condition is about
+    registers or variables, of which a trace knows nothing: these do not
+    stop."""
+    thread = gdb.selected_thread()
+    return {location.address: b for b in gdb.breakpoints()
             if b.enabled and b.type == gdb.BP_BREAKPOINT and not b.condition
+            and b.thread in (None, thread and thread.global_num)
             for location in b.locations
             if location.enabled and location.address is not None}
 
@@ -135,7 +138,11 @@ class Way:
         else:
             window.around(0)
         if self.way == self.STOP:
-            gdb.write(f'\nBreakpoint {self.stops[self.pc]}, ')
+            met = self.stops[self.pc]
+            gdb.write('\n%s %d, ' % ('Temporary breakpoint' if met.temporary
+                                     else 'Breakpoint', met.number))
+            if met.temporary:
+                met.delete()
 
 
 def line_of(pc):
