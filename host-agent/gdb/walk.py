@@ -289,7 +289,10 @@ class Move(gdb.Command):
         symbols()
         if moved is None:
             gdb.write(NO_MORE[self.forward, finish])
-        gdb.write(quiet('frame'))
+        # gdb has no number before the frame of a breakpoint.
+        frame = quiet('frame')
+        gdb.write(frame if moved or moved is None else
+                  frame.removeprefix('#0').lstrip())
 
 
 class ReverseContinue(gdb.Command):
