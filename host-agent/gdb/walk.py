@@ -6,6 +6,8 @@ that it is read in no time.  The server knows the whole trace: it goes the ways,
 and gdb's window is moved to where they end.  walk-server.h has the requests.
 """
 
+import re
+
 import gdb
 
 # Records of a window before and behind where gdb stands, which it reads in
@@ -272,11 +274,10 @@ NO_MORE = {
 class Move(gdb.Command):
     """Go in the trace, as far as it goes, or to a breakpoint."""
 
-    def __init__(self, command, forward):
+    def __init__(self, name, command, forward):
         self.command = command
         self.forward = forward
-        super().__init__(('' if forward else 'reverse-') + command,
-                         gdb.COMMAND_RUNNING)
+        super().__init__(name, gdb.COMMAND_RUNNING)
 
     def invoke(self, argument, from_tty):
         finish = self.command == 'finish'
@@ -314,12 +315,6 @@ class ReverseContinue(gdb.Command):
                 quiet('record btrace bts')
 
 
-for _command in 'step', 'next', 'stepi', 'nexti', 'finish':
-    for _forward in True, False:
-        Move(_command, _forward)
-ReverseContinue()
-
-
 class Leave(gdb.Command):
     """Stand where gdb is, without a window: for commands of the server."""
 
@@ -331,16 +326,35 @@ class Leave(gdb.Command):
 
 
 class Ahead(gdb.Command):
-    """Have a window that goes on behind where gdb stands."""
+    """Have a window around where gdb stands, for its own commands."""
 
     def __init__(self):
         super().__init__('backtrail-ahead', gdb.COMMAND_OBSCURE)
 
     def invoke(self, argument, from_tty):
         at = window.at()
-        if not at or window.last - at < AHEAD:
+        if at < BEFORE or window.last - at < AHEAD:
             window.around(at, AHEAD)
 
 
-Leave()
-Ahead()
+def has_front_end():
+    """Does a program talk to this gdb?  It waits for stops, which only gdb's
+    own commands make."""
+    with open('/proc/self/cmdline', 'rb') as f:
+        return re.search(rb'\0--?i(nterp\w*)?[=\0]mi', f.read())
+
+
+def install(front_end):
+    Leave()
+    Ahead()
+    if not front_end:
+        ReverseContinue()
+    for command in 'step', 'next', 'stepi', 'nexti', 'finish':
+        for name in command, 'reverse-' + command:
+            if front_end:
+                gdb.execute(f'define hook-{name}\nbacktrail-ahead\nend')
+            else:
+                Move(name, command, name == command)
+
+
+install(has_front_end())
