@@ -225,11 +225,11 @@ static inline void ran(struct btrail_encoder *enc, uint32_t n, uint32_t edge,
 {
     uint64_t length = from - to;
 
-    if (G_LIKELY(length < BTRAIL_FOOTPRINT_MOST << BTRAIL_FOOTPRINT_SHIFT)) {
-        enc->reach[edge] = MAX(enc->reach[edge], length + 1);
-    } else if (from < to) {
+    if (from < to) {
         add_code(enc, to, to);
         add_code(enc, from, from);
+    } else if (length >> BTRAIL_FOOTPRINT_SHIFT < BTRAIL_FOOTPRINT_MOST) {
+        enc->reach[edge] = MAX(enc->reach[edge], length + 1);
     } else {
         /* What is missing can be anywhere; else it is very long code. */
         enc->footprint->any |= n != enc->gap;

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "lib/internal/codec.h"
 #include "lib/internal/crc32c.h"
 #include "lib/internal/footprint.h"
 #include "lib/internal/trace-files.h"
@@ -279,6 +280,46 @@ static void test_many(void)
     btrail_buf_free(&section);
 }
 
+/*
+ * Code that begins above where it ends did not run in one piece: both ends have
+ * run, however near they are to each other where addresses wrap around.
+ */
+static void test_wrap(void)
+{
+    static const struct btrail_record wrap[] = {
+        { 0x800000, -UINT64_C(100), 0 },
+        { 100, 0x10000, 0 },
+        { 0x100c0, 0x8000, 0 },
+    };
+    struct btrail_buf out[BTRAIL_CODEC_STREAMS] = { 0 }, section = { 0 };
+    struct btrail_encoder *encoder = btrail_encoder_new();
+    struct btrail_footprint l = { 0 };
+    const uint64_t last = UINT64_MAX >> BTRAIL_FOOTPRINT_SHIFT;
+
+    btrail_footprint_begin(&l);
+    btrail_encoder_begin(encoder, out, &l);
+    btrail_encoder_gap(encoder);
+    btrail_encoder_records(encoder, wrap, G_N_ELEMENTS(wrap));
+    btrail_encoder_end(encoder);
+    l.gap = false;
+    btrail_footprint_pack(&l, &section);
+    g_assert_cmpint(asked(&section, last - 1), ==, BTRAIL_RAN_PERHAPS);
+    g_assert_cmpint(asked(&section, last), ==, BTRAIL_RAN_NONE);
+    g_assert_cmpint(asked(&section, 0), ==, BTRAIL_RAN_NONE);
+    g_assert_cmpint(asked(&section, 1), ==, BTRAIL_RAN_PERHAPS);
+    for (uint64_t line = 0x3fe; line <= 0x404; line++) {
+        g_assert_cmpint(asked(&section, line), ==,
+                        0x400 <= line && line <= 0x403 ? BTRAIL_RAN_PERHAPS :
+                                                         BTRAIL_RAN_NONE);
+    }
+    btrail_encoder_free(encoder);
+    btrail_footprint_free(&l);
+    btrail_buf_free(&section);
+    for (unsigned i = 0; i < BTRAIL_CODEC_STREAMS; i++) {
+        btrail_buf_free(&out[i]);
+    }
+}
+
 static void seal(struct btrail_buf *section)
 {
     btrail_put32(section->data,
@@ -326,6 +367,7 @@ int main(int argc, char **argv)
     g_test_add_func("/runs", test_runs);
     g_test_add_func("/addresses", test_addresses);
     g_test_add_func("/many", test_many);
+    g_test_add_func("/wrap", test_wrap);
     g_test_add_func("/damaged", test_damaged);
     return g_test_run();
 }
