@@ -28,6 +28,9 @@
  * has returned to */
 #define FAR             (32u << 20)
 
+/* Whether gdb still waits is asked after so many instructions. */
+#define MANY_STEPS      1024
+
 #define PC_NUMBER       16
 #define REGISTERS       24      /* up to gs, as "g" has them */
 
@@ -406,6 +409,7 @@ static void serve_way(struct peer *p, const uint64_t *numbers, bool forward)
     struct walker *w = p->general->walker;
     uint64_t start = numbers[0], size = numbers[1] - start;
     enum walker_way way;
+    unsigned done = 0;
 
     if (!walker_spot(w)) {
         answer(p, "E01");
@@ -415,7 +419,8 @@ static void serve_way(struct peer *p, const uint64_t *numbers, bool forward)
     do {
         way = go_one(p, forward, numbers[2]);
     } while (way == WALKER_SAME && walker_pc(w) - start < size &&
-             (forward || walker_pc(w) != start) && go_on(p));
+             (forward || walker_pc(w) != start) &&
+             (++done % MANY_STEPS || go_on(p)));
     answer_way(p, way);
     end_long(p);
 }

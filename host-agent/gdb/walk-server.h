@@ -23,7 +23,8 @@
  *                                the function; passes over calls if OVER is 1
  *   on:START,END,OVER            the same forwards, until it is not in the range
  *   caller:RECORDS               goes back to the call of the function, by so
- *                                many records at most; 0: by any number
+ *                                many records at most; 0: by as many as take a
+ *                                second or two
  *   return:RECORDS               goes on to where the function has returned to
  *   to                           ends the way.  Answers the number in the
  *                                window, or 0 if it is not there: then it

@@ -134,7 +134,7 @@ class Way:
         return self.way in (self.NOWHERE, self.STOP)
 
     def follow(self):
-        found = int(ask('to'), 16)
+        found = int(ask('to') or '0', 16)
         if found:
             quiet(f'record goto {found}')
         else:
