@@ -9,6 +9,10 @@
 #define PIECES_LOG 10
 /* No block has so many records. */
 #define NO_GAP UINT32_MAX
+/* A visit has room for the number of the edge before, if that is small. */
+#define VISIT_BITS 20
+#define VISIT_EDGE ((1u << VISIT_BITS) - 1)
+G_STATIC_ASSERT(BTRAIL_CODEC_MAX_EDGES <= VISIT_EDGE);
 
 struct btrail_encoder {
     struct path_model m;
@@ -245,7 +249,10 @@ static void encode_miss(struct btrail_encoder *enc, struct output *out,
     uint32_t predicted = m->path[at->ahead] & STEP_EDGE;
     uint32_t before = m->path[at->n] & STEP_EDGE;
     struct path_visit *taken = taken_slot(m, before, predicted);
-    uint32_t edge = taken->edge;
+    uint32_t came = before <= UINT32_MAX >> VISIT_BITS ? before << VISIT_BITS :
+                                                         0;
+    uint32_t visit = taken->edge;
+    uint32_t edge = visit & VISIT_EDGE;
     unsigned miss = MISS_KNOWN;
 
     /* These are far, and needed unless the prediction is right. */
@@ -271,7 +278,8 @@ static void encode_miss(struct btrail_encoder *enc, struct output *out,
         }
         *leaving = edge;
     }
-    if (enc->footprint) {
+    /* What has followed the same edge before is noted already. */
+    if (enc->footprint && (!came || visit != (came | edge))) {
         ran(enc, at->n, edge, at->n ? edges[before].to : enc->to, from);
     }
 
@@ -289,6 +297,7 @@ static void encode_miss(struct btrail_encoder *enc, struct output *out,
     put_any(out, m->misses, enc->forks << MISS_FORKS | miss);
     m->path[at->ahead] |= STEP_FORK;
     miss_step(m, at, predicted, taken, edge, (miss & MISS_KIND) == MISS_KNOWN);
+    taken->edge = came | edge;
     enc->forks = 0;
     enc->start = at->n + 1;
 }
