@@ -22,7 +22,6 @@
 /* Records of a window that gdb asks for */
 #define WINDOW          65536
 #define MAX_WINDOW      (1u << 20)
-#define STOPS           "stops:"
 
 /* Records that are read at most to find who has called a function, or where it
  * has returned to */
@@ -512,6 +511,8 @@ static const struct own_request own_requests[] = {
     { "view", serve_view },
     { "window", serve_window },
 };
+
+#define STOPS   "stops:"
 
 /* Any number of addresses */
 static void serve_stops(struct peer *p, const char *list)

@@ -515,7 +515,7 @@ enum walker_answer walker_search(struct walker *w, const uint64_t *addresses,
         .n = sorted->len, .forward = forward, .go_on = go_on,
         .opaque = opaque,
     };
-    int here = find_in_block(w, s.addresses, n, forward,
+    int here = find_in_block(w, s.addresses, s.n, forward,
                              from.number + forward);
     enum walker_answer answer;
 
@@ -535,7 +535,7 @@ enum walker_answer walker_search(struct walker *w, const uint64_t *addresses,
     if (answer == WALKER_END) {
         go_to_end(w, forward);
         /* The last instruction, which nothing follows, is in no block. */
-        if (forward && find_in_block(w, s.addresses, n, true, 0) >= 0 &&
+        if (forward && find_in_block(w, s.addresses, s.n, true, 0) >= 0 &&
             lane_before(&from.at, &w->spot.at)) {
             answer = WALKER_FOUND;
         }
