@@ -381,6 +381,17 @@ static struct walker_stops stops_of(struct peer *p)
     };
 }
 
+/* To who has called the function, or where it has returned to */
+static enum walker_way go_out(struct peer *p, bool forward, uint64_t limit)
+{
+    const struct walker_stops stops = stops_of(p);
+    struct walker *w = p->general->walker;
+    struct stack_edges *edges = p->walk->edges;
+
+    return forward ? walker_return(w, edges, limit, &stops) :
+                     walker_caller(w, edges, limit, &stops);
+}
+
 /* One instruction, over calls if that is wanted */
 static enum walker_way go_one(struct peer *p, bool forward, bool over)
 {
@@ -391,9 +402,7 @@ static enum walker_way go_one(struct peer *p, bool forward, bool over)
                                     walker_way_back(w, edges);
 
     if (way == WALKER_CALLEE && over && !walker_at_stop(w, &stops)) {
-        enum walker_way out = forward ?
-                              walker_return(w, edges, FAR, &stops) :
-                              walker_caller(w, edges, FAR, &stops);
+        enum walker_way out = go_out(p, forward, FAR);
 
         way = out == WALKER_CALLER ? WALKER_SAME :
               out == WALKER_STOP ? WALKER_STOP : WALKER_CALLEE;
@@ -436,16 +445,12 @@ static void serve_way_on(struct peer *p, const uint64_t *numbers)
 
 static void serve_way_out(struct peer *p, const uint64_t *numbers, bool forward)
 {
-    const struct walker_stops stops = stops_of(p);
-    struct walker *w = p->general->walker;
-    struct stack_edges *edges = p->walk->edges;
     uint64_t limit = numbers[0] ? MIN(numbers[0], FAR) : FAR;
     enum walker_way way;
 
     begin_long(p);
-    way = !walker_spot(w) ? WALKER_NOWHERE :
-          forward ? walker_return(w, edges, limit, &stops) :
-                    walker_caller(w, edges, limit, &stops);
+    way = walker_spot(p->general->walker) ? go_out(p, forward, limit) :
+                                            WALKER_NOWHERE;
     if (way == WALKER_NOWHERE) {
         answer(p, "E01");
     } else {
