@@ -114,7 +114,7 @@ static int take(void *opaque, const struct btrail_piece *piece,
         return 0;
     }
     for (i = 0; i < batch->count; i++) {
-        if (!add(&count->tables[piece->worker], batch->cr3 & BTRAIL_CR3_ROOT,
+        if (!add(&count->tables[piece->worker], btrail_cr3_root(batch->cr3),
                  batch->records[i].from, batch->records[i].to, 1)) {
             return -BTRAIL_ERR_MEMORY;
         }

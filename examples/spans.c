@@ -29,7 +29,8 @@ static int print_spans(const struct btrail_trace *trace, unsigned vcpu,
     struct btrail_spans *spans;
     struct btrail_span s;
     /* PCID and flags of CR3 may differ from span to span. */
-    int ret = btrail_spans_open(&spans, trace, vcpu, cr3, BTRAIL_CR3_ROOT);
+    int ret = btrail_spans_open(&spans, trace, vcpu, cr3,
+                                BTRAIL_SPANS_OF_SPACE);
 
     if (ret) {
         return ret;

@@ -283,7 +283,7 @@ static struct annotation_version *current_version(struct annotating *a,
     uint64_t start = code->start + bias;
     const struct current key = {
         .code = code, .bias = bias,
-        .space = start >= ADDRESS_SHARED ? 0 : b->where.cr3 & BTRAIL_CR3_ROOT,
+        .space = start >= ADDRESS_SHARED ? 0 : btrail_cr3_root(b->where.cr3),
     };
     struct current *c;
 

@@ -57,7 +57,7 @@ static GArray *images_of(struct diff_images *d, const struct process *process,
                          uint64_t cr3)
 {
     const struct space key = {
-        cr3 & BTRAIL_CR3_ROOT, process->pid,
+        btrail_cr3_root(cr3), process->pid,
     };
     GArray *images = g_hash_table_lookup(d->spaces, &key);
 

@@ -89,7 +89,7 @@ static void count_part(struct space_tasks *t, const struct task *task,
                        const struct btrail_batch *b)
 {
     const struct space_task key = {
-        .cr3 = b->cr3 & BTRAIL_CR3_ROOT, .process = task->process,
+        .cr3 = btrail_cr3_root(b->cr3), .process = task->process,
     };
     struct space_task *found = g_hash_table_lookup(t->counts, &key);
 

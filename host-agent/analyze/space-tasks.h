@@ -14,7 +14,7 @@
 
 /**
  * struct space_task - the threads of one process with one name
- * @cr3:     bits of BTRAIL_CR3_ROOT of the address space that they ran in
+ * @cr3:     btrail_cr3_root() of the address space that they ran in
  * @process: one of them
  * @likely:  records among @records that are likely, not certainly, of them
  */

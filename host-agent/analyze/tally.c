@@ -133,7 +133,7 @@ static int tally_batch(void *opaque, const struct btrail_piece *piece,
     if (t->tasks) {
         counts = space_tasks_add(t->tasks, piece->vcpu, b);
     }
-    key.cr3 = b->cr3 & BTRAIL_CR3_ROOT;
+    key.cr3 = btrail_cr3_root(b->cr3);
     if (!seam->spans || seam->last != key.cr3) {
         seam->first = seam->spans ? seam->first : key.cr3;
         seam->spans++;

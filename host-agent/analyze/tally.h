@@ -18,7 +18,7 @@ struct tally_moment {
 
 /**
  * struct space - an address space
- * @cr3:   bits of BTRAIL_CR3_ROOT
+ * @cr3:   as btrail_cr3_root() has it
  * @spans: spans that have records
  * @first: its first record, in the order of time and then of index
  * @last:  its last record

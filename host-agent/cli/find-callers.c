@@ -42,7 +42,7 @@ static void count(void *opaque, unsigned worker, const struct visit *visit)
     struct callers *c = opaque;
     uint64_t from = visit->record.from;
     struct origin key = {
-        { from, from < ADDRESS_SHARED ? visit->cr3 & BTRAIL_CR3_ROOT : 0 },
+        { from, from < ADDRESS_SHARED ? btrail_cr3_root(visit->cr3) : 0 },
         0, *visit,
     };
     struct origin *o = g_hash_table_lookup(c->origins[worker], &key);

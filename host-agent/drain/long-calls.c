@@ -106,7 +106,7 @@ static struct thread *running(struct btrail_long_calls *c, unsigned vcpu,
                               uint64_t cr3)
 {
     return c->vcpus[vcpu].thread ? c->vcpus[vcpu].thread :
-           find_thread(c, OF_SPACE | (cr3 & BTRAIL_CR3_ROOT));
+           find_thread(c, OF_SPACE | btrail_cr3_root(cr3));
 }
 
 static void stop_running(struct vcpu *v)

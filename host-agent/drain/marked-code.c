@@ -252,7 +252,7 @@ static uint64_t page_key(unsigned vcpu, uint64_t address)
 
 static uint64_t space_of(uint64_t cr3, uint64_t address)
 {
-    return address >> 63 ? 0 : cr3 & BTRAIL_CR3_ROOT;
+    return address >> 63 ? 0 : btrail_cr3_root(cr3);
 }
 
 static struct page *new_page(struct recent *table, uint64_t key,

@@ -73,7 +73,7 @@ btrail_filtering_new(const struct btrail_session_filter *filter,
     f->n_roots = filter->n_cr3s;
     f->roots = g_new(uint64_t, filter->n_cr3s);
     for (unsigned i = 0; i < filter->n_cr3s; i++) {
-        f->roots[i] = filter->cr3s[i] & BTRAIL_CR3_ROOT;
+        f->roots[i] = btrail_cr3_root(filter->cr3s[i]);
     }
     f->processes = g_strdupv((char **)filter->processes);
     f->ever_found = g_new0(bool, f->processes ? g_strv_length(f->processes) :
@@ -134,7 +134,7 @@ bool btrail_filtering_fixed_cr3s(const struct btrail_filtering *f)
 
 bool btrail_filtering_cr3(struct btrail_filtering *f, uint64_t cr3)
 {
-    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+    uint64_t root = btrail_cr3_root(cr3);
     const struct found_process *found;
     bool wanted;
 

@@ -284,7 +284,7 @@ static bool switches(const struct lane_record *a, const struct lane_record *b)
     if (a->task.known && b->task.known) {
         return a->task.tid != b->task.tid;
     }
-    return (a->cr3 ^ b->cr3) & BTRAIL_CR3_ROOT;
+    return btrail_cr3_root(a->cr3) != btrail_cr3_root(b->cr3);
 }
 
 /* Which record of a piece is the last one before a switch, or -1 */

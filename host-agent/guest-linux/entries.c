@@ -151,7 +151,7 @@ void btrail_entries_code(struct btrail_entries *e,
         struct entry_page *p = g_new(struct entry_page, 1);
 
         *p = (struct entry_page) {
-            item->linear, item->cr3 & BTRAIL_CR3_ROOT, item->number,
+            item->linear, btrail_cr3_root(item->cr3), item->number,
         };
         if (g_hash_table_size(e->pages) == MAX_PAGES) {
             g_hash_table_remove_all(e->pages);
@@ -181,7 +181,7 @@ static uint64_t by_instruction(struct btrail_entries *e, uint64_t cr3,
                                uint64_t from)
 {
     const struct entry_page key = {
-        from & ~(uint64_t)(BTRAIL_CODE_PAGE_SIZE - 1), cr3 & BTRAIL_CR3_ROOT,
+        from & ~(uint64_t)(BTRAIL_CODE_PAGE_SIZE - 1), btrail_cr3_root(cr3),
         0,
     };
     const struct entry_page *page = g_hash_table_lookup(e->pages, &key);

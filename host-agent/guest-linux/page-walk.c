@@ -12,7 +12,6 @@
 #define LARGE       128u                        /* PS, where it can be set */
 #define LARGE_SHIFT 21                          /* the smallest large page */
 #define LARGE_MASK  ((UINT64_C(1) << LARGE_SHIFT) - 1)
-#define FRAME       UINT64_C(0x000ffffffffff000)
 #define RUN_MAX     (256u << 10)                /* bytes read at once */
 
 void page_walk_init(struct page_walk *w, const struct guest_memory *memory,
@@ -20,7 +19,7 @@ void page_walk_init(struct page_walk *w, const struct guest_memory *memory,
 {
     memset(w, 0, sizeof(*w));
     w->memory = memory;
-    w->root = root & FRAME;
+    w->root = root & PAGE_WALK_FRAME;
     w->levels = levels;
     w->budget = budget;
 }
@@ -65,7 +64,7 @@ bool page_walk(struct page_walk *w, uint64_t address, uint64_t *physical)
         if (!(entry & PRESENT)) {
             return false;
         }
-        table = entry & FRAME;
+        table = entry & PAGE_WALK_FRAME;
         if (shift == 12 || (shift <= 30 && (entry & LARGE))) {
             uint64_t within = (UINT64_C(1) << shift) - 1;
 

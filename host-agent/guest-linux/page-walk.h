@@ -9,6 +9,9 @@
 
 #include "guest-linux/guest-memory.h"
 
+/* The physical address in an entry of a table */
+#define PAGE_WALK_FRAME UINT64_C(0x000ffffffffff000)
+
 #define PAGE_WALK_TLB   512
 #define PAGE_WALK_LARGE 512
 

@@ -186,7 +186,7 @@ void btrail_scanner_request(struct btrail_scanner *sc)
 bool btrail_scanner_report_code(struct btrail_scanner *sc, uint64_t cr3,
                                 uint64_t address)
 {
-    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+    uint64_t root = btrail_cr3_root(cr3);
     const GArray *ranges;
     bool known = false;
 
@@ -204,7 +204,7 @@ bool btrail_scanner_report_code(struct btrail_scanner *sc, uint64_t cr3,
 
 bool btrail_scanner_report_cr3(struct btrail_scanner *sc, uint64_t cr3)
 {
-    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+    uint64_t root = btrail_cr3_root(cr3);
     uint64_t *slot = seen_slot(sc, root);
     uint64_t last = __atomic_load_n(&sc->last_begin, __ATOMIC_RELAXED);
 

@@ -451,7 +451,7 @@ static void find_all(struct btrail_places *p,
 
 static void add_place(GHashTable *set, uint64_t root, uint64_t address)
 {
-    struct symbol_place place = { root & BTRAIL_CR3_ROOT, address };
+    struct symbol_place place = { btrail_cr3_root(root), address };
 
     if (root) {
         g_hash_table_add(set, g_memdup2(&place, sizeof(place)));
@@ -515,7 +515,7 @@ void btrail_places_snapshot(struct btrail_places *p,
 bool btrail_places_has(struct btrail_places *p, uint64_t cr3,
                        uint64_t address)
 {
-    const struct symbol_place place = { cr3 & BTRAIL_CR3_ROOT, address };
+    const struct symbol_place place = { btrail_cr3_root(cr3), address };
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&p->lock);
 
     return g_hash_table_contains(p->set, &place);

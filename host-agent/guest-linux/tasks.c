@@ -210,7 +210,7 @@ static uint64_t user_pgd(struct linux_kernel *k, uint64_t pgd)
         return 0;
     }
     for (unsigned i = 0; i < ROOT_ENTRIES; i++) {
-        const uint64_t bits = BTRAIL_CR3_ROOT | 1;
+        const uint64_t bits = PAGE_WALK_FRAME | 1;
         uint64_t a = GUINT64_FROM_LE(tables[0][i]) & bits;
 
         if (a != (GUINT64_FROM_LE(tables[1][i]) & bits)) {

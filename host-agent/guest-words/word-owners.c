@@ -101,7 +101,7 @@ void word_owners_set_pti(struct word_owners *o, bool pti)
 
 static uint64_t root_of(const struct word_owners *o, uint64_t root)
 {
-    root &= BTRAIL_CR3_ROOT;
+    root = btrail_cr3_root(root);
     return o->pti ? root & ~PTI_USER : root;
 }
 

@@ -295,7 +295,7 @@ static gint compare_places(gconstpointer a, gconstpointer b)
 
 static uint64_t space_of(uint64_t linear, uint64_t cr3)
 {
-    return linear >> 63 ? 0 : cr3 & BTRAIL_CR3_ROOT;
+    return linear >> 63 ? 0 : btrail_cr3_root(cr3);
 }
 
 static int add_piece(struct btrail_code *c, unsigned n,

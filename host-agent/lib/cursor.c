@@ -457,7 +457,7 @@ void btrail_cursor_pass_over(struct btrail_cursor *c, uint64_t root)
     while (c->next_chunk < c->stream->chunks->len) {
         const struct btrail_index_entry *e = entry(c, c->next_chunk);
 
-        if ((e->cr3 & BTRAIL_CR3_ROOT) == root ||
+        if (btrail_cr3_root(e->cr3) == root ||
             switches_to(c, e, root) != BTRAIL_SWITCHES_NO) {
             break;
         }
@@ -545,7 +545,7 @@ static bool ends_elsewhere(struct btrail_cursor *c, unsigned i, uint64_t root)
     uint32_t k;
 
     if (switches_to(c, e, root) == BTRAIL_SWITCHES_NO) {
-        return e->switches || (e->cr3 & BTRAIL_CR3_ROOT) != root;
+        return e->switches || btrail_cr3_root(e->cr3) != root;
     }
     if (load(c, i, true)) {
         return true;
@@ -553,10 +553,10 @@ static bool ends_elsewhere(struct btrail_cursor *c, unsigned i, uint64_t root)
     events = btrail_unpacker_events(c->unpacker);
     for (k = c->header.events; k--; ) {
         if (events[k].event.type == BTRAIL_EVENT_CR3) {
-            return (events[k].event.data[0] & BTRAIL_CR3_ROOT) != root;
+            return btrail_cr3_root(events[k].event.data[0]) != root;
         }
     }
-    return (e->cr3 & BTRAIL_CR3_ROOT) != root;
+    return btrail_cr3_root(e->cr3) != root;
 }
 
 /*
@@ -568,7 +568,7 @@ static bool begins_chunk(struct btrail_cursor *c, unsigned i,
 {
     const struct btrail_index_entry *e = entry(c, i);
 
-    return (e->cr3 & BTRAIL_CR3_ROOT) == s->root &&
+    return btrail_cr3_root(e->cr3) == s->root &&
            wanted(s, e->first_index) &&
            (!i || damaged_before ||
             e->first_index != entry(c, i - 1)->end_index ||
@@ -598,8 +598,8 @@ static int search_chunk(struct btrail_cursor *c, unsigned i,
         const struct btrail_event *event = &events[k].event;
 
         if (event->type == BTRAIL_EVENT_CR3) {
-            if ((event->data[0] & BTRAIL_CR3_ROOT) == s->root &&
-                (cr3 & BTRAIL_CR3_ROOT) != s->root &&
+            if (btrail_cr3_root(event->data[0]) == s->root &&
+                btrail_cr3_root(cr3) != s->root &&
                 wanted(s, e->first_index + events[k].position + lost)) {
                 s->event = k + 1;
                 if (!s->back) {
@@ -674,7 +674,7 @@ int btrail_cursor_seek_cr3(struct btrail_cursor *c, uint64_t cr3,
                            uint64_t index, unsigned flags)
 {
     struct cr3_search s = {
-        .root = cr3 & BTRAIL_CR3_ROOT,
+        .root = btrail_cr3_root(cr3),
         .index = index,
         .back = flags & BTRAIL_SEEK_PREVIOUS,
     };

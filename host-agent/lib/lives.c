@@ -117,7 +117,7 @@ static void add_root(struct btrail_lives *n, uint64_t root,
 {
     struct root *r;
 
-    root &= BTRAIL_CR3_ROOT;
+    root = btrail_cr3_root(root);
     if (!root) {
         return;
     }
@@ -134,10 +134,10 @@ static void add_root(struct btrail_lives *n, uint64_t root,
 static void add_user_root(struct btrail_lives *n,
                           const struct btrail_process *p)
 {
-    uint64_t root = p->user_pgd & BTRAIL_CR3_ROOT;
+    uint64_t root = btrail_cr3_root(p->user_pgd);
 
     if (root && !g_hash_table_contains(n->user_roots, &root)) {
-        uint64_t pgd = p->pgd & BTRAIL_CR3_ROOT;
+        uint64_t pgd = btrail_cr3_root(p->pgd);
 
         g_hash_table_insert(n->user_roots, g_memdup2(&root, sizeof(root)),
                             g_memdup2(&pgd, sizeof(pgd)));
@@ -435,7 +435,7 @@ btrail_names_before(const struct btrail_process *process)
 
 uint64_t btrail_lives_root(const struct btrail_lives *lives, uint64_t cr3)
 {
-    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+    uint64_t root = btrail_cr3_root(cr3);
     const uint64_t *kernel = g_hash_table_lookup(lives->user_roots, &root);
 
     return kernel ? *kernel : root;
@@ -457,7 +457,7 @@ struct btrail_life *btrail_lives_of_pid(const struct btrail_lives *lives,
                                         uint64_t time, uint64_t cr3,
                                         uint32_t pid)
 {
-    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+    uint64_t root = btrail_cr3_root(cr3);
     const struct root *r = g_hash_table_lookup(lives->by_root, &root);
     guint next = r ? first_after(r, time) : 0;
 
@@ -506,7 +506,7 @@ btrail_lives_process(const struct btrail_lives *lives, uint64_t time,
                      uint64_t until, uint64_t cr3,
                      const struct btrail_process **process)
 {
-    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+    uint64_t root = btrail_cr3_root(cr3);
     const struct root *r = g_hash_table_lookup(lives->by_root, &root);
     const struct btrail_life *in = NULL, *before = NULL, *after = NULL;
     bool shared = false;

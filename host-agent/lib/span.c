@@ -10,21 +10,21 @@
 
 struct btrail_spans {
     struct btrail_cursor *cursor;
-    uint64_t cr3;
-    uint64_t mask;
+    bool all;
+    uint64_t root;              /* the address space, unless @all */
     bool begun;                 /* @span is valid */
     struct btrail_span span;    /* the current one */
 };
 
 int btrail_spans_open(struct btrail_spans **spans,
                       const struct btrail_trace *trace, unsigned vcpu,
-                      uint64_t cr3, uint64_t mask)
+                      uint64_t cr3, unsigned flags)
 {
     struct btrail_cursor *cursor;
     struct btrail_spans *s;
     int ret;
 
-    if (!spans) {
+    if (!spans || (flags & ~BTRAIL_SPANS_OF_SPACE)) {
         return -BTRAIL_ERR_ARGUMENT;
     }
     ret = btrail_cursor_open(&cursor, trace, vcpu, BTRAIL_CURSOR_COUNTS_ONLY);
@@ -33,8 +33,8 @@ int btrail_spans_open(struct btrail_spans **spans,
     }
     s = g_new0(struct btrail_spans, 1);
     s->cursor = cursor;
-    s->cr3 = cr3 & mask;
-    s->mask = mask;
+    s->all = !(flags & BTRAIL_SPANS_OF_SPACE);
+    s->root = btrail_cr3_root(cr3);
     s->span.vcpu = vcpu;
     *spans = s;
     return 0;
@@ -55,7 +55,7 @@ uint64_t btrail_spans_bad_chunks(const struct btrail_spans *s)
 
 static bool matches(const struct btrail_spans *s)
 {
-    return (s->span.cr3 & s->mask) == s->cr3;
+    return s->all || btrail_cr3_root(s->span.cr3) == s->root;
 }
 
 /* Ends the current span; true if the caller asked for such a span. */
@@ -118,8 +118,8 @@ int btrail_spans_step(struct btrail_spans *s, struct btrail_batch *b,
         begin(s, b);
     }
     add(s, b);
-    if ((s->mask & BTRAIL_CR3_ROOT) == BTRAIL_CR3_ROOT && !matches(s)) {
-        btrail_cursor_pass_over(s->cursor, s->cr3 & BTRAIL_CR3_ROOT);
+    if (!matches(s)) {
+        btrail_cursor_pass_over(s->cursor, s->root);
     }
     return 0;
 }

@@ -26,7 +26,7 @@ JsonObject *btrail_capture_filter(struct btrail_command *const *commands,
         /* The address spaces of a process are not known before it is found. */
         all_cr3s |= !f->n_cr3s || f->processes;
         for (unsigned k = 0; k < f->n_cr3s; k++) {
-            uint64_t root = f->cr3s[k] & BTRAIL_CR3_ROOT;
+            uint64_t root = btrail_cr3_root(f->cr3s[k]);
 
             g_array_append_val(cr3s, root);
         }

@@ -316,10 +316,10 @@ static int add_pages(struct content_mappings *c,
             const struct btrail_code_page *p = &pages[i];
 
             /* The next record can be of another address space. */
-            if (p->index >= b.index && (b.cr3 & BTRAIL_CR3_ROOT) == p->cr3) {
+            if (p->index >= b.index && btrail_cr3_root(b.cr3) == p->cr3) {
                 add_page(c, p, &b, p->index);
             } else if (p->index == before_end &&
-                       (before.cr3 & BTRAIL_CR3_ROOT) == p->cr3) {
+                       btrail_cr3_root(before.cr3) == p->cr3) {
                 add_page(c, p, &before, p->index - 1);
             } else {
                 add_page(c, p, NULL, 0);
@@ -746,7 +746,7 @@ struct mapping *content_mappings_find(struct content_mappings *c,
 {
     const struct btrail_process *seen = btrail_names_last(process->seen);
     /* In user mode it may have another page table. */
-    uint64_t root = seen && seen->user_pgd ? seen->user_pgd & BTRAIL_CR3_ROOT :
+    uint64_t root = seen && seen->user_pgd ? btrail_cr3_root(seen->user_pgd) :
                     process->cr3;
     struct mapping *m = NULL;
 

@@ -86,7 +86,7 @@ static bool parse_cr3(struct map_file *map, char *rest,
     if (!take_number(&word, 16, &cr3) || *word) {
         return false;
     }
-    key = cr3 & BTRAIL_CR3_ROOT;
+    key = btrail_cr3_root(cr3);
     p = g_hash_table_lookup(map->processes, &key);
     if (!p) {
         p = g_new0(struct map_process, 1);
@@ -204,7 +204,7 @@ struct address_space *map_file_shared(struct map_file *map)
 
 struct map_process *map_file_process(struct map_file *map, uint64_t cr3)
 {
-    gint64 key = cr3 & BTRAIL_CR3_ROOT;
+    gint64 key = btrail_cr3_root(cr3);
 
     return g_hash_table_lookup(map->processes, &key);
 }

@@ -14,7 +14,7 @@
 
 /**
  * struct map_process - an address space in the file
- * @cr3:  bits of BTRAIL_CR3_ROOT
+ * @cr3:  as btrail_cr3_root() has it
  * @name: can be NULL
  * @pid:  -1 if the file does not have it
  */

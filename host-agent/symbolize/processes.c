@@ -302,7 +302,7 @@ static struct process *process_seen(struct processes *p,
         if (p->count >= MAX_PROCESSES) {
             return NULL;
         }
-        process = process_new(p, seen->pgd & BTRAIL_CR3_ROOT);
+        process = process_new(p, btrail_cr3_root(seen->pgd));
         process->space = address_space_new();
         process->pid = seen->pid;
         process->known = true;
@@ -325,7 +325,7 @@ const struct process *processes_find(struct processes *p,
                                      enum btrail_certainty *certainty)
 {
     const struct btrail_process *seen;
-    gint64 root = where->cr3 & BTRAIL_CR3_ROOT;
+    gint64 root = btrail_cr3_root(where->cr3);
 
     p->time = time;
     if (p->last && p->last_root == (uint64_t)root && !p->owners) {
@@ -417,7 +417,7 @@ static const struct process *find_owner(struct processes *p,
     }
     /* Processes can share an address space, as after vfork(). */
     return certainty == BTRAIL_LIKELY ?
-           process_by_cr3(p, where->cr3 & BTRAIL_CR3_ROOT) : found;
+           process_by_cr3(p, btrail_cr3_root(where->cr3)) : found;
 }
 
 const struct process *processes_task(struct processes *p,

@@ -20,7 +20,7 @@
 /**
  * struct process - the process that an address space belongs to, or a task
  *                  that ran in it
- * @cr3:     bits of BTRAIL_CR3_ROOT of the page table of the kernel
+ * @cr3:     btrail_cr3_root() of the page table of the kernel
  * @pid:     -1 if it is not known
  * @tid:     of the task; of a process's only thread, if there certainly was no
  *           other; or -1

@@ -17,7 +17,7 @@
 /* The same for both of them */
 static inline uint64_t btrail_cr3_pair(uint64_t cr3)
 {
-    return cr3 & BTRAIL_CR3_ROOT & ~BTRAIL_CR3_PAIR;
+    return btrail_cr3_root(cr3) & ~BTRAIL_CR3_PAIR;
 }
 
 #endif /* BTRAIL_CR3_PAIR_H */

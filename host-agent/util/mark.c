@@ -250,7 +250,7 @@ bool mark_thread_is_same(const struct mark_thread *t, const struct mark *mark,
     if (t->named && now->named) {
         return t->tid == now->tid;
     }
-    return !user || !((t->cr3 ^ now->cr3) & BTRAIL_CR3_ROOT);
+    return !user || btrail_cr3_root(t->cr3) == btrail_cr3_root(now->cr3);
 }
 
 bool mark_thread_is_switched(const struct mark_thread *t,

@@ -70,7 +70,7 @@ static GHashTable *find_owners(struct symbolizer *symbols, GHashTable *pids,
     const struct btrail_process *p;
 
     for (unsigned i = 0; names && (p = btrail_names_version(names, i)); i++) {
-        struct owner key = { { p->pgd & BTRAIL_CR3_ROOT, p->pid } }, *owner;
+        struct owner key = { { btrail_cr3_root(p->pgd), p->pid } }, *owner;
         unsigned before = addresses->len;
 
         if (!g_hash_table_contains(pids, GUINT_TO_POINTER(p->pid))) {

@@ -44,7 +44,7 @@ BTRAIL_API void btrail_code_close(struct btrail_code *code);
  * @vcpu:    the vCPU
  * @index:   of a record: between the record before it and this one
  * @cr3:     in force there.  Addresses from 2^63 on are shared by all address
- *           spaces; others belong to (@cr3 & BTRAIL_CR3_ROOT).
+ *           spaces; others belong to btrail_cr3_root(@cr3).
  * @address: linear address of the first byte
  * @buf:     gets the bytes
  * @size:    how many, at most INT_MAX
@@ -63,8 +63,8 @@ BTRAIL_API int btrail_code_read(struct btrail_code *code, unsigned vcpu,
 /**
  * struct btrail_code_page - a page that a vCPU executed
  * @address: linear address of the page
- * @cr3:     the address space (bits of BTRAIL_CR3_ROOT); 0 if @address is 2^63
- *           or more
+ * @cr3:     the address space, as btrail_cr3_root() has it; 0 if @address is
+ *           2^63 or more
  * @index:   from this record of the vCPU on it had the content
  * @content: number of the content.  Pages with the same bytes usually have the
  *           same number; others never do.

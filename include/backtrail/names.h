@@ -88,9 +88,8 @@ struct btrail_thread {
 
 /**
  * struct btrail_process - a process, from its last exec on
- * @pgd:        guest physical address of its page tables: CR3 in the bits of
- *              BTRAIL_CR3_ROOT.  For a process of the kernel, those that it has
- *              borrowed, or 0
+ * @pgd:        guest physical address of its page tables, as btrail_cr3_root()
+ *              has it.  For a process of the kernel, those that it borrowed, or 0
  * @user_pgd:   the same of its page tables in user mode, if they are others
  *              (KPTI), or 0
  * @mm:         linear address of the kernel's mm_struct; 0 for a process of the

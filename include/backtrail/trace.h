@@ -426,7 +426,7 @@ BTRAIL_API int btrail_cursor_seek_time(struct btrail_cursor *cursor,
 
 /**
  * btrail_cursor_seek_cr3 - go to where an address space comes into force
- * @cr3:   only the bits of BTRAIL_CR3_ROOT count, here and in the trace
+ * @cr3:   only its btrail_cr3_root() counts, here and in the trace
  * @index: seek the first such place at this index or behind it; with
  *         BTRAIL_SEEK_PREVIOUS, the last one before it
  * @flags: 0 or BTRAIL_SEEK_PREVIOUS
@@ -484,23 +484,27 @@ struct btrail_span {
     struct btrail_time last;
 };
 
+/* btrail_spans_open(): only spans of the address space of @cr3 */
+#define BTRAIL_SPANS_OF_SPACE       1u
+
 /**
  * btrail_spans_open - read a stream span by span
  * @spans: gets the handle, at the start of the stream; free with
  *         btrail_spans_close()
  * @trace: must outlive the handle
  * @vcpu:  which stream
- * @cr3, @mask: return only spans whose CR3 is @cr3 in the bits of @mask; with
- *         a @mask of BTRAIL_CR3_ROOT those of an address space, with 0 all
+ * @cr3:   with BTRAIL_SPANS_OF_SPACE, of which only spans are returned: of its
+ *         btrail_cr3_root()
+ * @flags: 0 or BTRAIL_SPANS_OF_SPACE
  *
- * Does not decode records.  With all bits of BTRAIL_CR3_ROOT in @mask, it does
- * not even read chunks in which the address space does not run.
+ * Does not decode records.  With BTRAIL_SPANS_OF_SPACE it does not even read
+ * chunks in which the address space does not run.
  *
  * Errors: ARGUMENT, STREAM, MEMORY.
  */
 BTRAIL_API int btrail_spans_open(struct btrail_spans **spans,
                                  const struct btrail_trace *trace,
-                                 unsigned vcpu, uint64_t cr3, uint64_t mask);
+                                 unsigned vcpu, uint64_t cr3, unsigned flags);
 
 /**
  * btrail_spans_close

@@ -64,12 +64,16 @@
 #define BTRAIL_CAPTURE_NAME_MAX     64 /* with the terminating NUL */
 
 /*
- * The bits of CR3 that name an address space: those of the physical address
- * of its page tables.  The others are the PCID and flags: PWT and PCD, and
- * from bit 61 on LAM_U57, LAM_U48 and NOFLUSH.  With 5-level paging the bits
- * are the same.  Producer, agent and readers of a trace compare these alone.
+ * The address space that a value of CR3 names: the bits of it that are those of
+ * the physical address of its page tables.  The others are the PCID and flags:
+ * PWT and PCD, and from bit 61 on LAM_U57, LAM_U48 and NOFLUSH.  With 5-level
+ * paging the bits are the same.  Producer, agent and readers of a trace compare
+ * these alone.
  */
-#define BTRAIL_CR3_ROOT             UINT64_C(0x000ffffffffff000)
+static inline uint64_t btrail_cr3_root(uint64_t cr3)
+{
+    return cr3 & UINT64_C(0x000ffffffffff000);
+}
 
 /**
  * struct btrail_record - one taken branch

@@ -378,7 +378,7 @@ static void seek(const struct bench *b, struct btrail_cursor *cursor,
             return;
         }
         want_records(cursor, &batch);
-        if ((batch.cr3 ^ space) & BTRAIL_CR3_ROOT) {
+        if (btrail_cr3_root(batch.cr3) != btrail_cr3_root(space)) {
             die("this is another address space");
         }
         break;

@@ -73,7 +73,7 @@ int fuzz_input(const uint8_t *data, size_t size)
         p = map_file_process(map, cr3);
         fuzz_require(p || *line == '*');
         if (p) {
-            fuzz_require(p->cr3 == (cr3 & BTRAIL_CR3_ROOT));
+            fuzz_require(p->cr3 == btrail_cr3_root(cr3));
             fuzz_require(p->pid >= -1 && p->pid <= INT32_MAX);
             fuzz_require(!p->name || *p->name);
             check_space(p->space);

@@ -223,7 +223,7 @@ static GArray *find_places(struct btrail_trace *t, unsigned vcpu)
             root = 0;
             g_array_append_val(places, place);
         }
-        place.root = b.cr3 & BTRAIL_CR3_ROOT;
+        place.root = btrail_cr3_root(b.cr3);
         if (place.root != root) {
             g_array_append_val(places, place);
             root = place.root;

@@ -349,7 +349,7 @@ static void make_roots(struct bomb *b)
         for (unsigned i = 1; i < 65000; i++) {
             uint64_t n = k * 65000 + i;
 
-            put_process(&s, (n << 32 | n << 12) & BTRAIL_CR3_ROOT, n, 0, 0,
+            put_process(&s, btrail_cr3_root(n << 32 | n << 12), n, 0, 0,
                         1);
             put(&s, 0);
             put(&s, 0);
@@ -359,7 +359,7 @@ static void make_roots(struct bomb *b)
     for (uint64_t i = 0; i < 1 << 18; i++) {
         end_chunk_if_full(b);
         add_event(b, BTRAIL_EVENT_CR3,
-                  (i << 32 | i << 12) & BTRAIL_CR3_ROOT, 0, 0);
+                  btrail_cr3_root(i << 32 | i << 12), 0, 0);
         add_record(b, 0x400000, 0x400000);
     }
     add_chunk(b);

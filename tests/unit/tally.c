@@ -121,7 +121,7 @@ static void model_stream(struct tally *t, size_t *budget,
 
         switch (e->type) {
         case 0:
-            s = model_space(t, budget, cr3 & BTRAIL_CR3_ROOT);
+            s = model_space(t, budget, btrail_cr3_root(cr3));
             if (!s->records || before(&now, &s->first)) {
                 s->first = now;
             }

@@ -23,7 +23,7 @@
 /**
  * struct btrail_cr3set - address spaces in the order in which they were added
  * @n:     how many, or BTRAIL_CR3SET_MANY
- * @roots: CR3 & BTRAIL_CR3_ROOT
+ * @roots: btrail_cr3_root(CR3)
  */
 struct btrail_cr3set {
     uint32_t n;
@@ -40,10 +40,10 @@ static inline uint32_t btrail_cr3set_listed(uint32_t n)
 static inline void btrail_cr3set_switch(struct btrail_cr3set *set,
                                         uint64_t before, uint64_t cr3)
 {
-    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+    uint64_t root = btrail_cr3_root(cr3);
     uint32_t i;
 
-    if (root == (before & BTRAIL_CR3_ROOT) || set->n == BTRAIL_CR3SET_MANY) {
+    if (root == btrail_cr3_root(before) || set->n == BTRAIL_CR3SET_MANY) {
         return;
     }
     for (i = 0; i < set->n; i++) {

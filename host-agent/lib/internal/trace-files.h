@@ -63,7 +63,7 @@ int btrail_merge_running(const struct btrail_trace *trace, const char *out,
 
 /*
  * At the end of a chunk, skips the chunks that follow as long as an address
- * space (bits of BTRAIL_CR3_ROOT) is not in force anywhere in them.
+ * space (a btrail_cr3_root()) is not in force anywhere in them.
  */
 void btrail_cursor_pass_over(struct btrail_cursor *c, uint64_t root);
 

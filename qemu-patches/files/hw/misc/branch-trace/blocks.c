@@ -117,7 +117,8 @@ static void walk_event(Walk *w, unsigned event)
     if (e->type == BTRAIL_EVENT_CR3) {
         uint64_t before = cr3_before(&w->slab, event);
 
-        w->changed |= ((before ^ w->source->cr3) & BTRAIL_CR3_ROOT) != 0;
+        w->changed |= btrail_cr3_root(before) !=
+                      btrail_cr3_root(w->source->cr3);
     } else if (e->type == BTRAIL_EVENT_GAP) {
         w->broken = true;
         w->over |= e->reason == BTRAIL_GAP_RESET ||

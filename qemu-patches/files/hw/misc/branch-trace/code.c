@@ -342,7 +342,7 @@ bool branch_trace_stream_code_translated(BranchTraceStream *s, uint64_t ram,
 /* The address space that a page is reported for: 0 if all share the page */
 static uint64_t space_of(uint64_t cr3, uint64_t linear)
 {
-    return linear >> 63 ? 0 : cr3 & BTRAIL_CR3_ROOT;
+    return linear >> 63 ? 0 : btrail_cr3_root(cr3);
 }
 
 static CodeKnown *known_set(BranchTraceCodeRing *c, uint64_t page,

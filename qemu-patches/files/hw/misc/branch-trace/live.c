@@ -72,7 +72,7 @@ static LivePlace live_place(BranchTraceStream *s)
     return (LivePlace) {
         .index = branch_trace_stream_index(s),
         .pc = s->cpu->cc->get_pc(s->cpu),
-        .cr3 = s->cr3 & BTRAIL_CR3_ROOT,
+        .cr3 = btrail_cr3_root(s->cr3),
     };
 }
 

@@ -26,7 +26,7 @@ typedef struct BranchTraceStream BranchTraceStream;
 /**
  * BranchTraceFilter - what a capture records of a vCPU
  * @privilege: BTRAIL_PRIVILEGE_*; 0 for no records at all
- * @cr3:       address spaces, in the bits of BTRAIL_CR3_ROOT, if @cr3_count is
+ * @cr3:       address spaces, as btrail_cr3_root() has them, if @cr3_count is
  *             not 0; sorted
  */
 typedef struct BranchTraceFilter {

@@ -331,7 +331,7 @@ static GHashTable *new_roots(void)
 
 static void note_root(KVMBranchTrace *t, uint64_t cr3)
 {
-    uint64_t root = cr3 & BTRAIL_CR3_ROOT;
+    uint64_t root = btrail_cr3_root(cr3);
 
     if (!branch_trace_kvm_guest_window() &&
         g_hash_table_size(t->roots) < MAX_ROOTS &&
@@ -392,7 +392,7 @@ static bool translate(KVMBranchTrace *t, uint64_t linear, hwaddr *physical)
     int shift;
 
     for (shift = t->five_levels ? 48 : 39; ; shift -= 9) {
-        hwaddr addr = (entry & BTRAIL_CR3_ROOT) |
+        hwaddr addr = (entry & PG_ADDRESS_MASK) |
                       extract64(linear, shift, 9) * sizeof(entry);
         MemoryRegion *mr;
         hwaddr offset;
@@ -404,7 +404,7 @@ static bool translate(KVMBranchTrace *t, uint64_t linear, hwaddr *physical)
         }
         if (shift == TARGET_PAGE_BITS ||
             (shift <= 30 && (entry & PG_PSE_MASK))) {
-            *physical = (entry & BTRAIL_CR3_ROOT & -(1ULL << shift)) |
+            *physical = (entry & PG_ADDRESS_MASK & -(1ULL << shift)) |
                         (linear & ((1ULL << shift) - 1));
             return true;
         }
@@ -417,7 +417,7 @@ static bool translate(KVMBranchTrace *t, uint64_t linear, hwaddr *physical)
  */
 static void check_page(KVMBranchTrace *t, uint64_t linear)
 {
-    uint64_t root = linear >> 63 ? 0 : t->cr3 & BTRAIL_CR3_ROOT;
+    uint64_t root = linear >> 63 ? 0 : btrail_cr3_root(t->cr3);
     CheckedPage *c = &t->checked[(linear >> TARGET_PAGE_BITS) % CHECKED_PAGES];
     hwaddr physical, offset;
     MemoryRegion *mr;
