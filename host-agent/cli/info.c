@@ -154,7 +154,7 @@ struct sideband_sum {
 };
 
 /* Kinds from 1 on; 0 stands for unknown ones */
-#define KINDS   (BTRAIL_SIDEBAND_TOLD_SYMBOLS + 1)
+#define KINDS   (BTRAIL_SIDEBAND_HELD + 1)
 
 static const char *sideband_word(unsigned kind)
 {

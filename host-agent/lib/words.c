@@ -61,6 +61,7 @@ static const char *const sidebands[] = {
     [BTRAIL_SIDEBAND_DYNAMIC] = "functions",
     [BTRAIL_SIDEBAND_TOLD_PROCESSES] = "told-processes",
     [BTRAIL_SIDEBAND_TOLD_SYMBOLS] = "told-symbols",
+    [BTRAIL_SIDEBAND_HELD] = "held",
 };
 
 static const char *const certainties[] = {

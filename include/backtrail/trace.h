@@ -699,6 +699,8 @@ BTRAIL_API int btrail_parallel_decode(const struct btrail_trace *trace,
  *                             memory: an ELF file without code
  * @BTRAIL_SIDEBAND_TOLD_PROCESSES: as PROCESSES, on the guest's own word
  * @BTRAIL_SIDEBAND_TOLD_SYMBOLS: as SYMBOLS, on the guest's own word
+ * @BTRAIL_SIDEBAND_HELD:      no data: at its time the SYMBOLS before it were
+ *                             still the kernel's
  */
 enum btrail_sideband_kind {
     BTRAIL_SIDEBAND_CODE = 1,
@@ -709,6 +711,7 @@ enum btrail_sideband_kind {
     BTRAIL_SIDEBAND_DYNAMIC = 6,
     BTRAIL_SIDEBAND_TOLD_PROCESSES = 7,
     BTRAIL_SIDEBAND_TOLD_SYMBOLS = 8,
+    BTRAIL_SIDEBAND_HELD = 9,
 };
 
 /**
