@@ -27,10 +27,10 @@ struct btrail_names {
     struct btrail_budget *budget;
     uint64_t charged;           /* bytes taken from it */
     struct btrail_lives *lives;
-    GPtrArray *symbols;         /* of the kernel */
+    struct btrail_kernel_symbols *symbols;
     /* The same on the guest's own word, for where the others have nothing */
     struct btrail_lives *told_lives;
-    GPtrArray *told_symbols;
+    struct btrail_kernel_symbols *told_symbols;
     uint64_t symbols_memory;
     GPtrArray *syscalls;
     bool unfiltered;            /* the trace has all that the vCPUs did */
@@ -52,8 +52,8 @@ void btrail_names_close(struct btrail_names *n)
         btrail_budget_unref(n->budget);
         btrail_lives_free(n->lives);
         btrail_lives_free(n->told_lives);
-        g_ptr_array_free(n->symbols, TRUE);
-        g_ptr_array_free(n->told_symbols, TRUE);
+        btrail_kernel_symbols_free(n->symbols);
+        btrail_kernel_symbols_free(n->told_symbols);
         g_ptr_array_free(n->syscalls, TRUE);
         g_free(n);
     }
@@ -107,7 +107,8 @@ static int list_pieces(const struct btrail_trace *trace, GArray *pieces)
             info.kind == BTRAIL_SIDEBAND_SYSCALLS ||
             info.kind == BTRAIL_SIDEBAND_PROCESSES ||
             info.kind == BTRAIL_SIDEBAND_TOLD_PROCESSES ||
-            info.kind == BTRAIL_SIDEBAND_TOLD_SYMBOLS) {
+            info.kind == BTRAIL_SIDEBAND_TOLD_SYMBOLS ||
+            info.kind == BTRAIL_SIDEBAND_HELD) {
             g_array_append_val(pieces, piece);
         }
     }
@@ -147,7 +148,10 @@ static void add_piece(struct btrail_names *n,
     case BTRAIL_SIDEBAND_TOLD_SYMBOLS:
         n->symbols_memory += btrail_kernel_symbols_add(
             info->kind == BTRAIL_SIDEBAND_SYMBOLS ? n->symbols :
-            n->told_symbols, info->time, data, info->size);
+            n->told_symbols, info->reserved, info->time, data, info->size);
+        break;
+    case BTRAIL_SIDEBAND_HELD:
+        btrail_kernel_symbols_held(n->symbols, info->reserved, info->time);
         break;
     case BTRAIL_SIDEBAND_SYSCALLS:
         n->symbols_memory += btrail_syscall_tables_add(
@@ -171,11 +175,14 @@ static int read_pieces(struct btrail_names *n,
     for (i = 0; i < pieces->len && has_room(n); i++) {
         const struct names_piece *p =
             &g_array_index(pieces, struct names_piece, i);
-        struct btrail_sideband_info info;
+        struct btrail_sideband_info info = { 0 };
         void *data;
 
         ret = btrail_trace_sideband(trace, p->number, &info, &data);
         if (ret == -BTRAIL_ERR_CORRUPT) {
+            if (p->kind == BTRAIL_SIDEBAND_SYMBOLS) {
+                btrail_kernel_symbols_lost(n->symbols, info.reserved, p->time);
+            }
             ret = 0;
             continue;
         }
@@ -229,6 +236,8 @@ int btrail_names_open(struct btrail_names **names,
     }
     btrail_lives_complete(n->lives);
     btrail_lives_complete(n->told_lives);
+    btrail_kernel_symbols_complete(n->symbols, n->tick, n->cut);
+    btrail_kernel_symbols_complete(n->told_symbols, n->tick, n->cut);
     *names = n;
     return 0;
 }
@@ -299,9 +308,11 @@ btrail_names_process_until(const struct btrail_names *names, uint64_t time,
 }
 
 /* The symbols that were found in memory, or else those that were told */
-static const GPtrArray *symbols_of(const struct btrail_names *names)
+static const struct btrail_kernel_symbols *
+symbols_of(const struct btrail_names *names)
 {
-    return names->symbols->len ? names->symbols : names->told_symbols;
+    return btrail_kernel_symbols_any(names->symbols) ? names->symbols :
+           names->told_symbols;
 }
 
 enum btrail_certainty
@@ -318,13 +329,34 @@ btrail_names_process(const struct btrail_names *names, uint64_t time,
         process) : BTRAIL_UNKNOWN;
 }
 
+void btrail_names_era(const struct btrail_names *names, uint32_t kernel,
+                      uint64_t time, struct btrail_symbol_era *era)
+{
+    btrail_kernel_symbols_era(symbols_of(names), kernel, time, era);
+}
+
+uint32_t btrail_names_owns(const struct btrail_names *names)
+{
+    return btrail_kernel_symbols_owns(symbols_of(names));
+}
+
+int btrail_names_era_symbol(const struct btrail_names *names, uint32_t era,
+                            uint64_t address, struct btrail_symbol *symbol)
+{
+    return btrail_kernel_symbols_find(symbols_of(names), era, address, symbol);
+}
+
 int btrail_names_kernel_symbol(const struct btrail_names *names,
                                uint64_t time, uint64_t address,
                                struct btrail_symbol *symbol)
 {
-    return names && symbol ?
-           btrail_kernel_symbols_find(symbols_of(names), time, address, symbol) :
-           -BTRAIL_ERR_ARGUMENT;
+    struct btrail_symbol_era era;
+
+    if (!names || !symbol) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    btrail_names_era(names, 0, time, &era);
+    return btrail_names_era_symbol(names, era.number, address, symbol);
 }
 
 int btrail_names_syscall(const struct btrail_names *names, uint64_t time,
@@ -335,10 +367,17 @@ int btrail_names_syscall(const struct btrail_names *names, uint64_t time,
            -BTRAIL_ERR_ARGUMENT;
 }
 
+int btrail_names_symbol_era(const struct btrail_names *names, size_t i,
+                            struct btrail_symbol *symbol,
+                            struct btrail_symbol_era *era)
+{
+    return btrail_kernel_symbols_get(symbols_of(names), i, symbol, era);
+}
+
 int btrail_names_symbol(const struct btrail_names *names, size_t i,
                         struct btrail_symbol *symbol)
 {
     return names && symbol ?
-           btrail_kernel_symbols_get(symbols_of(names), i, symbol) :
+           btrail_names_symbol_era(names, i, symbol, NULL) :
            -BTRAIL_ERR_ARGUMENT;
 }

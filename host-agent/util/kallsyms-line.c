@@ -73,3 +73,11 @@ bool btrail_kallsyms_next(const char **text, const char *end,
     }
     return false;
 }
+
+bool btrail_kallsyms_is_end(const struct btrail_kallsyms_line *symbol)
+{
+    static const char name[] = ".end";
+
+    return symbol->type == 'e' && symbol->name_size == sizeof(name) - 1 &&
+           !memcmp(symbol->name, name, sizeof(name) - 1);
+}

@@ -43,4 +43,10 @@ bool btrail_kallsyms_parse(const char *line, size_t size,
 bool btrail_kallsyms_next(const char **text, const char *end,
                           struct btrail_kallsyms_line *symbol);
 
+/*
+ * Is it an end line?  It has no name, and nothing with one begins there; see
+ * docs/trace-format.md.
+ */
+bool btrail_kallsyms_is_end(const struct btrail_kallsyms_line *symbol);
+
 #endif /* BTRAIL_KALLSYMS_LINE_H */

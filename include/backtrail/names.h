@@ -201,7 +201,7 @@ enum btrail_certainty {
 /**
  * struct btrail_symbol - a symbol of the kernel or a module
  * @address: where it begins
- * @end:     where the next one begins, or the known end
+ * @end:     where the next one begins, or its own end if that is known
  * @name:    its name
  * @module:  the module that has it, NULL for the kernel itself
  * @type:    as in /proc/kallsyms
@@ -357,12 +357,19 @@ btrail_names_mapping(const struct btrail_names *names,
 /**
  * btrail_names_kernel_symbol - find the symbol of an address of the kernel
  * @names:   the names
- * @time:    CLOCK_MONOTONIC of the host
+ * @time:    CLOCK_MONOTONIC of the host, as for btrail_names_process()
  * @address: linear address
  * @symbol:  gets the last one that begins at or before @address; of several at
- *           the same address, the first
+ *           the same address, the one that the kernel itself prints: the first
+ *           of its table
  *
- * Errors: ARGUMENT, END (there is none).
+ * Symbols of the kernel itself hold as long as it runs.  Those of modules and
+ * of other code that comes and goes hold from the time at which they were read
+ * up to the last one at which they were found unchanged.  Between that and the
+ * next time that they were read only those are known that did not change.  What
+ * is behind the end of a symbol has none.
+ *
+ * Errors: ARGUMENT, END (there is none, or it is not known).
  */
 BTRAIL_API int btrail_names_kernel_symbol(const struct btrail_names *names,
                                           uint64_t time, uint64_t address,
@@ -388,8 +395,9 @@ BTRAIL_API int btrail_names_syscall(const struct btrail_names *names,
  * @i:      from 0 on, until there are no more
  * @symbol: gets the symbol
  *
- * Symbols come once for each time that they were read, the oldest first, in the
- * order of addresses; those of one address in the order of the table.
+ * Symbols come once for each time over which they held.  Those of the kernel
+ * itself come together, and so do those of a module, in the order of addresses;
+ * those of one address in the order of the table.
  *
  * Errors: ARGUMENT, END (there are no more).
  */

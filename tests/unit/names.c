@@ -566,11 +566,40 @@ static void test_symbols(void)
                                s.module ? s.module : "");
     }
     g_assert_cmpstr(all->str, ==, "_stext 100 T second 100 T "
-                    "its_alias 100 t last 100000 t "
-                    "_stext 100000 T load 10 tmodule run 100000 tmodule ");
+                    "its_alias 100 t last e00 t "
+                    "_stext 1000 T load 10 tmodule run ff0 tmodule ");
     g_assert_cmpint(btrail_names_symbol(names, i, &s), ==, -BTRAIL_ERR_END);
     g_assert_cmpint(btrail_names_symbol(names, 0, NULL), ==,
                     -BTRAIL_ERR_ARGUMENT);
+    btrail_names_close(names);
+}
+
+/* Until when symbols hold, as a trace says it */
+static void test_held(void)
+{
+    static const char own[] = "ffffffff81000000 T _stext\n";
+    static const char one[] = "ffffffffc0000000 t load\t[module]\n"
+                              "ffffffffc0000020 e .end\t[module]\n";
+    static const char other[] = "ffffffffc0000000 t run\t[other]\n";
+    const uint64_t second = 1000000000;
+    struct btrail_writer *w = begin();
+    struct btrail_names *names;
+
+    /* Pieces need not be in the order of time. */
+    put(w, BTRAIL_SIDEBAND_SYMBOLS, 4 * second, other, sizeof(other) - 1);
+    put(w, BTRAIL_SIDEBAND_HELD, 2 * second, NULL, 0);
+    put(w, BTRAIL_SIDEBAND_SYMBOLS, second, own, sizeof(own) - 1);
+    put(w, BTRAIL_SIDEBAND_SYMBOLS, second, one, sizeof(one) - 1);
+    put(w, BTRAIL_SIDEBAND_HELD, 5 * second, NULL, 0);
+    names = end(w);
+    check_symbol(names, second - 1, 0xffffffffc0000001, NULL, NULL, 0);
+    check_symbol(names, second, 0xffffffffc0000001, "load", "module", 1);
+    check_symbol(names, second, 0xffffffffc0000020, NULL, NULL, 0);
+    check_symbol(names, 2 * second, 0xffffffffc0000001, "load", "module", 1);
+    check_symbol(names, 2 * second + 1, 0xffffffffc0000001, NULL, NULL, 0);
+    check_symbol(names, 4 * second, 0xffffffffc0000001, "run", "other", 1);
+    check_symbol(names, 5 * second + 1, 0xffffffffc0000001, NULL, NULL, 0);
+    check_symbol(names, 6 * second, 0xffffffff81000000, "_stext", NULL, 0);
     btrail_names_close(names);
 }
 
@@ -692,6 +721,7 @@ int main(int argc, char **argv)
     g_test_add_func("/names/many", test_many);
     g_test_add_func("/names/mapping", test_mapping);
     g_test_add_func("/names/symbols", test_symbols);
+    g_test_add_func("/names/held", test_held);
     g_test_add_func("/names/none", test_none);
     g_test_add_func("/names/told", test_told);
     ret = g_test_run();

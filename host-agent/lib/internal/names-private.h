@@ -6,6 +6,7 @@
 #ifndef BTRAIL_NAMES_PRIVATE_H
 #define BTRAIL_NAMES_PRIVATE_H
 
+#include "lib/internal/kernel-symbols.h"
 #include "lib/internal/lives.h"
 
 /* As btrail_lives_root(), btrail_lives_find() */
@@ -50,5 +51,19 @@ bool btrail_names_unfiltered(const struct btrail_names *names);
 
 /* Does it trace all vCPUs? */
 bool btrail_names_all_vcpus(const struct btrail_names *names);
+
+/* As btrail_kernel_symbols_era(), btrail_kernel_symbols_owns() */
+void btrail_names_era(const struct btrail_names *names, uint32_t kernel,
+                      uint64_t time, struct btrail_symbol_era *era);
+uint32_t btrail_names_owns(const struct btrail_names *names);
+
+/* As btrail_names_kernel_symbol(), by the number of an era */
+int btrail_names_era_symbol(const struct btrail_names *names, uint32_t era,
+                            uint64_t address, struct btrail_symbol *symbol);
+
+/* As btrail_names_symbol(), and from when to when the symbol is there */
+int btrail_names_symbol_era(const struct btrail_names *names, size_t i,
+                            struct btrail_symbol *symbol,
+                            struct btrail_symbol_era *era);
 
 #endif /* BTRAIL_NAMES_PRIVATE_H */

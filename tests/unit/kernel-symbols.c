@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Symbols of the kernel over time: tables that differ, until when each holds,
+ * where symbols end, and which one of several has an address
+ */
+
+#include <glib.h>
+#include <string.h>
+
+#include "lib/internal/kernel-symbols.h"
+
+#define MODULE  0xffffffffc0562000
+
+static const char kernel[] =
+    "ffffffff81000000 T _text\n"
+    "ffffffff81000100 T first\n"
+    "ffffffff81000200 D data\n"
+    "ffffffff81000300 T last\n"
+    "ffffffff81001000 D _end\n";
+
+static uint64_t add(struct btrail_kernel_symbols *ks, uint32_t k,
+                    uint64_t time, const char *own, const char *modules)
+{
+    g_autofree char *text = g_strconcat(own, modules, NULL);
+
+    return btrail_kernel_symbols_add(ks, k, time, text, strlen(text));
+}
+
+/* The symbol at an address: NAME+OFFSET/SIZE [MODULE], or - */
+static void check(const struct btrail_kernel_symbols *ks, uint32_t k,
+                  uint64_t time, uint64_t address, const char *want)
+{
+    struct btrail_symbol_era era;
+    struct btrail_symbol s;
+    g_autofree char *got = NULL;
+
+    btrail_kernel_symbols_era(ks, k, time, &era);
+    g_assert_cmpuint(era.kernel, ==, k);
+    g_assert_cmpuint(era.from, <=, time);
+    g_assert_cmpuint(era.last, >=, time);
+    if (btrail_kernel_symbols_find(ks, era.number, address, &s)) {
+        got = g_strdup("-");
+    } else {
+        got = g_strdup_printf("%s+%x/%x%s%s", s.name,
+                              (unsigned)(address - s.address),
+                              (unsigned)(s.end - s.address),
+                              s.module ? " " : "", s.module ?: "");
+    }
+    g_assert_cmpstr(got, ==, want);
+}
+
+/* All symbols, with when they are there */
+static void check_all(const struct btrail_kernel_symbols *ks, const char *want)
+{
+    g_autoptr(GString) got = g_string_new(NULL);
+    struct btrail_symbol_era era;
+    struct btrail_symbol s;
+
+    for (size_t i = 0; !btrail_kernel_symbols_get(ks, i, &s, &era); i++) {
+        g_string_append_printf(got, "%s %u:%" G_GINT64_MODIFIER "u-", s.name,
+                               era.kernel, era.from);
+        if (era.last != UINT64_MAX) {
+            g_string_append_printf(got, "%" G_GINT64_MODIFIER "u", era.last);
+        }
+        g_string_append_c(got, '\n');
+    }
+    g_assert_cmpstr(got->str, ==, want);
+}
+
+static const char dummy[] =
+    "ffffffffc0562000 t dummy_xmit\t[dummy]\n"
+    "ffffffffc0562100 t dummy_setup\t[dummy]\n"
+    "ffffffffc0563000 d dummy_ops\t[dummy]\n";
+static const char tun[] =
+    "ffffffffc0562000 t tun_get\t[tun]\n"
+    "ffffffffc0562080 t tun_put\t[tun]\n";
+static const char stays[] =
+    "ffffffffc0500000 t stay\t[stays]\n"
+    "ffffffffc0500010 t stay_on\t[stays]\n";
+
+/* One module takes the address of another one. */
+static void test_reload(void)
+{
+    struct btrail_kernel_symbols *ks = btrail_kernel_symbols_new();
+    g_autofree char *one = g_strconcat(stays, dummy, NULL);
+    g_autofree char *two = g_strconcat(stays, tun, NULL);
+
+    g_assert_false(btrail_kernel_symbols_any(ks));
+    add(ks, 0, 1000, kernel, one);
+    add(ks, 0, 2000, kernel, two);
+    btrail_kernel_symbols_complete(ks, 10, UINT64_MAX);
+    g_assert_true(btrail_kernel_symbols_any(ks));
+    check(ks, 0, 1500, MODULE + 0x90, "dummy_xmit+90/100 dummy");
+    check(ks, 0, 1999, MODULE + 0x110, "dummy_setup+10/f00 dummy");
+    check(ks, 0, 2000, MODULE + 0x90, "tun_put+10/f80 tun");
+    check(ks, 0, UINT64_MAX, MODULE, "tun_get+0/80 tun");
+    /* Nobody knows what modules were there before. */
+    check(ks, 0, 999, MODULE + 0x90, "-");
+    check(ks, 0, 0, 0xffffffffc0500010, "-");
+    /* The kernel itself was. */
+    check(ks, 0, 0, 0xffffffff81000110, "first+10/100");
+    /* Of another kernel nothing is known. */
+    check(ks, 1, 1500, 0xffffffff81000110, "-");
+    check_all(ks, "_text 0:0-\nfirst 0:0-\ndata 0:0-\nlast 0:0-\n_end 0:0-\n"
+              "stay 0:1000-\nstay_on 0:1000-\n"
+              "dummy_xmit 0:1000-1999\ndummy_setup 0:1000-1999\n"
+              "dummy_ops 0:1000-1999\n"
+              "tun_get 0:2000-\ntun_put 0:2000-\n");
+    g_assert_cmpuint(btrail_kernel_symbols_owns(ks), ==, 1);
+    btrail_kernel_symbols_free(ks);
+}
+
+/* Between the last time at which a table held and the next one */
+static void test_held(void)
+{
+    struct btrail_kernel_symbols *ks = btrail_kernel_symbols_new();
+    g_autofree char *one = g_strconcat(stays, dummy, NULL);
+    g_autofree char *two = g_strconcat(stays, tun, NULL);
+
+    add(ks, 0, 1000, kernel, one);
+    btrail_kernel_symbols_held(ks, 0, 1300);
+    btrail_kernel_symbols_held(ks, 0, 1500);
+    btrail_kernel_symbols_held(ks, 0, 1400);
+    /* Symbols of another kernel do not matter. */
+    btrail_kernel_symbols_held(ks, 3, 1800);
+    add(ks, 0, 2000, kernel, two);
+    btrail_kernel_symbols_held(ks, 0, 2500);
+    btrail_kernel_symbols_complete(ks, 10, UINT64_MAX);
+    check(ks, 0, 1490, MODULE + 0x90, "dummy_xmit+90/100 dummy");
+    /* A record of this time can be from a tick later. */
+    for (uint64_t time = 1491; time < 2000; time += 508) {
+        check(ks, 0, time, MODULE + 0x90, "-");
+        check(ks, 0, time, 0xffffffffc0500008, "stay+8/10 stays");
+        check(ks, 0, time, 0xffffffff81000308, "last+8/d00");
+    }
+    check(ks, 0, 2000, MODULE + 0x90, "tun_put+10/f80 tun");
+    /* The last one has no tick: nothing is known to be another. */
+    check(ks, 0, 2500, MODULE + 0x90, "tun_put+10/f80 tun");
+    check(ks, 0, 2501, MODULE + 0x90, "-");
+    check(ks, 0, 2501, 0xffffffffc0500008, "-");
+    check(ks, 0, 2501, 0xffffffff81000308, "last+8/d00");
+    check_all(ks, "_text 0:0-\nfirst 0:0-\ndata 0:0-\nlast 0:0-\n_end 0:0-\n"
+              "stay 0:1000-2500\nstay_on 0:1000-2500\n"
+              "dummy_xmit 0:1000-1490\ndummy_setup 0:1000-1490\n"
+              "dummy_ops 0:1000-1490\n"
+              "tun_get 0:2000-2500\ntun_put 0:2000-2500\n");
+    btrail_kernel_symbols_free(ks);
+}
+
+/* The kernel itself in one table, and what modules have in tables of their own,
+ * as they come and go */
+static void test_modules_only(void)
+{
+    struct btrail_kernel_symbols *ks = btrail_kernel_symbols_new();
+    uint64_t first, again;
+
+    add(ks, 0, 1000, kernel, "");
+    first = add(ks, 0, 1000, "", dummy);
+    btrail_kernel_symbols_held(ks, 0, 1500);
+    add(ks, 0, 2000, "", "");
+    btrail_kernel_symbols_held(ks, 0, 2500);
+    again = add(ks, 0, 3000, "", dummy);
+    btrail_kernel_symbols_complete(ks, 0, UINT64_MAX);
+    g_assert_cmpuint(again, <, first);
+    check(ks, 0, 1000, MODULE + 0x90, "dummy_xmit+90/100 dummy");
+    check(ks, 0, 1501, MODULE + 0x90, "-");
+    check(ks, 0, 2100, MODULE + 0x90, "-");
+    check(ks, 0, 2999, MODULE + 0x90, "-");
+    check(ks, 0, 3000, MODULE + 0x90, "dummy_xmit+90/100 dummy");
+    for (uint64_t time = 0; time < 4000; time += 499) {
+        check(ks, 0, time, 0xffffffff81000308, "last+8/d00");
+    }
+    btrail_kernel_symbols_free(ks);
+}
+
+/* Tables of one kernel do not cut the functions of another one. */
+static void test_kexec(void)
+{
+    static const char next[] =
+        "ffffffff80ffff00 T _text\n"
+        "ffffffff81000080 T other\n"
+        "ffffffff81000800 D _end\n";
+    struct btrail_kernel_symbols *ks = btrail_kernel_symbols_new();
+
+    add(ks, 0, 1000, kernel, "");
+    btrail_kernel_symbols_held(ks, 0, 1500);
+    add(ks, 0, 2000, next, "");
+    btrail_kernel_symbols_complete(ks, 0, UINT64_MAX);
+    check(ks, 0, 1500, 0xffffffff81000110, "first+10/100");
+    check(ks, 0, 1501, 0xffffffff81000110, "-");
+    check(ks, 0, 2000, 0xffffffff81000110, "other+90/780");
+    check(ks, 0, 2000, 0xffffffff81000210, "other+190/780");
+    g_assert_cmpuint(btrail_kernel_symbols_owns(ks), ==, 2);
+    btrail_kernel_symbols_free(ks);
+
+    /* With numbers, each is known all the time. */
+    ks = btrail_kernel_symbols_new();
+    add(ks, 2, 1000, kernel, dummy);
+    add(ks, 1, 1500, next, "");
+    add(ks, 2, 2000, kernel, "");
+    btrail_kernel_symbols_complete(ks, 0, UINT64_MAX);
+    check(ks, 2, 500, 0xffffffff81000110, "first+10/100");
+    check(ks, 2, 1700, MODULE + 0x110, "dummy_setup+10/f00 dummy");
+    check(ks, 2, 2000, MODULE + 0x110, "-");
+    check(ks, 1, 500, 0xffffffff81000110, "other+90/780");
+    check(ks, 1, 2500, 0xffffffff81000110, "other+90/780");
+    check(ks, 0, 1500, 0xffffffff81000110, "-");
+    check_all(ks, "_text 1:0-\nother 1:0-\n_end 1:0-\n"
+              "_text 2:0-\nfirst 2:0-\ndata 2:0-\nlast 2:0-\n_end 2:0-\n"
+              "dummy_xmit 2:1000-1999\ndummy_setup 2:1000-1999\n"
+              "dummy_ops 2:1000-1999\n");
+    btrail_kernel_symbols_free(ks);
+}
+
+/* Where symbols end: at the next one, an end line, or with their page */
+static void test_ends(void)
+{
+    static const char without[] =
+        "ffffffffc0100000 t a_begin\t[a]\n"
+        "ffffffffc0100f00 t a_end\t[a]\n"
+        "ffffffffc0102010 t a_tail\t[a]\n"
+        "ffffffffc0104000 d a_data\t[a]\n"
+        "ffffffffc0120000 t b_only\t[b]\n";
+    static const char with[] =
+        "ffffffffc0100000 t a_begin\t[a]\n"
+        "ffffffffc0100f00 t a_end\t[a]\n"
+        "ffffffffc0101234 e .end\t[a]\n"
+        "ffffffffc0102010 t a_tail\t[a]\n"
+        "ffffffffc0102020 e .end\t[a]\n"
+        "ffffffffc0120000 e .end\t[a]\n"
+        "ffffffffc0120000 t b_only\t[b]\n"
+        "ffffffffc0122000 e .end\t[b]\n"
+        "ffffffffffffff00 t c\t[c]\n";
+    struct btrail_kernel_symbols *ks = btrail_kernel_symbols_new();
+
+    add(ks, 0, 0, kernel, without);
+    add(ks, 0, 100, kernel, with);
+    btrail_kernel_symbols_complete(ks, 0, UINT64_MAX);
+    check(ks, 0, 50, 0xffffffffc0100f10, "a_end+10/1110 a");
+    check(ks, 0, 50, 0xffffffffc0102fff, "a_tail+fef/ff0 a");
+    check(ks, 0, 50, 0xffffffffc0103000, "-");
+    check(ks, 0, 50, 0xffffffffc0120fff, "b_only+fff/1000 b");
+    check(ks, 0, 50, 0xffffffffc0121000, "-");
+    check(ks, 0, 50, 0xffffffff81001fff, "_end+fff/1000");
+    check(ks, 0, 50, 0xffffffff81002000, "-");
+    check(ks, 0, 100, 0xffffffffc0101233, "a_end+333/334 a");
+    check(ks, 0, 100, 0xffffffffc0101234, "-");
+    check(ks, 0, 100, 0xffffffffc0102010, "a_tail+0/10 a");
+    check(ks, 0, 100, 0xffffffffc0102020, "-");
+    check(ks, 0, 100, 0xffffffffc0121fff, "b_only+1fff/2000 b");
+    check(ks, 0, 100, 0xffffffffc0122000, "-");
+    check(ks, 0, 100, 0xffffffffffffff10, "c+10/ff c");
+    check(ks, 0, 100, UINT64_MAX, "-");
+    /* End lines are no symbols. */
+    check_all(ks, "_text 0:0-\nfirst 0:0-\ndata 0:0-\nlast 0:0-\n_end 0:0-\n"
+              "a_begin 0:0-99\na_end 0:0-99\na_tail 0:0-99\na_data 0:0-99\n"
+              "b_only 0:0-99\n"
+              "a_begin 0:100-\na_end 0:100-\na_tail 0:100-\nb_only 0:100-\n"
+              "c 0:100-\n");
+    btrail_kernel_symbols_free(ks);
+}
+
+/* The first one of the table, and of the kernel before modules */
+static void test_aliases(void)
+{
+    static const char text[] =
+        "ffffffff81000000 T __x86_indirect_thunk_array\n"
+        "ffffffff81000000 T __softirqentry_text_end\n"
+        "ffffffff81000000 T __a_later_one\n"
+        "ffffffff81000040 T next\n"
+        "ffffffff81000040 t of_module\t[m]\n"
+        "ffffffffc0000000 t z_first\t[m]\n"
+        "ffffffffc0000000 t a_second\t[m]\n";
+    struct btrail_kernel_symbols *ks = btrail_kernel_symbols_new();
+
+    add(ks, 0, 0, text, "");
+    btrail_kernel_symbols_complete(ks, 0, UINT64_MAX);
+    check(ks, 0, 0, 0xffffffff81000000,
+          "__x86_indirect_thunk_array+0/40");
+    check(ks, 0, 0, 0xffffffff8100003f,
+          "__x86_indirect_thunk_array+3f/40");
+    check(ks, 0, 0, 0xffffffff81000041, "next+1/fc0");
+    check(ks, 0, 0, 0xffffffffc0000001, "z_first+1/1000 m");
+    btrail_kernel_symbols_free(ks);
+}
+
+/* Tables that cannot be read, or are too many */
+static void test_lost(void)
+{
+    struct btrail_kernel_symbols *ks = btrail_kernel_symbols_new();
+
+    btrail_kernel_symbols_lost(ks, 0, 500);
+    add(ks, 0, 1000, kernel, dummy);
+    btrail_kernel_symbols_lost(ks, 0, 1500);
+    add(ks, 0, 2000, kernel, tun);
+    btrail_kernel_symbols_complete(ks, 0, 3000);
+    check(ks, 0, 1499, MODULE + 0x90, "dummy_xmit+90/100 dummy");
+    check(ks, 0, 1500, MODULE + 0x90, "-");
+    check(ks, 0, 1500, 0xffffffff81000110, "first+10/100");
+    check(ks, 0, 2999, MODULE + 0x90, "tun_put+10/f80 tun");
+    check(ks, 0, 3000, MODULE + 0x90, "-");
+    check(ks, 0, 3000, 0xffffffff81000110, "-");
+    btrail_kernel_symbols_free(ks);
+
+    ks = btrail_kernel_symbols_new();
+    btrail_kernel_symbols_complete(ks, 0, 0);
+    check(ks, 0, 0, 0xffffffff81000110, "-");
+    check_all(ks, "");
+    btrail_kernel_symbols_free(ks);
+}
+
+/* A table with more modules than Linux has */
+static void test_many(void)
+{
+    struct btrail_kernel_symbols *ks = btrail_kernel_symbols_new();
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (unsigned i = 0; i < 6000; i++) {
+        g_string_append_printf(text, "ffffffff%08x t f%u\t[m%u]\n",
+                               0xc0000000 + i * 16, i, i);
+    }
+    add(ks, 0, 0, kernel, text->str);
+    btrail_kernel_symbols_complete(ks, 0, UINT64_MAX);
+    check(ks, 0, 0, 0xffffffffc0000008, "f0+8/10 m0");
+    check(ks, 0, 0, 0xffffffffc0000000 + 4095 * 16, "f4095+0/10 m4095");
+    check(ks, 0, 0, 0xffffffffc0000000 + 5000 * 16, "f5000+0/10 m5000");
+    btrail_kernel_symbols_free(ks);
+}
+
+/* Tables that differ in one module take little. */
+static void test_memory(void)
+{
+    struct btrail_kernel_symbols *ks = btrail_kernel_symbols_new();
+    g_autoptr(GString) own = g_string_new(NULL);
+    uint64_t first = 0, others = 0;
+
+    for (unsigned i = 0; i < 20000; i++) {
+        g_string_append_printf(own, "ffffffff%08x T function_%u\n",
+                               0x81000000 + i * 16, i);
+    }
+    for (unsigned i = 0; i < 100; i++) {
+        g_autofree char *module = g_strdup_printf(
+            "%sffffffffc0600000 t f%u\t[m%u]\n", stays, i, i);
+        uint64_t memory = add(ks, 0, i * 10, own->str, module);
+
+        first = first ?: memory;
+        others += i ? memory : 0;
+    }
+    btrail_kernel_symbols_complete(ks, 0, UINT64_MAX);
+    g_assert_cmpuint(others, <, first / 4);
+    check(ks, 0, 555, 0xffffffffc0600008, "f55+8/1000 m55");
+    check(ks, 0, 999, 0xffffffffc0600008, "f99+8/1000 m99");
+    check(ks, 0, 555, 0xffffffffc0500008, "stay+8/10 stays");
+    btrail_kernel_symbols_free(ks);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/kernel-symbols/reload", test_reload);
+    g_test_add_func("/kernel-symbols/held", test_held);
+    g_test_add_func("/kernel-symbols/modules-only", test_modules_only);
+    g_test_add_func("/kernel-symbols/kexec", test_kexec);
+    g_test_add_func("/kernel-symbols/ends", test_ends);
+    g_test_add_func("/kernel-symbols/aliases", test_aliases);
+    g_test_add_func("/kernel-symbols/lost", test_lost);
+    g_test_add_func("/kernel-symbols/many", test_many);
+    g_test_add_func("/kernel-symbols/memory", test_memory);
+    return g_test_run();
+}
