@@ -9,9 +9,10 @@
  *   markers      u32: where in names each 256th symbol begins
  *   token_table  256 strings
  *   token_index  u16: where in token_table each of them begins
- *   offsets      i32, relative to relative_base
+ *   offsets      32 bits each: see enum form
+ *   relative_base  a word, up to Linux 6.19
  *
- * each aligned to 8 bytes.
+ * each aligned to a word, or to 4 bytes from Linux 7.2 on.
  */
 
 #include <glib.h>
@@ -27,6 +28,9 @@
 #define IMAGE_MAX       (96u << 20)     /* of a kernel, from _stext on */
 #define HOLE_MAX        (4u << 20)      /* between two of its sections */
 #define PER_MARKER      256u
+#define LAST_MAX        (PER_MARKER * (KALLSYMS_NAME_MAX + 2))
+#define ALIGN_MIN       4u              /* of the tables */
+#define ALIGN_MAX       8u
 
 struct kallsyms {
     uint32_t n;
@@ -42,9 +46,27 @@ struct tokens {
     size_t size;                /* of the table */
 };
 
-static size_t align8(size_t n)
+/* What an offset is relative to */
+enum form {
+    /* Up to 6.14: those of per-CPU symbols begin at 0, all others are < 0. */
+    BASE_OR_PERCPU,
+    /* Up to 6.19, and kernels without per-CPU symbols at 0: without a sign */
+    BASE,
+    /* From 7.0 on: with a sign, to the place where it is itself */
+    PLACE,
+};
+
+/* The table of offsets, which is at this address, in the forms it can have */
+struct offsets {
+    const uint8_t *bytes;
+    uint64_t at;
+    uint64_t base;
+    enum form first, last;
+};
+
+static size_t align_to(size_t n, size_t to)
 {
-    return (n + 7) & ~(size_t)7;
+    return (n + to - 1) & ~(to - 1);
 }
 
 static uint16_t get16(const uint8_t *p)
@@ -150,29 +172,30 @@ static bool expand(struct kallsyms *k, const struct tokens *t,
     return true;
 }
 
-/*
- * Makes addresses of offsets.  Kernels up to 6.14 have per-CPU symbols at
- * offsets from 0 on, and all others at negative ones; later ones have offsets
- * without a sign.  The address of _stext shows which it is.
- */
-static bool relocate(struct kallsyms *k, const uint8_t *offsets,
-                     uint64_t base, uint64_t stext)
+static uint64_t address_of(const struct offsets *o, enum form form, uint32_t i)
 {
-    unsigned form;
+    uint32_t offset = get32(o->bytes + 4 * (size_t)i);
+    uint64_t with_sign = (uint64_t)(int64_t)(int32_t)offset;
 
-    for (form = 0; form < 2; form++) {
+    switch (form) {
+    case BASE_OR_PERCPU:
+        return offset >> 31 ? o->base - 1 - with_sign : offset;
+    case BASE:
+        return o->base + offset;
+    default:
+        return o->at + 4 * (uint64_t)i + with_sign;
+    }
+}
+
+/* Makes addresses of offsets: in the form that has _stext at its address. */
+static bool relocate(struct kallsyms *k, const struct offsets *o,
+                     uint64_t stext)
+{
+    for (enum form form = o->first; form <= o->last; form++) {
         bool agrees = false;
 
         for (uint32_t i = 0; i < k->n; i++) {
-            uint32_t offset = get32(offsets + 4 * (size_t)i);
-
-            if (form) {
-                k->addresses[i] = base + offset;
-            } else if (offset >> 31) {
-                k->addresses[i] = base - 1 - (uint64_t)(int64_t)(int32_t)offset;
-            } else {
-                k->addresses[i] = offset;
-            }
+            k->addresses[i] = address_of(o, form, i);
             if (k->addresses[i] == stext && !agrees) {
                 agrees = !strcmp((const char *)k->text->data + k->names[i] + 1,
                                  "_stext");
@@ -205,9 +228,10 @@ static struct kallsyms *from_note(struct page_walk *w,
                                   const struct vmcoreinfo *v, uint64_t stext)
 {
     g_autofree struct tokens *t = g_new0(struct tokens, 1);
-    uint64_t names_at, n_at, table_at, index_at, offsets_at, base_at, base;
+    uint64_t names_at, n_at, table_at, index_at, base_at;
     g_autofree uint8_t *names = NULL;
     g_autofree uint8_t *offsets = NULL;
+    struct offsets o = { .first = PLACE, .last = PLACE };
     struct kallsyms *k;
     uint32_t n;
     size_t size;
@@ -216,22 +240,27 @@ static struct kallsyms *from_note(struct page_walk *w,
         !vmcoreinfo_symbol(v, "kallsyms_num_syms", &n_at) ||
         !vmcoreinfo_symbol(v, "kallsyms_token_table", &table_at) ||
         !vmcoreinfo_symbol(v, "kallsyms_token_index", &index_at) ||
-        !vmcoreinfo_symbol(v, "kallsyms_offsets", &offsets_at) ||
-        !vmcoreinfo_symbol(v, "kallsyms_relative_base", &base_at) ||
+        !vmcoreinfo_symbol(v, "kallsyms_offsets", &o.at) ||
         !tokens_read(t, w, table_at, index_at) ||
-        !page_walk_u32(w, n_at, &n) || !n || n > KALLSYMS_MAX ||
-        !page_walk_u64(w, base_at, &base)) {
+        !page_walk_u32(w, n_at, &n) || !n || n > KALLSYMS_MAX) {
         return NULL;
     }
-    offsets = g_malloc(4 * (size_t)n);
-    if (!page_walk_read(w, offsets_at, offsets, 4 * (size_t)n)) {
+    if (vmcoreinfo_symbol(v, "kallsyms_relative_base", &base_at)) {
+        o.first = BASE_OR_PERCPU;
+        o.last = BASE;
+        if (!page_walk_u64(w, base_at, &o.base)) {
+            return NULL;
+        }
+    }
+    o.bytes = offsets = g_malloc(4 * (size_t)n);
+    if (!page_walk_read(w, o.at, offsets, 4 * (size_t)n)) {
         return NULL;
     }
     size = MIN(NAMES_MAX, 64 * (size_t)n + GUEST_PAGE_SIZE);
     names = g_malloc(size);
     size = page_walk_read_some(w, names_at, names, size);
     k = make(t, n, names, size);
-    if (k && !relocate(k, offsets, base, stext)) {
+    if (k && !relocate(k, &o, stext)) {
         g_clear_pointer(&k, kallsyms_free);
     }
     return k;
@@ -243,11 +272,11 @@ static size_t find_tokens(struct tokens *t, const uint8_t *image, size_t index)
     size_t last = get16(image + index + 2 * (TOKENS - 1));
     size_t size;
 
-    for (size = align8(last + 2); size <= align8(last + TOKEN_MAX);
-         size += 8) {
+    for (size = align_to(last + 2, ALIGN_MIN);
+         size < last + TOKEN_MAX + ALIGN_MAX; size += ALIGN_MIN) {
         if (size < index &&
             tokens_valid(t, image + index, image + index - size, size) &&
-            align8(t->size) == size) {
+            size - t->size < ALIGN_MAX) {
             return index - size;
         }
     }
@@ -278,7 +307,7 @@ static size_t find_markers(const uint8_t *image, size_t table, size_t *count)
 {
     size_t pad;
 
-    for (pad = 0; pad <= 4; pad += 4) {
+    for (pad = 0; pad < ALIGN_MAX; pad += ALIGN_MIN) {
         size_t at = table - pad;
         uint32_t above = NAMES_MAX;
 
@@ -291,7 +320,7 @@ static size_t find_markers(const uint8_t *image, size_t table, size_t *count)
             at -= 4;
             above = get32(image + at);
             if (!above) {
-                if (at % 8 || table - pad - at < 8) {
+                if (table - pad - at < 8) {
                     break;
                 }
                 *count = (table - pad - at) / 4;
@@ -303,32 +332,92 @@ static size_t find_markers(const uint8_t *image, size_t table, size_t *count)
 }
 
 /*
- * Returns how many names begin at @at, or 0 if they do not match the markers or
- * do not end where those begin.
+ * Returns how many names begin at @at, and where that number is in @number.
+ * 0 if it is not before them, or if they do not match the markers or do not end
+ * where those begin.
  */
 static uint32_t count_names(const uint8_t *image, size_t at, size_t markers,
-                            size_t n_markers)
+                            size_t n_markers, size_t *number)
 {
-    size_t p = at;
-    uint32_t n = 0;
+    uint32_t whole = PER_MARKER * (uint32_t)(n_markers - 1);
+    size_t end = markers;
+    uint32_t count = 0;
 
-    while (p < markers) {
-        size_t tokens;
-        size_t entry;
+    /* From the last on: only few places have those and the right number. */
+    for (size_t i = n_markers; i-- > 0; ) {
+        size_t begin = at + get32(image + markers + 4 * i);
+        size_t p = begin;
+        size_t entry, tokens;
+        uint32_t n;
 
-        if (n % PER_MARKER == 0 && n / PER_MARKER < n_markers &&
-            get32(image + markers + 4 * (n / PER_MARKER)) != p - at) {
-            return 0;
+        for (n = 0; n < PER_MARKER; n++) {
+            entry = entry_size(image + p, end - p, &tokens);
+            if (!entry) {
+                break;
+            }
+            p += entry;
         }
-        entry = entry_size(image + p, markers - p, &tokens);
-        if (!entry) {
-            break;
+        if (count) {
+            if (p != end || n != PER_MARKER) {
+                return 0;
+            }
+        } else {
+            if (!n || end - p >= ALIGN_MAX) {
+                return 0;
+            }
+            count = whole + n;
+            *number = at - ALIGN_MIN;
+            if (get32(image + *number) != count) {
+                *number = at - ALIGN_MAX;
+            }
+            if (get32(image + *number) != count) {
+                return 0;
+            }
         }
-        p += entry;
-        n++;
+        end = begin;
     }
-    return markers - p < 8 && n > PER_MARKER * (n_markers - 1) &&
-           n <= PER_MARKER * n_markers ? n : 0;
+    return count;
+}
+
+/*
+ * Makes addresses of the offsets that are where a kernel with the names there
+ * has them.
+ */
+static bool find_offsets(struct kallsyms *k, const uint8_t *image,
+                         size_t image_size, size_t number, size_t index,
+                         uint64_t stext)
+{
+    size_t size = 4 * (size_t)k->n;
+    const struct {
+        size_t offsets;
+        size_t base;
+        enum form first, last;
+    } places[] = {
+        /* Up to 6.3: offsets, base, number, names; later: after the tokens */
+        { number - 8 - align_to(size, 8), number - 8, BASE_OR_PERCPU, BASE },
+        { index + 2 * TOKENS, index + 2 * TOKENS + align_to(size, 8),
+          BASE_OR_PERCPU, BASE },
+        { index + 2 * TOKENS, index + 2 * TOKENS + size - 8, PLACE, PLACE },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(places); i++) {
+        size_t base = places[i].base;
+        struct offsets o = {
+            .bytes = image + places[i].offsets,
+            .at = stext + places[i].offsets,
+            .first = places[i].first,
+            .last = places[i].last,
+        };
+
+        if (base > image_size - 8 || places[i].offsets > base) {
+            continue;
+        }
+        o.base = get32(image + base) | (uint64_t)get32(image + base + 4) << 32;
+        if (relocate(k, &o, stext)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static struct kallsyms *with_tokens(const uint8_t *image, size_t image_size,
@@ -339,7 +428,6 @@ static struct kallsyms *with_tokens(const uint8_t *image, size_t image_size,
     size_t markers = find_markers(image, table, &n_markers);
     size_t names;
     size_t least;
-    unsigned tries;
 
     if (!markers) {
         return NULL;
@@ -348,34 +436,16 @@ static struct kallsyms *with_tokens(const uint8_t *image, size_t image_size,
     if (markers < least + 16) {
         return NULL;
     }
-    names = (markers - least) & ~(size_t)7;
-    for (tries = 0; tries < PER_MARKER * 128 && names >= 16;
-         tries++, names -= 8) {
-        uint32_t n = count_names(image, names, markers, n_markers);
-        struct kallsyms *k;
-        size_t offsets[2];
-        size_t bases[2];
+    names = (markers - least) & ~(size_t)(ALIGN_MIN - 1);
+    for (; names >= 16 && markers - names <= least + LAST_MAX;
+         names -= ALIGN_MIN) {
+        size_t number;
+        uint32_t n = count_names(image, names, markers, n_markers, &number);
+        struct kallsyms *k = n ? make(t, n, image + names, markers - names) :
+                             NULL;
 
-        if (!n || get32(image + names - 8) != n) {
-            continue;
-        }
-        k = make(t, n, image + names, markers - names);
-        if (!k) {
-            continue;
-        }
-        /* Up to 6.3: offsets, base, number, names; later: after the tokens */
-        bases[0] = names - 16;
-        offsets[0] = bases[0] - align8(4 * (size_t)n);
-        offsets[1] = index + 2 * TOKENS;
-        bases[1] = offsets[1] + align8(4 * (size_t)n);
-        for (unsigned i = 0; i < 2; i++) {
-            if (bases[i] <= image_size - 8 && offsets[i] < bases[i] &&
-                relocate(k, image + offsets[i],
-                         get32(image + bases[i]) |
-                         (uint64_t)get32(image + bases[i] + 4) << 32,
-                         stext)) {
-                return k;
-            }
+        if (k && find_offsets(k, image, image_size, number, index, stext)) {
+            return k;
         }
         kallsyms_free(k);
     }
@@ -403,7 +473,7 @@ static struct kallsyms *by_search(struct page_walk *w, uint64_t stext)
         page_walk_read(w, stext + at, image + at, GUEST_PAGE_SIZE);
     }
     for (at = 0; size >= 2 * TOKENS && at <= size - 2 * TOKENS && !k;
-         at += 8) {
+         at += ALIGN_MIN) {
         if (index_like(image + at)) {
             size_t table = find_tokens(t, image, at);
 

@@ -89,7 +89,7 @@ static void look_at(struct linux_kernel *k, linux_known *known)
 
 int fuzz_input(const uint8_t *data, size_t size)
 {
-    static struct fake_linux kinds[8];
+    static struct fake_linux kinds[FAKE_FLAGS];
     struct fake_linux f;
     struct guest_memory *m;
     struct linux_kernel *k;

@@ -510,18 +510,26 @@ static void put_pages(GByteArray *a, const struct fake_linux *f,
 static void make_linux(const char *dir)
 {
     static const uint8_t later[4] = { 0xff, 0xff, 0xff, 0 };
-    unsigned flags;
-    uint8_t byte;
+    static const uint8_t kinds[] = {
+        0, FAKE_LIST, FAKE_SEARCH, FAKE_LIST | FAKE_SEARCH, FAKE_PTI,
+        FAKE_PTI | FAKE_LIST, FAKE_PTI | FAKE_SEARCH,
+        FAKE_PTI | FAKE_LIST | FAKE_SEARCH, FAKE_AFTER,
+        FAKE_AFTER | FAKE_SEARCH, FAKE_AFTER | FAKE_UNSIGNED,
+        FAKE_AFTER | FAKE_UNSIGNED | FAKE_SEARCH, FAKE_AFTER | FAKE_PLACE,
+        FAKE_AFTER | FAKE_PLACE | FAKE_SEARCH,
+        FAKE_AFTER | FAKE_PLACE | FAKE_ALIGN_4,
+        FAKE_AFTER | FAKE_PLACE | FAKE_ALIGN_4 | FAKE_SEARCH,
+    };
 
-    for (flags = 0; flags < 8; flags++) {
+    for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        unsigned flags = kinds[i];
         g_autofree char *find = g_strdup_printf("find-%u", flags);
         g_autofree char *snapshot = g_strdup_printf("look-%u", flags);
         GByteArray *a = g_byte_array_new();
         struct fake_linux f;
 
         fake_linux_init(&f, flags);
-        byte = (uint8_t)flags;
-        g_byte_array_append(a, &byte, 1);
+        g_byte_array_append(a, &kinds[i], 1);
         put_pages(a, &f, FAKE_NOTE, FAKE_STRUCTS);
         write_file(dir, find, a->data, a->len);
         g_byte_array_set_size(a, 1);

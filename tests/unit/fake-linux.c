@@ -430,65 +430,95 @@ struct symbol {
     uint64_t address;
 };
 
-static uint64_t align(uint64_t at)
+/* Room for the next of the tables of symbols */
+static uint64_t table_room(uint64_t *at, uint64_t size, uint64_t alignment)
 {
-    return (at + 7) & ~UINT64_C(7);
+    uint64_t begin = (*at + alignment - 1) & ~(alignment - 1);
+
+    *at = begin + size;
+    g_assert_cmphex(*at, <=, page_address(BTF));
+    return begin;
+}
+
+static uint32_t offset_of(uint64_t address, uint64_t place, unsigned flags)
+{
+    if (flags & FAKE_PLACE) {
+        return (uint32_t)(address - place);
+    }
+    if (flags & FAKE_UNSIGNED) {
+        return (uint32_t)(address - FAKE_STEXT);
+    }
+    /* Those of per-CPU data are offsets. */
+    return (uint32_t)(address >> 31 ? FAKE_STEXT - 1 - address : address);
+}
+
+static char *token(unsigned i)
+{
+    return g_ascii_isgraph((gchar)i) && i < 128 ? g_strdup_printf("%c", i) :
+           g_strdup_printf("~%x", i);
 }
 
 static void make_symbols(struct fake_linux *f, const struct symbol *symbols,
                          unsigned n, unsigned flags)
 {
-    uint64_t offsets = page_address(SYMBOLS);
-    uint64_t base = align(offsets + 4 * FAKE_SYMBOLS), number = base + 8;
-    uint64_t names = number + 8, markers, table, index;
-    uint64_t at = names;
-    uint32_t marker[2] = { 0 };
+    uint64_t alignment = flags & FAKE_ALIGN_4 ? 4 : 8;
+    uint64_t room = page_address(SYMBOLS) + (flags & FAKE_ALIGN_4 ? 4 : 0);
+    uint64_t offsets = 0, base = 0, number, names, markers, table, index;
+    g_autoptr(GByteArray) text = g_byte_array_new();
+    g_autoptr(GByteArray) tokens = g_byte_array_new();
     GString *note = g_string_new(NULL);
+    uint32_t marker[2] = { 0 };
+    uint16_t begin[256];
     unsigned i;
 
     for (i = 0; i < FAKE_SYMBOLS; i++) {
-        g_autofree char *name = i < n ? g_strdup(symbols[i].name) :
-                                g_strdup_printf("s%u", i);
-        uint64_t address = i < n ? symbols[i].address : FAKE_STEXT + 16 * i;
-        uint8_t *p = fake_linux_at(f, at);
+        g_autofree char *name = i < n ? g_strdup_printf("T%s",
+                                                        symbols[i].name) :
+                                g_strdup_printf("Ts%u", i);
+        uint8_t length = (uint8_t)strlen(name);
 
         if (i % 256 == 0) {
-            marker[i / 256] = (uint32_t)(at - names);
+            marker[i / 256] = text->len;
         }
-        /* Those of per-CPU data are offsets. */
-        fake_linux_put32(f, offsets, 4 * i, (uint32_t)(
-            address >> 31 ? FAKE_STEXT - 1 - address : address));
-        p[0] = (uint8_t)(strlen(name) + 1);
-        p[1] = 'T';
-        memcpy(p + 2, name, strlen(name));
-        at += p[0] + 1u;
+        g_byte_array_append(text, &length, 1);
+        g_byte_array_append(text, (uint8_t *)name, length);
     }
-    fake_linux_put64(f, base, 0, FAKE_STEXT);
+    for (i = 0; i < 256; i++) {
+        g_autofree char *s = token(i);
+
+        begin[i] = GUINT16_TO_LE((uint16_t)tokens->len);
+        g_byte_array_append(tokens, (uint8_t *)s, (guint)strlen(s) + 1);
+    }
+    if (!(flags & FAKE_AFTER)) {
+        offsets = table_room(&room, 4 * FAKE_SYMBOLS, alignment);
+        base = table_room(&room, 8, alignment);
+    }
+    number = table_room(&room, 4, alignment);
+    names = table_room(&room, text->len, alignment);
+    markers = table_room(&room, sizeof(marker), alignment);
+    table = table_room(&room, tokens->len, alignment);
+    index = table_room(&room, sizeof(begin), alignment);
+    if (flags & FAKE_AFTER) {
+        offsets = table_room(&room, 4 * FAKE_SYMBOLS, alignment);
+    }
+    if (flags & FAKE_AFTER && !(flags & FAKE_PLACE)) {
+        base = table_room(&room, 8, alignment);
+    }
+    if (base) {
+        fake_linux_put64(f, base, 0, FAKE_STEXT);
+    }
     fake_linux_put32(f, number, 0, FAKE_SYMBOLS);
-    markers = align(at);
+    memcpy(fake_linux_at(f, names), text->data, text->len);
     fake_linux_put32(f, markers, 0, marker[0]);
     fake_linux_put32(f, markers, 4, marker[1]);
-    table = at = markers + 8;
-    index = 0;
-    for (i = 0; i < 256; i++) {
-        g_autofree char *token = g_ascii_isgraph((gchar)i) && i < 128 ?
-                                 g_strdup_printf("%c", i) :
-                                 g_strdup_printf("~%x", i);
+    memcpy(fake_linux_at(f, table), tokens->data, tokens->len);
+    memcpy(fake_linux_at(f, index), begin, sizeof(begin));
+    for (i = 0; i < FAKE_SYMBOLS; i++) {
+        uint64_t address = i < n ? symbols[i].address : FAKE_STEXT + 16 * i;
 
-        index += strlen(token) + 1;
+        fake_linux_put32(f, offsets, 4 * i,
+                         offset_of(address, offsets + 4 * i, flags));
     }
-    index = align(table + index);
-    for (i = 0; i < 256; i++) {
-        g_autofree char *token = g_ascii_isgraph((gchar)i) && i < 128 ?
-                                 g_strdup_printf("%c", i) :
-                                 g_strdup_printf("~%x", i);
-        uint16_t where = GUINT16_TO_LE((uint16_t)(at - table));
-
-        strcpy((char *)fake_linux_at(f, at), token);
-        memcpy(fake_linux_at(f, index + 2 * i), &where, 2);
-        at += strlen(token) + 1;
-    }
-    g_assert_cmphex(index + 512, <=, page_address(BTF));
 
     g_string_append_printf(
         note, "OSRELEASE=6.0-fake\nPAGESIZE=4096\nSYMBOL(_stext)=%"
@@ -502,7 +532,7 @@ static void make_symbols(struct fake_linux *f, const struct symbol *symbols,
             { "offsets", offsets }, { "relative_base", base },
         };
 
-        for (i = 0; i < G_N_ELEMENTS(listed); i++) {
+        for (i = 0; i < G_N_ELEMENTS(listed) - !base; i++) {
             g_string_append_printf(note, "SYMBOL(kallsyms_%s)=%"
                                    G_GINT64_MODIFIER "x\n", listed[i].name,
                                    listed[i].address);
@@ -517,6 +547,7 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
 {
     const struct linux_layout *l = &f->layout;
     uint64_t swapper, modules, banner, ops, vmemmap;
+    struct btf_header h;
     uint64_t tasks[2];
 
     memset(f, 0, sizeof(*f));
@@ -562,6 +593,7 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
     for (unsigned i = 0; i < 4; i++) {
         fake_linux_put64(f, f->syscalls, 8 * i, FAKE_STEXT + 16 * MIN(i, 2));
     }
+    memcpy(&h, f->memory + BTF * GUEST_PAGE_SIZE, sizeof(h));
     make_symbols(f, (struct symbol[]) {
         { "_stext", FAKE_STEXT },
         { "init_task", swapper },
@@ -569,7 +601,7 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
         { "special_mapping_vmops", ops },
         { "linux_banner", banner },
         { "__start_BTF", page_address(BTF) },
-        { "__stop_BTF", page_address(BTF) + sizeof(struct btf_header) },
+        { "__stop_BTF", page_address(BTF) + sizeof(h) + h.str_off + h.str_len },
         { "_etext", FAKE_STEXT + GUEST_PAGE_SIZE },
         { "sys_call_table", f->syscalls },
         { "__switch_to_asm", FAKE_SWITCH_TO },
@@ -578,16 +610,6 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
         { "current_task", FAKE_CURRENT },
         { "vmemmap_base", vmemmap },
     }, 14, flags);
-    /* BTF ends where its header says. */
-    {
-        struct btf_header h;
-        uint64_t end;
-
-        memcpy(&h, f->memory + BTF * GUEST_PAGE_SIZE, sizeof(h));
-        end = page_address(BTF) + sizeof(h) + h.str_off + h.str_len;
-        fake_linux_put32(f, page_address(SYMBOLS), 4 * 6,
-                         (uint32_t)(FAKE_STEXT - 1 - end));
-    }
 }
 
 void fake_linux_clear(struct fake_linux *f)

@@ -30,6 +30,12 @@ enum {
     FAKE_LIST = 1,              /* mappings in a list, not in a maple tree */
     FAKE_SEARCH = 2,            /* VMCOREINFO does not have kallsyms */
     FAKE_PTI = 4,
+    /* Tables of symbols: up to 6.3 their offsets are first, with a sign; */
+    FAKE_AFTER = 8,             /* from 6.4 on they are last, */
+    FAKE_UNSIGNED = 16,         /* from 6.15 on without a sign, */
+    FAKE_PLACE = 32,            /* from 7.0 on relative to their own place, */
+    FAKE_ALIGN_4 = 64,          /* and from 7.2 on aligned to 4 bytes */
+    FAKE_FLAGS = 128,           /* all flags are below */
 };
 
 /**

@@ -54,46 +54,65 @@ static void check(struct fixture *x)
     kallsyms_free(k);
 }
 
+/* Each form that the tables have had */
+static const unsigned forms[] = {
+    0,
+    FAKE_UNSIGNED,
+    FAKE_AFTER,
+    FAKE_AFTER | FAKE_UNSIGNED,
+    FAKE_AFTER | FAKE_PLACE,
+    FAKE_AFTER | FAKE_PLACE | FAKE_ALIGN_4,
+};
+
 static void test_note(void)
 {
-    struct fixture x;
+    for (unsigned i = 0; i < G_N_ELEMENTS(forms); i++) {
+        struct fixture x;
 
-    begin(&x, 0);
-    check(&x);
-    end(&x);
+        begin(&x, forms[i]);
+        g_test_message("form %#x", forms[i]);
+        check(&x);
+        end(&x);
+    }
 }
 
 static void test_search(void)
 {
-    struct fixture x;
+    for (unsigned i = 0; i < G_N_ELEMENTS(forms); i++) {
+        struct fixture x;
 
-    begin(&x, FAKE_SEARCH);
-    check(&x);
-    end(&x);
+        g_test_message("form %#x", forms[i]);
+        begin(&x, forms[i] | FAKE_SEARCH);
+        check(&x);
+        end(&x);
 
-    /* The addresses of the note are wrong: then the tables are searched for. */
-    begin(&x, 0);
-    strstr(x.v.text, "kallsyms_names)=ffffffff81")[24] = '9';
-    check(&x);
-    end(&x);
+        /* The addresses of the note are wrong. */
+        begin(&x, forms[i]);
+        strstr(x.v.text, "kallsyms_names)=ffffffff81")[24] = '9';
+        check(&x);
+        end(&x);
+    }
 }
 
-/* Offsets of later kernels have no sign. */
-static void test_unsigned(void)
+/* The tables of the last form are where no 64-bit word is. */
+static void test_alignment(void)
 {
-    uint64_t offsets;
+    static const char *const tables[] = {
+        "kallsyms_names", "kallsyms_token_table", "kallsyms_token_index",
+        "kallsyms_offsets",
+    };
     struct fixture x;
-    uint32_t i;
+    unsigned odd = 0;
 
-    begin(&x, 0);
-    g_assert_true(vmcoreinfo_symbol(&x.v, "kallsyms_offsets", &offsets));
-    for (i = 0; i < FAKE_SYMBOLS; i++) {
-        uint32_t v;
+    begin(&x, FAKE_AFTER | FAKE_PLACE | FAKE_ALIGN_4);
+    for (unsigned i = 0; i < G_N_ELEMENTS(tables); i++) {
+        uint64_t at;
 
-        memcpy(&v, fake_linux_at(&x.f, offsets + 4 * i), 4);
-        fake_linux_put32(&x.f, offsets, 4 * i, -1u - v);
+        g_assert_true(vmcoreinfo_symbol(&x.v, tables[i], &at));
+        g_assert_cmphex(at % 4, ==, 0);
+        odd += at % 8 != 0;
     }
-    check(&x);
+    g_assert_cmpuint(odd, >=, 2);
     end(&x);
 }
 
@@ -135,10 +154,12 @@ static void test_damage(void)
     char *stext;
 
     /* All agree with _stext, or they are others'. */
-    begin(&x, FAKE_SEARCH);
-    stext = strstr(x.v.text, "81000000");
-    memcpy(stext, "81001000", 8);
-    fails(&x);
+    for (unsigned i = 0; i < 2 * G_N_ELEMENTS(forms); i++) {
+        begin(&x, forms[i / 2] | (i % 2 ? FAKE_SEARCH : 0));
+        stext = strstr(x.v.text, "81000000");
+        memcpy(stext, "81001000", 8);
+        fails(&x);
+    }
     begin(&x, 0);
     memcpy(strstr(x.v.text, "81000000"), "81000001", 8);
     fails(&x);
@@ -166,7 +187,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kallsyms/note", test_note);
     g_test_add_func("/kallsyms/search", test_search);
-    g_test_add_func("/kallsyms/unsigned", test_unsigned);
+    g_test_add_func("/kallsyms/alignment", test_alignment);
     g_test_add_func("/kallsyms/long", test_long);
     g_test_add_func("/kallsyms/damage", test_damage);
     return g_test_run();
