@@ -533,6 +533,28 @@ static bool check_monitor(struct doctor *d)
     return false;
 }
 
+/* What the service has found in the guest's memory, if it traces it now */
+static void check_names(struct doctor *d, JsonObject *answer)
+{
+    JsonObject *capture = btrail_json_object(answer, "capture");
+    JsonObject *names = capture ? btrail_json_object(capture, "names") : NULL;
+    const char *kernel = names ? btrail_json_string(names, "kernel") : NULL;
+    JsonArray *missing = names ? btrail_json_array(names, "missing") : NULL;
+    unsigned n = missing ? json_array_get_length(missing) : 0;
+
+    for (unsigned i = 0; kernel && i < n; i++) {
+        JsonNode *node = json_array_get_element(missing, i);
+
+        if (JSON_NODE_HOLDS_VALUE(node) && json_node_get_string(node)) {
+            note(d, "names", "Linux %s: %s", kernel,
+                 json_node_get_string(node));
+        }
+    }
+    if (kernel && !n) {
+        ok(d, "names", "Linux %s is named", kernel);
+    }
+}
+
 /* Asks the service through QEMU. */
 static void check_service(struct doctor *d)
 {
@@ -552,6 +574,7 @@ static void check_service(struct doctor *d)
                  !cli_session_has_ended(json_node_get_object(node));
         }
         ok(d, "service", "the agent answers; this guest has %u sessions", n);
+        check_names(d, answer);
     } else if (error->code == BTRAIL_AGENT_ERROR_NO_COMMAND) {
         problem(d, "service", "the guest's QEMU is of an older Backtrail and "
                 "cannot ask the service; shut the guest down and start it with "

@@ -287,6 +287,22 @@ static void print_start(const struct cli_trace *t)
     }
 }
 
+/* What is missing of the names, and what is lost by that */
+static void print_missing(const struct cli_trace *t)
+{
+    JsonObject *names = btrail_json_object(t->meta, "names");
+    JsonArray *missing = names ? btrail_json_array(names, "missing") : NULL;
+
+    for (unsigned i = 0; missing && i < json_array_get_length(missing); i++) {
+        JsonNode *node = json_array_get_element(missing, i);
+
+        if (JSON_NODE_HOLDS_VALUE(node) && json_node_get_string(node)) {
+            cli_printf("%-10s %s\n", i ? "" : "names",
+                       json_node_get_string(node));
+        }
+    }
+}
+
 static void print_text(const struct cli_trace *t,
                        const struct stream_summary *streams, unsigned n)
 {
@@ -321,6 +337,7 @@ static void print_text(const struct cli_trace *t,
         cli_printf("%-10s each record has its instruction count\n", "icount");
     }
     print_sideband(t);
+    print_missing(t);
 
     cli_printf("\n%4s %15s %15s %10s %10s %10s %15s %15s  %s\n", "vcpu",
                "records", "lost", "gaps", "cr3 loads", "spans", "from (s)",

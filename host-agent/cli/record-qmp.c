@@ -410,7 +410,7 @@ static int finish_file(struct file_recording *r)
                      btrail_reason_name(BTRAIL_EVENT_END, result.reason));
     }
     if (result.no_names && !r->options->quiet) {
-        cli_fprintf(stderr, "%s has no names: %s\n", path, result.no_names);
+        cli_fprintf(stderr, "%s lacks names: %s\n", path, result.no_names);
     }
     g_free(result.no_names);
     if (r->options->session.cr3 && !result.progress.records && !result.error) {

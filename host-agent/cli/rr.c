@@ -237,7 +237,7 @@ static void say_result(const struct rr_options *o, const char *path,
                     result->no_checkpoints);
     }
     if (result->no_names && !o->quiet) {
-        cli_fprintf(stderr, "%s has no names: %s\n", path, result->no_names);
+        cli_fprintf(stderr, "%s lacks names: %s\n", path, result->no_names);
     }
     g_free(result->no_checkpoints);
     g_free(result->no_names);

@@ -27,6 +27,8 @@ void capture_names_clear(struct capture_names *n)
     btrail_scanner_result_clear(&n->result);
     btrail_guest_words_result_clear(&n->told);
     btrail_entries_free(n->entries);
+    g_free(n->release);
+    g_strfreev(n->missing);
 }
 
 /* Why there are no names, once that is known; NULL if there can be some */
@@ -191,6 +193,10 @@ static void got_found(void *opaque, const struct btrail_found *found)
     }
     g_mutex_lock(&m->lock);
     if (found->tasks) {
+        g_free(n->release);
+        g_strfreev(n->missing);
+        n->release = g_strdup(found->release);
+        n->missing = g_strdupv(found->missing);
         n->tasks = *found->tasks;
         __atomic_store_n(&n->tasks_due, 1, __ATOMIC_RELAXED);
         btrail_event_fd_set(n->wake_fd);

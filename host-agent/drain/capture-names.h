@@ -29,6 +29,8 @@
  * @known:   the members know whether there can be names
  * @key:     see btrail_snapshot_encode_user()
  * @entries: how the guest's kernel is entered
+ * @release: of the guest's kernel, as far as one was found, and
+ * @missing: of its names; both under the lock of @members
  * @tasks:   how the producer finds tasks, under the lock of @members
  * @tasks_due: it must be sent to the producer; atomic
  * @wake_fd: wakes the capture's thread, to send it
@@ -46,6 +48,8 @@ struct capture_names {
     bool known;
     uint8_t key[BTRAIL_USER_SNAPSHOT_KEY];
     struct btrail_entries *entries;
+    char *release;
+    char **missing;
     struct btrail_tasks tasks;
     int tasks_due;
     int wake_fd;

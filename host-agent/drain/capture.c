@@ -14,6 +14,7 @@
 
 #include "drain/capture-drain.h"
 #include "drain/capture.h"
+#include "drain/session-description.h"
 #include "util/clock.h"
 #include "util/event-fd.h"
 
@@ -111,6 +112,7 @@ static void end_session(struct btrail_capture *c, struct btrail_session *s,
         .reason = reason,
         .error = c->error,
         .release = names->release,
+        .missing = names->missing,
         .no_names = names->snapshots ? NULL : names->why,
     };
 
@@ -750,6 +752,13 @@ void btrail_capture_progress(struct btrail_capture *c,
     p->paused_ns = __atomic_load_n(&c->progress.paused_ns, __ATOMIC_RELAXED);
     p->limited_ns = __atomic_load_n(&c->progress.limited_ns,
                                     __ATOMIC_RELAXED);
+}
+
+JsonObject *btrail_capture_names(struct btrail_capture *c)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&c->members.lock);
+
+    return btrail_session_describe_names(c->names.release, c->names.missing);
 }
 
 void btrail_capture_add(struct btrail_capture *c, struct btrail_session *s)

@@ -90,6 +90,12 @@ int btrail_capture_done_fd(const struct btrail_capture *c);
 void btrail_capture_progress(struct btrail_capture *c,
                              struct btrail_capture_progress *progress);
 
+/*
+ * What names there are: see btrail_session_describe_names(), to be freed.  Any
+ * thread
+ */
+JsonObject *btrail_capture_names(struct btrail_capture *c);
+
 /**
  * btrail_capture_add - add a session, which gets what comes from here on
  * @s: a new one.  It stays its owner's, and only

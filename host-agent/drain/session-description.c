@@ -105,9 +105,22 @@ int btrail_session_describe(struct btrail_store *store, JsonObject *meta,
     return write_meta(store, meta);
 }
 
+JsonObject *btrail_session_describe_names(const char *release,
+                                          char **missing)
+{
+    JsonObject *names = btrail_json_new("S:kernel", release, NULL);
+    JsonArray *texts = json_array_new();
+
+    for (unsigned i = 0; missing && missing[i]; i++) {
+        json_array_add_string_element(texts, missing[i]);
+    }
+    btrail_json_add(names, "a:missing", texts, NULL);
+    return names;
+}
+
 int btrail_session_describe_end(struct btrail_store *store, uint16_t reason,
                                 const GError *error, uint64_t snapshots,
-                                const char *release)
+                                const char *release, char **missing)
 {
     const char *word = btrail_reason_name(BTRAIL_EVENT_END, reason);
     g_autoptr(JsonObject) meta = btrail_json_new(
@@ -116,9 +129,11 @@ int btrail_session_describe_end(struct btrail_store *store, uint16_t reason,
             "U:realtime", g_get_real_time() * 1000,
             "S:error", error ? error->message : NULL, NULL), NULL);
 
-    if (snapshots) {
-        btrail_json_add(meta, "o:names", btrail_json_new(
-            "s:kernel", release, "U:snapshots", snapshots, NULL), NULL);
+    if (snapshots || release) {
+        JsonObject *names = btrail_session_describe_names(release, missing);
+
+        btrail_json_add(names, "U:snapshots", snapshots, NULL);
+        btrail_json_add(meta, "o:names", names, NULL);
     }
     return write_meta(store, meta);
 }

@@ -34,13 +34,18 @@ struct btrail_session_facts {
 int btrail_session_describe(struct btrail_store *store, JsonObject *meta,
                             const struct btrail_session_facts *facts);
 
+/* Which kernel the names are of, or NULL, and what is missing of them */
+JsonObject *btrail_session_describe_names(const char *release,
+                                          char **missing);
+
 /*
  * Writes how it ended.  @reason: enum btrail_end_reason; @error: or NULL;
- * @snapshots: that have found names; @release: of the guest's kernel, if so
+ * @snapshots: that have found names; @release and @missing: of the guest's
+ * kernel, if one was found
  */
 int btrail_session_describe_end(struct btrail_store *store, uint16_t reason,
                                 const GError *error, uint64_t snapshots,
-                                const char *release);
+                                const char *release, char **missing);
 
 /*
  * Makes the file a part of the trace of its capture, for a session that has all

@@ -136,12 +136,14 @@ void btrail_session_end_stream(struct btrail_session *s, unsigned vcpu,
  * @reason:   enum btrail_end_reason; 0 if another part continues the trace
  * @error:    the capture's, or NULL; copied
  * @release:  of the guest's kernel, or NULL; copied
+ * @missing:  of its names, as in struct btrail_scanner_result, or NULL; copied
  * @no_names: why there are none, or NULL; copied
  */
 struct btrail_session_ending {
     uint16_t reason;
     const GError *error;
     const char *release;
+    char **missing;
     const char *no_names;
 };
 

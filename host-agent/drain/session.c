@@ -70,6 +70,7 @@ struct btrail_session {
     unsigned since_renewed;
     uint16_t reason;
     char *release;
+    char **missing;
     char *no_names;
     GError *error;
 };
@@ -530,7 +531,7 @@ static void close_trace(struct btrail_session *s)
 {
     if (s->reason) {
         btrail_session_describe_end(s->store, s->reason, s->error,
-                                    s->snapshots, s->release);
+                                    s->snapshots, s->release, s->missing);
     }
     __atomic_store_n(&s->progress.bytes, btrail_store_size(s->store),
                      __ATOMIC_RELAXED);
@@ -569,6 +570,7 @@ void btrail_session_end(struct btrail_session *s,
     session_dumps_end(&s->dumps);
     s->reason = ending->reason;
     s->release = g_strdup(ending->release);
+    s->missing = g_strdupv(ending->missing);
     s->no_names = g_strdup(ending->no_names);
     if (ending->error && !s->error) {
         s->error = g_error_copy(ending->error);
@@ -635,6 +637,7 @@ void btrail_session_finish(struct btrail_session *s,
         btrail_ring_free(s->ring, s->keep_ring);
     }
     g_free(s->release);
+    g_strfreev(s->missing);
     session_dumps_clear(&s->dumps);
     g_mutex_clear(&s->lock);
     close(s->done_fd);

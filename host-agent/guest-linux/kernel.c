@@ -45,30 +45,42 @@ static bool in_window(struct linux_kernel *k, uint64_t address, void *v,
     return true;
 }
 
+static inline bool read_number(struct linux_kernel *k, uint64_t base,
+                               uint32_t offset, unsigned size, uint64_t *v)
+{
+    uint64_t n = 0;
+
+    if (offset == LINUX_NONE ||
+        (!in_window(k, base + offset, &n, size) &&
+         !page_walk_read(&k->walk, base + offset, &n, size))) {
+        return false;
+    }
+    *v = GUINT64_FROM_LE(n);
+    return true;
+}
+
 bool linux_u32(struct linux_kernel *k, uint64_t base, uint32_t offset,
                uint32_t *v)
 {
-    if (offset == LINUX_NONE) {
+    uint64_t n;
+
+    if (!read_number(k, base, offset, sizeof(*v), &n)) {
         return false;
     }
-    if (in_window(k, base + offset, v, sizeof(*v))) {
-        *v = GUINT32_FROM_LE(*v);
-        return true;
-    }
-    return page_walk_u32(&k->walk, base + offset, v);
+    *v = (uint32_t)n;
+    return true;
 }
 
 bool linux_u64(struct linux_kernel *k, uint64_t base, uint32_t offset,
                uint64_t *v)
 {
-    if (offset == LINUX_NONE) {
-        return false;
-    }
-    if (in_window(k, base + offset, v, sizeof(*v))) {
-        *v = GUINT64_FROM_LE(*v);
-        return true;
-    }
-    return page_walk_u64(&k->walk, base + offset, v);
+    return read_number(k, base, offset, sizeof(*v), v);
+}
+
+bool linux_number(struct linux_kernel *k, uint64_t base, uint32_t offset,
+                  unsigned size, uint64_t *v)
+{
+    return size <= sizeof(*v) && read_number(k, base, offset, size, v);
 }
 
 bool linux_pointer(uint64_t address)
@@ -92,26 +104,49 @@ void linux_kernel_begin(struct linux_kernel *k)
     k->walk.budget = SNAPSHOT_BUDGET;
 }
 
-static bool read_btf(struct linux_kernel *k, const char **what)
+static void add_missing(struct linux_kernel *k, const char *text)
+{
+    g_ptr_array_add(k->missing, g_strdup(text));
+}
+
+/* Is it already said that this is lost? */
+static bool is_missing(struct linux_kernel *k, const char *lost)
+{
+    bool is = false;
+
+    for (guint i = 0; i < k->missing->len; i++) {
+        is |= g_str_has_suffix(g_ptr_array_index(k->missing, i), lost);
+    }
+    return is;
+}
+
+/* Returns false if what this kernel's structs are like is not known. */
+static bool read_btf(struct linux_kernel *k)
 {
     struct linux_btf *b = NULL;
     uint64_t start, stop;
     g_autofree uint8_t *data = NULL;
-    bool good = false;
+    bool good;
 
-    *what = "its BTF";
+    linux_layout_clear(&k->layout);
     if (!kallsyms_find(k->symbols, "__start_BTF", &start) ||
-        !kallsyms_find(k->symbols, "__stop_BTF", &stop) ||
-        stop <= start || stop - start > LINUX_BTF_MAX) {
+        !kallsyms_find(k->symbols, "__stop_BTF", &stop) || stop <= start) {
+        add_missing(k, "the kernel has no BTF (CONFIG_DEBUG_INFO_BTF): tasks "
+                    "and modules are unknown");
         return false;
     }
-    data = g_malloc(stop - start);
-    if (page_walk_read(&k->walk, start, data, stop - start)) {
-        b = linux_btf_new(data, stop - start);
+    if (stop - start <= LINUX_BTF_MAX) {
+        data = g_malloc(stop - start);
+        if (page_walk_read(&k->walk, start, data, stop - start)) {
+            b = linux_btf_new(data, stop - start);
+        }
     }
-    if (b) {
-        good = linux_layout_read(&k->layout, b, what);
+    if (!b) {
+        add_missing(k, "the kernel's BTF cannot be read: tasks and modules "
+                    "are unknown");
+        return false;
     }
+    good = linux_layout_read(&k->layout, b, k->missing);
     linux_btf_free(b);
     return good;
 }
@@ -138,6 +173,48 @@ static void find_pages(struct linux_kernel *k, const struct vmcoreinfo *v)
         !linux_u64(k, at, 0, &k->vmemmap)) {
         k->vmemmap = 0;
     }
+    if (!k->page_size || !k->vmemmap) {
+        add_missing(k, "SIZE(page) of VMCOREINFO or vmemmap_base is missing: "
+                    LINUX_FILES);
+    }
+}
+
+/* Finds what processes are read by; only symbols are known without it. */
+static void find_tasks(struct linux_kernel *k, const struct vmcoreinfo *v)
+{
+    if (!read_btf(k)) {
+        return;
+    }
+    if (!symbol_or_none(k, "init_task", &k->init_task)) {
+        add_missing(k, "init_task is missing: tasks are unknown");
+        return;
+    }
+    k->tasks = true;
+    symbol_or_none(k, "init_mm", &k->init_mm);
+    symbol_or_none(k, "special_mapping_vmops", &k->special_ops);
+    if (symbol_or_none(k, "modules", &k->modules) &&
+        k->layout.module_list == LINUX_NONE && !is_missing(k, LINUX_MODULES)) {
+        add_missing(k, "module.list is missing: " LINUX_MODULES);
+    }
+    find_pages(k, v);
+}
+
+static bool has_banner(struct linux_kernel *k)
+{
+    char banner[80];
+    char text[200];
+    uint64_t at;
+
+    g_snprintf(banner, sizeof(banner), "Linux version %.60s ", k->release);
+    return symbol_or_none(k, "linux_banner", &at) &&
+           linux_string(k, at, text, sizeof(text)) &&
+           g_str_has_prefix(text, banner);
+}
+
+bool linux_kernel_remains(struct linux_kernel *k)
+{
+    linux_kernel_begin(k);
+    return has_banner(k);
 }
 
 /* Returns the kernel that @v describes, or NULL and what is missing. */
@@ -149,9 +226,6 @@ static struct linux_kernel *try(const struct guest_memory *memory,
     int64_t phys_base;
     int64_t five = 0;
     g_autofree char *release = NULL;
-    char banner[80];
-    char text[200];
-    uint64_t banner_at;
 
     *what = "VMCOREINFO: SYMBOL(_stext), NUMBER(phys_base)";
     release = vmcoreinfo_string(v, "OSRELEASE");
@@ -171,6 +245,7 @@ static struct linux_kernel *try(const struct guest_memory *memory,
 
     k = g_new0(struct linux_kernel, 1);
     k->memory = memory;
+    k->missing = g_ptr_array_new_with_free_func(g_free);
     strcpy(k->release, release);
     k->root = root - START_KERNEL_MAP + (uint64_t)phys_base;
     page_walk_init(&k->walk, memory, k->root, five == 1 ? 5 : 4, FIND_BUDGET);
@@ -186,23 +261,10 @@ static struct linux_kernel *try(const struct guest_memory *memory,
         goto bad;
     }
     *what = "its linux_banner";
-    g_snprintf(banner, sizeof(banner), "Linux version %.60s ", k->release);
-    if (!symbol_or_none(k, "linux_banner", &banner_at) ||
-        !linux_string(k, banner_at, text, sizeof(text)) ||
-        !g_str_has_prefix(text, banner)) {
+    if (!has_banner(k)) {
         goto bad;
     }
-    if (!read_btf(k, what)) {
-        goto bad;
-    }
-    *what = "its init_task";
-    if (!symbol_or_none(k, "init_task", &k->init_task)) {
-        goto bad;
-    }
-    symbol_or_none(k, "init_mm", &k->init_mm);
-    symbol_or_none(k, "modules", &k->modules);
-    symbol_or_none(k, "special_mapping_vmops", &k->special_ops);
-    find_pages(k, v);
+    find_tasks(k, v);
     return k;
 
 bad:
@@ -243,6 +305,7 @@ void linux_kernel_free(struct linux_kernel *k)
 {
     if (k) {
         kallsyms_free(k->symbols);
+        g_ptr_array_unref(k->missing);
         g_free(k);
     }
 }

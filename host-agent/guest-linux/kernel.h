@@ -19,7 +19,9 @@
  * @root:    physical address of its page tables (init_mm's)
  * @release: such as "6.12.48-amd64"
  * @symbols: its own symbols
+ * @tasks:   are its tasks known?  Otherwise only its symbols are
  * @layout:  its structs
+ * @missing: texts: what is not as this program knows it, and what is lost
  * @vmemmap: where its array of struct page is, of @page_size bytes each; 0 if
  *           that is not known
  *
@@ -36,7 +38,9 @@ struct linux_kernel {
     uint64_t root;
     char release[65];
     struct kallsyms *symbols;
+    bool tasks;
     struct linux_layout layout;
+    GPtrArray *missing;
     uint64_t vmemmap;
     uint32_t page_size;
     uint64_t init_task;
@@ -66,6 +70,9 @@ struct linux_kernel *linux_kernel_find(const struct guest_memory *memory,
                                        char **why);
 void linux_kernel_free(struct linux_kernel *k);
 
+/* Is it still there?  Its banner is. */
+bool linux_kernel_remains(struct linux_kernel *k);
+
 /* Begins a snapshot: forgets translations and renews the budget. */
 void linux_kernel_begin(struct linux_kernel *k);
 
@@ -74,6 +81,10 @@ bool linux_u32(struct linux_kernel *k, uint64_t base, uint32_t offset,
                uint32_t *v);
 bool linux_u64(struct linux_kernel *k, uint64_t base, uint32_t offset,
                uint64_t *v);
+
+/* The same of a member that has a size of 1, 2, 4 or 8 bytes, by the kernel */
+bool linux_number(struct linux_kernel *k, uint64_t base, uint32_t offset,
+                  unsigned size, uint64_t *v);
 
 /*
  * Reads @size bytes at once, from which linux_u32() and linux_u64() take their

@@ -333,6 +333,8 @@ static void send_tasks(struct btrail_scanner *sc)
 
     if (sc->kernel) {
         linux_switch(sc->kernel, &tasks);
+        found.release = sc->kernel->release;
+        found.missing = sc->result.missing;
     }
     sc->fn(sc->opaque, &found);
 }
@@ -524,15 +526,19 @@ static void forget_roots(struct btrail_scanner *sc)
 
 static void take_snapshot(struct btrail_scanner *sc, bool everything)
 {
-    struct btrail_snapshot *snapshot =
-        linux_snapshot(sc->kernel, btrail_clock_ns,
-                       everything ? NULL : is_known, sc);
+    struct btrail_snapshot *snapshot;
     size_t size;
     void *data;
 
+    sc->found_new = false;
+    if (!sc->kernel->tasks) {
+        sc->empty = linux_kernel_remains(sc->kernel) ? 0 : sc->empty + 1;
+        return;
+    }
+    snapshot = linux_snapshot(sc->kernel, btrail_clock_ns,
+                              everything ? NULL : is_known, sc);
     __atomic_store_n(&sc->last_begin, snapshot->begin, __ATOMIC_RELAXED);
     sc->round++;
-    sc->found_new = false;
     for (uint32_t i = 0; i < snapshot->n; i++) {
         if (snapshot->processes[i].mm) {
             remember(sc, &snapshot->processes[i]);
@@ -572,6 +578,25 @@ static void forget_kernel(struct btrail_scanner *sc)
     send_tasks(sc);
 }
 
+/* What is not as it is in other kernels, and what is lost by that */
+static char **list_missing(struct linux_kernel *k)
+{
+    GPtrArray *list = g_ptr_array_new();
+    struct btrail_tasks tasks;
+
+    for (guint i = 0; i < k->missing->len; i++) {
+        g_ptr_array_add(list, g_strdup(g_ptr_array_index(k->missing, i)));
+    }
+    if (k->tasks && k->layout.task_flags != LINUX_NONE &&
+        !linux_switch(k, &tasks)) {
+        g_ptr_array_add(list, g_strdup("__switch_to_asm, __set_task_comm or "
+                                       "current_task is missing: "
+                                       LINUX_SWITCHES));
+    }
+    g_ptr_array_add(list, NULL);
+    return (char **)g_ptr_array_free(list, FALSE);
+}
+
 static bool find_kernel(struct btrail_scanner *sc)
 {
     char *why;
@@ -582,7 +607,12 @@ static bool find_kernel(struct btrail_scanner *sc)
     sc->result.why = why;
     if (sc->kernel) {
         g_free(sc->result.release);
+        g_strfreev(sc->result.missing);
         sc->result.release = g_strdup(sc->kernel->release);
+        sc->result.missing = list_missing(sc->kernel);
+        if (!sc->kernel->tasks) {
+            sc->result.why = g_strjoinv("; ", sc->result.missing);
+        }
     }
     g_mutex_unlock(&sc->lock);
     /* Who waits for the first search must learn that there is no kernel. */
@@ -797,6 +827,7 @@ void btrail_scanner_status(struct btrail_scanner *sc,
     *result = sc->result;
     result->release = g_strdup(sc->result.release);
     result->why = g_strdup(sc->result.why);
+    result->missing = g_strdupv(sc->result.missing);
 }
 
 void btrail_scanner_finish(struct btrail_scanner *sc,
@@ -826,5 +857,6 @@ void btrail_scanner_result_clear(struct btrail_scanner_result *result)
 {
     g_free(result->release);
     g_free(result->why);
+    g_strfreev(result->missing);
     memset(result, 0, sizeof(*result));
 }

@@ -30,7 +30,10 @@ struct btrail_scanner;
  * @again:    it was found before and is resent; without @packed, resending
  *            begins, and it ends if @again is false
  * @tasks:    how a producer finds the guest's tasks, or all 0 if there is no
- *            kernel any more; nothing else is set then
+ *            kernel any more
+ * @release:  with @tasks, of the kernel, or NULL, and
+ * @missing:  what is missing of its names: as in struct btrail_scanner_result;
+ *            nothing else is set then
  */
 struct btrail_found {
     uint16_t kind;
@@ -43,6 +46,8 @@ struct btrail_found {
     unsigned levels;
     bool again;
     const struct btrail_tasks *tasks;
+    const char *release;
+    char **missing;
 };
 
 /* Called by the scanner's thread, without a lock */
@@ -91,12 +96,15 @@ void btrail_scanner_wait(struct btrail_scanner *sc);
 /**
  * struct btrail_scanner_result - what the scanner has found
  * @release:   of the guest's kernel, NULL if none was found
- * @why:       what is wrong if not all is well, or NULL
+ * @why:       why there are no names or only some, or NULL
+ * @missing:   texts: what is not as in other kernels, and what is lost by that;
+ *             NULL if no kernel was found
  * @snapshots: how many
  */
 struct btrail_scanner_result {
     char *release;
     char *why;
+    char **missing;
     uint64_t snapshots;
 };
 

@@ -159,8 +159,8 @@ static bool read_threads(struct linux_kernel *k, struct linux_files *f,
     for (guint i = 0; i < tasks->len; i++) {
         uint64_t task = g_array_index(tasks, uint64_t, i);
         struct btrail_thread t = { .vcpu = -1 };
-        uint32_t tgid, on_cpu, cpu;
-        uint64_t mm;
+        uint32_t tgid, cpu;
+        uint64_t mm, on_cpu;
 
         if (!linux_u32(k, task, l->task_tgid, &tgid) || tgid != id->tgid ||
             !linux_u32(k, task, l->task_pid, &t.tid) ||
@@ -172,7 +172,8 @@ static bool read_threads(struct linux_kernel *k, struct linux_files *f,
         if (!t.comm) {
             return false;
         }
-        if (linux_u32(k, task, l->task_on_cpu, &on_cpu) && on_cpu == 1 &&
+        if (linux_number(k, task, l->task_on_cpu, l->size.task_on_cpu,
+                         &on_cpu) && on_cpu == 1 &&
             linux_u32(k, task, l->task_cpu != LINUX_NONE ?
                       l->task_cpu : l->task_info_cpu, &cpu) && cpu < 1024) {
             t.vcpu = (int32_t)cpu;

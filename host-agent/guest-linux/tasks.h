@@ -27,7 +27,7 @@ typedef bool linux_known(struct btrail_process *p, uint64_t shape,
 
 /**
  * linux_snapshot() - take a snapshot of the processes of a guest
- * @k:     its kernel
+ * @k:     its kernel, of which the tasks are known
  * @clock: returns the time, in nanoseconds
  * @known: NULL to read everything.  Processes that are known are
  *         BTRAIL_PROCESS_SEEN, and processes of the kernel are left out.

@@ -423,7 +423,7 @@ JsonObject *guest_capture_status(const struct guest_capture *c)
     btrail_capture_progress(c->capture, &p);
     btrail_json_add(json, "U:records", p.records, "U:lost", p.lost,
                     "U:paused-ns", p.paused_ns, "U:limited-ns", p.limited_ns,
-                    NULL);
+                    "o:names", btrail_capture_names(c->capture), NULL);
     if (c->filter) {
         btrail_json_add_all(json, c->filter);
     }

@@ -155,11 +155,34 @@ static void add_switch(JsonBuilder *b, const struct linux_kernel *kernel)
     json_builder_end_object(b);
 }
 
+static void add_tasks(JsonBuilder *b, struct linux_kernel *kernel)
+{
+    struct btrail_snapshot *snapshot = linux_snapshot(kernel, now, NULL, NULL);
+
+    number(b, "look_ns", snapshot->end - snapshot->begin);
+    number(b, "flags", snapshot->flags);
+    json_builder_set_member_name(b, "processes");
+    json_builder_begin_array(b);
+    for (uint32_t i = 0; i < snapshot->n; i++) {
+        add_process(b, &snapshot->processes[i]);
+    }
+    json_builder_end_array(b);
+    json_builder_set_member_name(b, "vdsos");
+    json_builder_begin_array(b);
+    linux_vdsos(kernel, snapshot, add_vdso, b);
+    json_builder_end_array(b);
+    json_builder_set_member_name(b, "files");
+    json_builder_begin_array(b);
+    linux_executed_files(snapshot, add_file,
+                         &(struct file_work) { b, kernel });
+    json_builder_end_array(b);
+    linux_snapshot_free(snapshot);
+}
+
 int main(int argc, char **argv)
 {
     struct guest_memory *memory = guest_memory_new();
     struct linux_kernel *kernel;
-    struct btrail_snapshot *snapshot;
     JsonBuilder *b = json_builder_new();
     JsonGenerator *generator;
     uint64_t note = 0;
@@ -195,31 +218,21 @@ int main(int argc, char **argv)
     linux_kernel_begin(kernel);
     symbols = linux_symbols(kernel);
     read_symbols = now();
-    snapshot = linux_snapshot(kernel, now, NULL, NULL);
-
     json_builder_begin_object(b);
     number(b, "find_ns", found - begin);
     number(b, "symbols_ns", read_symbols - found);
-    number(b, "look_ns", snapshot->end - snapshot->begin);
-    number(b, "flags", snapshot->flags);
     string(b, "release", kernel->release, strlen(kernel->release));
     string(b, "symbols", symbols->str, symbols->len);
     add_switch(b, kernel);
-    json_builder_set_member_name(b, "processes");
+    json_builder_set_member_name(b, "missing");
     json_builder_begin_array(b);
-    for (i = 0; i < snapshot->n; i++) {
-        add_process(b, &snapshot->processes[i]);
+    for (i = 0; i < kernel->missing->len; i++) {
+        json_builder_add_string_value(b, kernel->missing->pdata[i]);
     }
     json_builder_end_array(b);
-    json_builder_set_member_name(b, "vdsos");
-    json_builder_begin_array(b);
-    linux_vdsos(kernel, snapshot, add_vdso, b);
-    json_builder_end_array(b);
-    json_builder_set_member_name(b, "files");
-    json_builder_begin_array(b);
-    linux_executed_files(snapshot, add_file,
-                         &(struct file_work) { b, kernel });
-    json_builder_end_array(b);
+    if (kernel->tasks) {
+        add_tasks(b, kernel);
+    }
     json_builder_end_object(b);
     generator = json_generator_new();
     root = json_builder_get_root(b);
@@ -232,7 +245,6 @@ int main(int argc, char **argv)
     g_object_unref(generator);
     g_object_unref(b);
     g_string_free(symbols, TRUE);
-    linux_snapshot_free(snapshot);
     linux_kernel_free(kernel);
     guest_memory_free(memory);
     return 0;

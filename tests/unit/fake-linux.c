@@ -27,9 +27,9 @@ enum {
 static const struct member {
     const char *type;
     const char *path;
-    uint32_t size;
+    uint32_t sizes;
 } members[] = {
-#define X(name, type, path, size, needed) { type, path, size },
+#define X(name, type, path, sizes, lost) { type, path, sizes },
     LINUX_LAYOUT(X)
 #undef X
 };
@@ -89,35 +89,46 @@ static void make_tables(struct fake_linux *f, bool pti)
 
 /* Types of members, by their sizes */
 struct types {
-    int number, pointer, list, array;
+    int character, number, pointer, list, array;
+    bool least;                 /* of the sizes that a member can have */
 };
 
-static int type_of(const struct types *t, uint32_t size)
+static uint32_t size_of(const struct types *t, const struct member *m)
 {
-    return size == 4 ? t->number : size == 8 ? t->pointer :
+    return !m->sizes ? 0 : t->least ? m->sizes & -m->sizes :
+           1u << (31 - __builtin_clz(m->sizes));
+}
+
+static int type_of(const struct types *t, const struct member *m)
+{
+    uint32_t size = size_of(t, m);
+
+    return size == 1 ? t->character : size == 4 ? t->number : size == 8 ? t->pointer :
            size == 16 ? t->list : t->array;
 }
 
-static uint32_t bytes_of(uint32_t size)
+static uint32_t bytes_of(const struct types *t, const struct member *m)
 {
+    uint32_t size = size_of(t, m);
+
     return size ? MAX(size, 8) : ARRAY_BYTES;
 }
 
-static void make_btf(struct fake_linux *f)
+static void make_btf(struct fake_linux *f, unsigned flags)
 {
+    g_autoptr(GPtrArray) missing = g_ptr_array_new_with_free_func(g_free);
     struct btf *btf = btf__new_empty();
-    struct types t;
-    int character = btf__add_int(btf, "char", 1, 0);
+    struct types t = { .least = flags & FAKE_ALIGN_4 };
     int inner[G_N_ELEMENTS(members)] = { 0 };
     struct linux_btf *b;
-    const char *what;
     const void *data;
     __u32 size;
     size_t i, k;
 
+    t.character = btf__add_int(btf, "char", 1, 0);
     t.number = btf__add_int(btf, "unsigned int", 4, 0);
     t.pointer = btf__add_ptr(btf, 0);
-    t.array = btf__add_array(btf, t.number, character, ARRAY_BYTES);
+    t.array = btf__add_array(btf, t.number, t.character, ARRAY_BYTES);
     t.list = btf__add_struct(btf, "list_head", 16);
     btf__add_field(btf, "next", t.pointer, 0, 0);
     btf__add_field(btf, "prev", t.pointer, 64, 0);
@@ -144,8 +155,8 @@ static void make_btf(struct fake_linux *f)
                          (size_t)(dot + 1 - members[i].path))) {
                 g_assert_cmpint(btf__add_field(
                     btf, members[k].path + (dot + 1 - members[i].path),
-                    type_of(&t, members[k].size), at * 8, 0), ==, 0);
-                at += bytes_of(members[k].size);
+                    type_of(&t, &members[k]), at * 8, 0), ==, 0);
+                at += bytes_of(&t, &members[k]);
             }
         }
     }
@@ -169,9 +180,9 @@ static void make_btf(struct fake_linux *f)
                 continue;
             }
             g_assert_cmpint(btf__add_field(
-                btf, name, dot ? inner[k] : type_of(&t, members[k].size),
+                btf, name, dot ? inner[k] : type_of(&t, &members[k]),
                 at * 8, 0), ==, 0);
-            at += dot ? 32 : bytes_of(members[k].size);
+            at += dot ? 32 : bytes_of(&t, &members[k]);
         }
     }
     btf__add_enum(btf, "maple_type", 4);
@@ -189,7 +200,7 @@ static void make_btf(struct fake_linux *f)
     memcpy(f->memory + BTF * GUEST_PAGE_SIZE, data, size);
     b = linux_btf_new(data, size);
     g_assert_nonnull(b);
-    g_assert_true(linux_layout_read(&f->layout, b, &what));
+    g_assert_true(linux_layout_read(&f->layout, b, missing));
     linux_btf_free(b);
     btf__free(btf);
     f->next = page_address(STRUCTS);
@@ -553,7 +564,7 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
     memset(f, 0, sizeof(*f));
     f->memory = g_malloc0(FAKE_SIZE);
     make_tables(f, flags & FAKE_PTI);
-    make_btf(f);
+    make_btf(f, flags);
     make_user_page(f);
     if (flags & FAKE_LIST) {
         /* Such a kernel knows no maple trees. */
@@ -577,7 +588,9 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
     fake_linux_put64(f, f->kthread, l->task_parent, swapper);
     fake_linux_put64(f, f->process, l->task_parent, f->kthread);
     fake_linux_put64(f, f->thread, l->task_parent, f->kthread);
-    fake_linux_put32(f, f->thread, l->task_on_cpu, 1);
+    /* What is beside it is no part of it. */
+    fake_linux_put64(f, f->thread, l->task_on_cpu, l->size.task_on_cpu == 1 ?
+                     0x0101010101010101 : 0x0101010100000001);
     fake_linux_put32(f, f->thread, l->task_cpu, 3);
     ops = room(f, 8);
     make_mm(f, ops, flags & FAKE_LIST);

@@ -34,7 +34,8 @@ enum {
     FAKE_AFTER = 8,             /* from 6.4 on they are last, */
     FAKE_UNSIGNED = 16,         /* from 6.15 on without a sign, */
     FAKE_PLACE = 32,            /* from 7.0 on relative to their own place, */
-    FAKE_ALIGN_4 = 64,          /* and from 7.2 on aligned to 4 bytes */
+    FAKE_ALIGN_4 = 64,          /* and from 7.2 on aligned to 4 bytes; members
+                                   are of the least of their sizes then */
     FAKE_FLAGS = 128,           /* all flags are below */
 };
 

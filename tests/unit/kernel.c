@@ -32,6 +32,8 @@ static void test_find(void)
         k = fake_linux_find(m);
         g_assert_nonnull(k);
         g_assert_cmpstr(k->release, ==, "6.0-fake");
+        g_assert_true(k->tasks);
+        g_assert_cmpuint(k->missing->len, ==, 0);
         g_assert_cmphex(k->root, ==, 0);
         g_assert_cmpuint(kallsyms_count(k->symbols), ==, FAKE_SYMBOLS);
         if (!(flags[i] & FAKE_LIST)) {
@@ -58,7 +60,6 @@ static void test_missing(void)
         { "NUMBER(phys_base)", "phys_base" },
         { "SYMBOL(init_top_pgt)", "init_top_pgt" },
         { "Linux version 6.0", "linux_banner" },
-        { "task_struct", "task_struct.tasks" },
     };
     unsigned i;
 
@@ -79,6 +80,48 @@ static void test_missing(void)
         g_free(why);
         guest_memory_free(m);
         fake_linux_clear(&f);
+    }
+}
+
+/* Of a kernel without BTF, or with another one, only its symbols are known. */
+static void test_only_symbols(void)
+{
+    static const struct {
+        const char *text;
+        const char *missing;
+    } cases[] = {
+        { "__start_BTF", "the kernel has no BTF (CONFIG_DEBUG_INFO_BTF): "
+          "tasks and modules are unknown" },
+        { "task_struct", "task_struct.tasks is missing: tasks are unknown" },
+        { "\x9f\xeb\x01", "the kernel's BTF cannot be read: tasks and modules "
+          "are unknown" },
+        { "Tinit_task", "init_task is missing: tasks are unknown" },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct fake_linux f;
+        struct guest_memory *m;
+        struct linux_kernel *k;
+        char *at;
+
+        fake_linux_init(&f, 0);
+        at = memmem(f.memory, FAKE_SIZE, cases[i].text,
+                    strlen(cases[i].text));
+        g_assert_nonnull(at);
+        at[1] = 'x';
+        m = memory_of(&f);
+        k = fake_linux_find(m);
+        g_assert_nonnull(k);
+        g_assert_false(k->tasks);
+        g_assert_cmpuint(k->missing->len, ==, 1);
+        g_assert_cmpstr(k->missing->pdata[0], ==, cases[i].missing);
+        g_assert_cmpuint(kallsyms_count(k->symbols), ==, FAKE_SYMBOLS);
+        /* It is noticed when it is not there any more. */
+        g_assert_true(linux_kernel_remains(k));
+        at = memmem(f.memory, FAKE_SIZE, "Linux version", 13);
+        *at = 'x';
+        g_assert_false(linux_kernel_remains(k));
+        fake_linux_end(&f, m, k);
     }
 }
 
@@ -170,6 +213,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kernel/find", test_find);
     g_test_add_func("/kernel/missing", test_missing);
+    g_test_add_func("/kernel/only-symbols", test_only_symbols);
     g_test_add_func("/kernel/decoy", test_decoy);
     g_test_add_func("/kernel/window", test_window);
     return g_test_run();

@@ -4,6 +4,7 @@
  */
 
 #include <glib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,6 +18,8 @@ struct rig {
     struct fake_linux guest;
     int ram;
     int named;                  /* how often tasks were said to be found */
+    int symbols;                /* how often symbols were */
+    int gone;                   /* how often there was no kernel */
     struct btrail_scanner *scanner;
 };
 
@@ -31,6 +34,12 @@ static void got_found(void *opaque, const struct btrail_found *found)
 
     if (found->tasks && found->tasks->switch_to) {
         g_atomic_int_inc(&r->named);
+    } else if (found->tasks && !found->release) {
+        g_atomic_int_inc(&r->gone);
+    } else if (found->kind == BTRAIL_SIDEBAND_SYMBOLS) {
+        g_assert_nonnull(g_strstr_len(found->data, (gssize)found->size,
+                                      " T _stext\n"));
+        g_atomic_int_inc(&r->symbols);
     }
 }
 
@@ -110,10 +119,60 @@ static void test_not_waited_for(void)
     finish(&r);
 }
 
+static void wait_until(const int *n, int least)
+{
+    for (unsigned i = 0; g_atomic_int_get(n) < least; i++) {
+        g_assert_cmpuint(i, <, 600);
+        g_usleep(PAUSE_US);
+    }
+}
+
+/* Of a kernel without BTF the symbols are found, and it is said that no more
+ * is; it is not taken for the kernel any more when it is not there. */
+static void test_only_symbols(void)
+{
+    struct btrail_scanner_result result;
+    struct rig r;
+    uint8_t *btf;
+    int gone;
+
+    start(&r, false);
+    btf = memmem(r.guest.memory, FAKE_SIZE, "__start_BTF", 11);
+    *btf = 'x';
+    write_ram(&r, r.guest.memory);
+    wait_until(&r.symbols, 1);
+    gone = g_atomic_int_get(&r.gone);
+    btrail_scanner_status(r.scanner, &result);
+    g_assert_cmpstr(result.release, ==, "6.0-fake");
+    g_assert_cmpuint(result.snapshots, ==, 0);
+    g_assert_cmpuint(g_strv_length(result.missing), ==, 1);
+    g_assert_nonnull(strstr(result.missing[0], "CONFIG_DEBUG_INFO_BTF"));
+    g_assert_cmpstr(result.why, ==, result.missing[0]);
+    btrail_scanner_result_clear(&result);
+    g_assert_cmpint(g_atomic_int_get(&r.named), ==, 0);
+    g_assert_cmpint(g_atomic_int_get(&r.symbols), ==, 1);
+
+    /* Another kernel, which has BTF */
+    memset(memmem(r.guest.memory, FAKE_SIZE, "Linux version", 13), 0, 13);
+    write_ram(&r, r.guest.memory);
+    wait_until(&r.gone, gone + 1);
+    fake_linux_clear(&r.guest);
+    fake_linux_init(&r.guest, 0);
+    write_ram(&r, r.guest.memory);
+    wait_until(&r.symbols, 2);
+    btrail_scanner_status(r.scanner, &result);
+    g_assert_cmpuint(g_strv_length(result.missing), ==, 0);
+    g_assert_null(result.why);
+    btrail_scanner_result_clear(&result);
+    g_assert_cmpint(g_atomic_int_get(&r.named), ==, 1);
+    finish(&r);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/scanner/boot", test_boot);
     g_test_add_func("/scanner/not-waited-for", test_not_waited_for);
+    g_test_add_func("/scanner/only-symbols", test_only_symbols);
     return g_test_run();
 }

@@ -137,13 +137,14 @@ static void test_end(void)
                                           "it has failed");
     char *path = sample_path();
     struct btrail_store *store = open_store(path);
+    char *missing[] = { (char *)"a.b is missing: something", NULL };
     JsonObject *o;
     JsonNode *node;
 
     g_assert_cmpint(btrail_session_describe_end(store, BTRAIL_END_SHUTDOWN,
-                                                NULL, 0, NULL), ==, 0);
+                                                NULL, 0, NULL, NULL), ==, 0);
     g_assert_cmpint(btrail_session_describe_end(store, BTRAIL_END_MIGRATED,
-                                                error, 3, "6.1.0"), ==, 0);
+                                                error, 3, "6.1.0", missing), ==, 0);
     g_assert_cmpint(btrail_store_close(store), ==, 0);
     node = read_piece(path, 0);
     o = json_node_get_object(node);
@@ -159,6 +160,8 @@ static void test_end(void)
     o = json_object_get_object_member(json_node_get_object(node), "names");
     g_assert_cmpstr(btrail_json_string(o, "kernel"), ==, "6.1.0");
     g_assert_cmpint(json_object_get_int_member(o, "snapshots"), ==, 3);
+    g_assert_cmpstr(json_array_get_string_element(
+        json_object_get_array_member(o, "missing"), 0), ==, missing[0]);
     json_node_unref(node);
     sample_remove(path);
 }

@@ -67,7 +67,8 @@ static void check_process(const struct btrail_process *p, bool pti)
 
 static void test_snapshot(void)
 {
-    static const unsigned flags[] = { 0, FAKE_LIST, FAKE_PTI };
+    static const unsigned flags[] = { 0, FAKE_LIST, FAKE_PTI,
+                                      FAKE_AFTER | FAKE_PLACE | FAKE_ALIGN_4 };
     unsigned i;
 
     for (i = 0; i < G_N_ELEMENTS(flags); i++) {
