@@ -61,6 +61,7 @@ struct offsets {
     const uint8_t *bytes;
     uint64_t at;
     uint64_t base;
+    uint64_t mask;              /* of an address */
     enum form first, last;
 };
 
@@ -172,6 +173,11 @@ static bool expand(struct kallsyms *k, const struct tokens *t,
     return true;
 }
 
+static uint64_t mask_of(unsigned word)
+{
+    return word == 4 ? UINT32_MAX : UINT64_MAX;
+}
+
 static uint64_t address_of(const struct offsets *o, enum form form, uint32_t i)
 {
     uint32_t offset = get32(o->bytes + 4 * (size_t)i);
@@ -195,7 +201,7 @@ static bool relocate(struct kallsyms *k, const struct offsets *o,
         bool agrees = false;
 
         for (uint32_t i = 0; i < k->n; i++) {
-            k->addresses[i] = address_of(o, form, i);
+            k->addresses[i] = address_of(o, form, i) & o->mask;
             if (k->addresses[i] == stext && !agrees) {
                 agrees = !strcmp((const char *)k->text->data + k->names[i] + 1,
                                  "_stext");
@@ -231,7 +237,9 @@ static struct kallsyms *from_note(struct page_walk *w,
     uint64_t names_at, n_at, table_at, index_at, base_at;
     g_autofree uint8_t *names = NULL;
     g_autofree uint8_t *offsets = NULL;
-    struct offsets o = { .first = PLACE, .last = PLACE };
+    unsigned word = page_walk_word(w);
+    struct offsets o = { .mask = mask_of(word), .first = PLACE,
+                         .last = PLACE };
     struct kallsyms *k;
     uint32_t n;
     size_t size;
@@ -248,7 +256,7 @@ static struct kallsyms *from_note(struct page_walk *w,
     if (vmcoreinfo_symbol(v, "kallsyms_relative_base", &base_at)) {
         o.first = BASE_OR_PERCPU;
         o.last = BASE;
-        if (!page_walk_u64(w, base_at, &o.base)) {
+        if (!page_walk_number(w, base_at, word, &o.base)) {
             return NULL;
         }
     }
@@ -385,7 +393,7 @@ static uint32_t count_names(const uint8_t *image, size_t at, size_t markers,
  */
 static bool find_offsets(struct kallsyms *k, const uint8_t *image,
                          size_t image_size, size_t number, size_t index,
-                         uint64_t stext)
+                         uint64_t stext, unsigned word)
 {
     size_t size = 4 * (size_t)k->n;
     const struct {
@@ -394,8 +402,9 @@ static bool find_offsets(struct kallsyms *k, const uint8_t *image,
         enum form first, last;
     } places[] = {
         /* Up to 6.3: offsets, base, number, names; later: after the tokens */
-        { number - 8 - align_to(size, 8), number - 8, BASE_OR_PERCPU, BASE },
-        { index + 2 * TOKENS, index + 2 * TOKENS + align_to(size, 8),
+        { number - word - align_to(size, word), number - word,
+          BASE_OR_PERCPU, BASE },
+        { index + 2 * TOKENS, index + 2 * TOKENS + align_to(size, word),
           BASE_OR_PERCPU, BASE },
         { index + 2 * TOKENS, index + 2 * TOKENS + size - 8, PLACE, PLACE },
     };
@@ -405,6 +414,7 @@ static bool find_offsets(struct kallsyms *k, const uint8_t *image,
         struct offsets o = {
             .bytes = image + places[i].offsets,
             .at = stext + places[i].offsets,
+            .mask = mask_of(word),
             .first = places[i].first,
             .last = places[i].last,
         };
@@ -412,7 +422,8 @@ static bool find_offsets(struct kallsyms *k, const uint8_t *image,
         if (base > image_size - 8 || places[i].offsets > base) {
             continue;
         }
-        o.base = get32(image + base) | (uint64_t)get32(image + base + 4) << 32;
+        o.base = (get32(image + base) |
+                  (uint64_t)get32(image + base + 4) << 32) & o.mask;
         if (relocate(k, &o, stext)) {
             return true;
         }
@@ -422,7 +433,8 @@ static bool find_offsets(struct kallsyms *k, const uint8_t *image,
 
 static struct kallsyms *with_tokens(const uint8_t *image, size_t image_size,
                                     size_t index, size_t table,
-                                    const struct tokens *t, uint64_t stext)
+                                    const struct tokens *t, uint64_t stext,
+                                    unsigned word)
 {
     size_t n_markers = 0;
     size_t markers = find_markers(image, table, &n_markers);
@@ -444,7 +456,8 @@ static struct kallsyms *with_tokens(const uint8_t *image, size_t image_size,
         struct kallsyms *k = n ? make(t, n, image + names, markers - names) :
                              NULL;
 
-        if (k && find_offsets(k, image, image_size, number, index, stext)) {
+        if (k && find_offsets(k, image, image_size, number, index, stext,
+                              word)) {
             return k;
         }
         kallsyms_free(k);
@@ -478,7 +491,8 @@ static struct kallsyms *by_search(struct page_walk *w, uint64_t stext)
             size_t table = find_tokens(t, image, at);
 
             if (table) {
-                k = with_tokens(image, size, at, table, t, stext);
+                k = with_tokens(image, size, at, table, t, stext,
+                                page_walk_word(w));
             }
         }
     }

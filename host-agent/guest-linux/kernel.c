@@ -155,7 +155,7 @@ static bool symbol_or_none(struct linux_kernel *k, const char *name,
                            uint64_t *address)
 {
     if (!kallsyms_find(k->symbols, name, address) ||
-        !linux_pointer(*address)) {
+        (page_walk_word(&k->walk) == 8 && !linux_pointer(*address))) {
         *address = 0;
     }
     return *address != 0;
@@ -217,42 +217,83 @@ bool linux_kernel_remains(struct linux_kernel *k)
     return has_banner(k);
 }
 
-/* Returns the kernel that @v describes, or NULL and what is missing. */
-static struct linux_kernel *try(const struct guest_memory *memory,
-                                const struct vmcoreinfo *v, const char **what)
+/*
+ * Has its page tables in @k->walk if they map _stext to where they must.  A
+ * kernel of 64 bits says where in memory it is.
+ */
+static bool find_space_64(struct linux_kernel *k, const struct vmcoreinfo *v,
+                          uint64_t stext, const char **what)
 {
-    struct linux_kernel *k;
-    uint64_t root, stext, physical;
     int64_t phys_base;
     int64_t five = 0;
-    g_autofree char *release = NULL;
+    uint64_t root, physical;
 
-    *what = "VMCOREINFO: SYMBOL(_stext), NUMBER(phys_base)";
-    release = vmcoreinfo_string(v, "OSRELEASE");
-    if (!release || strlen(release) >= sizeof(k->release) ||
-        !vmcoreinfo_symbol(v, "_stext", &stext) ||
-        !vmcoreinfo_number(v, "phys_base", &phys_base) ||
-        stext < START_KERNEL_MAP) {
-        return NULL;
+    *what = "VMCOREINFO: NUMBER(phys_base)";
+    if (!vmcoreinfo_number(v, "phys_base", &phys_base)) {
+        return false;
     }
     *what = "VMCOREINFO: SYMBOL(init_top_pgt)";
     if ((!vmcoreinfo_symbol(v, "init_top_pgt", &root) &&
          !vmcoreinfo_symbol(v, "swapper_pg_dir", &root)) ||
         root < START_KERNEL_MAP) {
-        return NULL;
+        return false;
     }
     vmcoreinfo_number(v, "pgtable_l5_enabled", &five);
+    k->root = root - START_KERNEL_MAP + (uint64_t)phys_base;
+    page_walk_init(&k->walk, k->memory, k->root, five == 1 ? 5 : 4,
+                   FIND_BUDGET);
+    *what = "its page tables";
+    return page_walk(&k->walk, stext, &physical) &&
+           physical == stext - START_KERNEL_MAP + (uint64_t)phys_base;
+}
 
+/* A kernel of 32 bits is at one of a few distances from its physical memory. */
+static bool find_space_32(struct linux_kernel *k, const struct vmcoreinfo *v,
+                          uint64_t stext, const char **what)
+{
+    static const uint32_t page_offsets[] = {
+        0xc0000000, 0xb0000000, 0x80000000, 0x78000000, 0x40000000,
+    };
+    g_autofree char *pae = vmcoreinfo_string(v, "CONFIG_X86_PAE");
+    uint64_t root, physical;
+
+    *what = "VMCOREINFO: SYMBOL(swapper_pg_dir)";
+    if (!vmcoreinfo_symbol(v, "swapper_pg_dir", &root)) {
+        return false;
+    }
+    *what = "its page tables";
+    for (unsigned i = 0; i < G_N_ELEMENTS(page_offsets); i++) {
+        k->root = root - page_offsets[i];
+        page_walk_init(&k->walk, k->memory, k->root, pae ? 3 : 2, FIND_BUDGET);
+        if (root >= page_offsets[i] && page_walk(&k->walk, stext, &physical) &&
+            physical == stext - page_offsets[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Returns the kernel that @v describes, or NULL and what is missing. */
+static struct linux_kernel *try(const struct guest_memory *memory,
+                                const struct vmcoreinfo *v, const char **what)
+{
+    struct linux_kernel *k;
+    uint64_t stext;
+    g_autofree char *release = NULL;
+
+    *what = "VMCOREINFO: SYMBOL(_stext)";
+    release = vmcoreinfo_string(v, "OSRELEASE");
+    if (!release || strlen(release) >= sizeof(k->release) ||
+        !vmcoreinfo_symbol(v, "_stext", &stext) ||
+        (stext < START_KERNEL_MAP && stext > UINT32_MAX)) {
+        return NULL;
+    }
     k = g_new0(struct linux_kernel, 1);
     k->memory = memory;
     k->missing = g_ptr_array_new_with_free_func(g_free);
     strcpy(k->release, release);
-    k->root = root - START_KERNEL_MAP + (uint64_t)phys_base;
-    page_walk_init(&k->walk, memory, k->root, five == 1 ? 5 : 4, FIND_BUDGET);
-
-    *what = "its page tables";
-    if (!page_walk(&k->walk, stext, &physical) ||
-        physical != stext - START_KERNEL_MAP + (uint64_t)phys_base) {
+    if (!(stext > UINT32_MAX ? find_space_64 : find_space_32)(k, v, stext,
+                                                              what)) {
         goto bad;
     }
     *what = "its symbols (kallsyms)";

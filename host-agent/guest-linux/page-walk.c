@@ -12,6 +12,7 @@
 #define LARGE       128u                        /* PS, where it can be set */
 #define LARGE_SHIFT 21                          /* the smallest large page */
 #define LARGE_MASK  ((UINT64_C(1) << LARGE_SHIFT) - 1)
+#define PAE_ROOT    UINT64_C(0xffffffe0)        /* where four entries are */
 #define RUN_MAX     (256u << 10)                /* bytes read at once */
 
 void page_walk_init(struct page_walk *w, const struct guest_memory *memory,
@@ -19,7 +20,7 @@ void page_walk_init(struct page_walk *w, const struct guest_memory *memory,
 {
     memset(w, 0, sizeof(*w));
     w->memory = memory;
-    w->root = root & PAGE_WALK_FRAME;
+    w->root = root & (levels == 3 ? PAE_ROOT : PAGE_WALK_FRAME);
     w->levels = levels;
     w->budget = budget;
 }
@@ -30,9 +31,26 @@ void page_walk_flush(struct page_walk *w)
     memset(w->large, 0, sizeof(w->large));
 }
 
+static bool is_canonical(const struct page_walk *w, uint64_t address)
+{
+    unsigned unused = 64 - (12 + 9 * w->levels);
+
+    return w->levels < 4 ? !(address >> 32) :
+           (uint64_t)((int64_t)(address << unused) >> unused) == address;
+}
+
+/* Of a page of 4 MB, bits 13 to 20 are bits 32 to 39 of its address. */
+static uint64_t frame_of(uint64_t entry, bool large, unsigned levels)
+{
+    return levels == 2 && large ? (entry & 0xffc00000) |
+           (entry >> 13 & 0xff) << 32 : entry & PAGE_WALK_FRAME;
+}
+
 bool page_walk(struct page_walk *w, uint64_t address, uint64_t *physical)
 {
-    unsigned top = 12 + 9 * w->levels;          /* bits of an address */
+    unsigned bits = w->levels == 2 ? 10 : 9;    /* of an index */
+    unsigned size = w->levels == 2 ? 4 : 8;     /* of an entry */
+    unsigned large_shift = w->levels == 3 ? 21 : 30; /* the largest page */
     uint64_t page = address >> 12;
     uint64_t table = w->root;
     uint64_t large = address >> LARGE_SHIFT;
@@ -40,8 +58,7 @@ bool page_walk(struct page_walk *w, uint64_t address, uint64_t *physical)
     unsigned large_slot = large % PAGE_WALK_LARGE;
     unsigned shift;
 
-    if ((uint64_t)((int64_t)(address << (64 - top)) >> (64 - top)) !=
-        address || !w->budget) {
+    if (!is_canonical(w, address) || !w->budget) {
         return false;
     }
     w->budget--;
@@ -53,19 +70,22 @@ bool page_walk(struct page_walk *w, uint64_t address, uint64_t *physical)
         *physical = w->large[large_slot].frame | (address & LARGE_MASK);
         return true;
     }
-    for (shift = top - 9; ; shift -= 9) {
-        uint64_t entry;
+    for (shift = 12 + bits * (w->levels - 1); ; shift -= bits) {
+        uint64_t index = address >> shift & ((1u << bits) - 1);
+        uint64_t entry = 0;
+        bool is_large;
 
-        if (!guest_memory_read(w->memory, table + (address >> shift & 511) * 8,
-                               &entry, sizeof(entry))) {
+        if (!guest_memory_read(w->memory, table + index * size, &entry,
+                               size)) {
             return false;
         }
         entry = GUINT64_FROM_LE(entry);
         if (!(entry & PRESENT)) {
             return false;
         }
-        table = entry & PAGE_WALK_FRAME;
-        if (shift == 12 || (shift <= 30 && (entry & LARGE))) {
+        is_large = shift > 12 && shift <= large_shift && (entry & LARGE);
+        table = frame_of(entry, is_large, w->levels);
+        if (shift == 12 || is_large) {
             uint64_t within = (UINT64_C(1) << shift) - 1;
 
             /* Bit 12 of a large page's entry is PAT. */
@@ -133,9 +153,17 @@ bool page_walk_u32(struct page_walk *w, uint64_t address, uint32_t *v)
 
 bool page_walk_u64(struct page_walk *w, uint64_t address, uint64_t *v)
 {
-    if (!page_walk_read(w, address, v, sizeof(*v))) {
+    return page_walk_number(w, address, sizeof(*v), v);
+}
+
+bool page_walk_number(struct page_walk *w, uint64_t address, unsigned size,
+                      uint64_t *v)
+{
+    uint64_t n = 0;
+
+    if (!page_walk_read(w, address, &n, size)) {
         return false;
     }
-    *v = GUINT64_FROM_LE(*v);
+    *v = GUINT64_FROM_LE(n);
     return true;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Linear addresses of a guest: its page tables, of 4 or 5 levels (SDM vol. 3,
- * chapter "Paging")
+ * Linear addresses of a guest: its page tables (SDM vol. 3, chapter "Paging")
  */
 
 #ifndef PAGE_WALK_H
@@ -19,13 +18,13 @@
  * struct page_walk - an address space
  * @memory: the guest's RAM
  * @root:   physical address of the highest table
- * @levels: 4 or 5
+ * @levels: 2 or, with PAE, 3 for addresses of 32 bits; 4 or 5 for those of 64
  * @budget: how many more pages may be translated or read.  The guest's memory
  *          decides how many a caller wants, so this ends a walk that would not
  *          end otherwise.  With 0 nothing is read
  * @tlb:    translations of @page
- * @large:  translations of 2 MB, which are of large pages: the kernel finds all
- *          of RAM through such ones
+ * @large:  translations of 2 MB, which are of pages as large or larger: the
+ *          kernel finds all of RAM through such ones
  */
 struct page_walk {
     const struct guest_memory *memory;
@@ -45,6 +44,12 @@ struct page_walk {
 void page_walk_init(struct page_walk *w, const struct guest_memory *memory,
                     uint64_t root, unsigned levels, uint64_t budget);
 
+/* Bytes of a pointer */
+static inline unsigned page_walk_word(const struct page_walk *w)
+{
+    return w->levels < 4 ? 4 : 8;
+}
+
 /* Forgets translations: the guest may have changed its tables. */
 void page_walk_flush(struct page_walk *w);
 
@@ -61,5 +66,9 @@ size_t page_walk_read_some(struct page_walk *w, uint64_t address, void *buf,
 
 bool page_walk_u32(struct page_walk *w, uint64_t address, uint32_t *v);
 bool page_walk_u64(struct page_walk *w, uint64_t address, uint64_t *v);
+
+/* Reads a number of 1 to 8 bytes. */
+bool page_walk_number(struct page_walk *w, uint64_t address, unsigned size,
+                      uint64_t *v);
 
 #endif /* PAGE_WALK_H */

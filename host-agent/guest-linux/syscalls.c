@@ -4,6 +4,7 @@
  */
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "guest-linux/syscalls.h"
 
@@ -38,6 +39,7 @@ static uint64_t next_symbol(const struct kallsyms *k, uint64_t address)
 GString *linux_syscalls(struct linux_kernel *k)
 {
     GString *text = g_string_new(NULL);
+    unsigned word = page_walk_word(&k->walk);
     uint64_t start, stext, etext;
 
     if (!kallsyms_find(k->symbols, "_stext", &stext) ||
@@ -45,25 +47,28 @@ GString *linux_syscalls(struct linux_kernel *k)
         return text;
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(tables); i++) {
-        uint64_t functions[NUMBERS_MAX], n;
+        uint8_t functions[NUMBERS_MAX * 8];
+        uint64_t n;
 
         if (!kallsyms_find(k->symbols, tables[i].name, &start) ||
-            !linux_pointer(start)) {
+            (word == 8 && !linux_pointer(start))) {
             continue;
         }
-        n = (next_symbol(k->symbols, start) - start) / sizeof(*functions);
+        n = (next_symbol(k->symbols, start) - start) / word;
         n = page_walk_read_some(&k->walk, start, functions,
-                                MIN(n, NUMBERS_MAX) * sizeof(*functions)) /
-            sizeof(*functions);
+                                MIN(n, NUMBERS_MAX) * word) / word;
         for (unsigned number = 0; number < n; number++) {
-            uint64_t function = GUINT64_FROM_LE(functions[number]);
+            uint64_t function = 0;
 
+            memcpy(&function, functions + number * word, word);
+            function = GUINT64_FROM_LE(function);
             if (function < stext || function >= etext) {
                 /* Its end, before what the linker has put there */
                 break;
             }
             g_string_append_printf(text, "%u %u %" PRIx64 "\n",
-                                   tables[i].bits, number, function);
+                                   MIN(tables[i].bits, 8 * word), number,
+                                   function);
         }
     }
     return text;

@@ -2,8 +2,8 @@
 /*
  * Fuzz target: the memory of a guest
  *
- * The input changes that of tests/unit/fake-linux.c: a byte of its flags, and
- * then writes, each a u24 offset, a u8 length and so many bytes.  After one
+ * The input changes that of tests/unit/fake-linux.c: two bytes of its flags,
+ * and then writes, each a u24 offset, a u8 length and so many bytes.  After one
  * with offset 0xffffff come those that the guest makes when its kernel has been
  * found.  Whatever it has, the result must be a snapshot that can be written, in
  * bounded time.
@@ -97,12 +97,12 @@ int fuzz_input(const uint8_t *data, size_t size)
     unsigned flags;
     char *why;
 
-    if (!size) {
+    if (size < 2) {
         return 0;
     }
-    flags = data[0] % G_N_ELEMENTS(kinds);
-    data++;
-    size--;
+    flags = (data[0] | (unsigned)data[1] << 8) % G_N_ELEMENTS(kinds);
+    data += 2;
+    size -= 2;
     if (!kinds[flags].memory) {
         fake_linux_init(&kinds[flags], flags);
     }

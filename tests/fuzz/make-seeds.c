@@ -510,7 +510,7 @@ static void put_pages(GByteArray *a, const struct fake_linux *f,
 static void make_linux(const char *dir)
 {
     static const uint8_t later[4] = { 0xff, 0xff, 0xff, 0 };
-    static const uint8_t kinds[] = {
+    static const uint16_t kinds[] = {
         0, FAKE_LIST, FAKE_SEARCH, FAKE_LIST | FAKE_SEARCH, FAKE_PTI,
         FAKE_PTI | FAKE_LIST, FAKE_PTI | FAKE_SEARCH,
         FAKE_PTI | FAKE_LIST | FAKE_SEARCH, FAKE_AFTER,
@@ -518,10 +518,13 @@ static void make_linux(const char *dir)
         FAKE_AFTER | FAKE_UNSIGNED | FAKE_SEARCH, FAKE_AFTER | FAKE_PLACE,
         FAKE_AFTER | FAKE_PLACE | FAKE_SEARCH,
         FAKE_AFTER | FAKE_PLACE | FAKE_ALIGN_4,
-        FAKE_AFTER | FAKE_PLACE | FAKE_ALIGN_4 | FAKE_SEARCH,
+        FAKE_AFTER | FAKE_PLACE | FAKE_ALIGN_4 | FAKE_SEARCH, FAKE_32,
+        FAKE_32 | FAKE_SEARCH, FAKE_32 | FAKE_PAE | FAKE_AFTER | FAKE_UNSIGNED,
+        FAKE_32 | FAKE_PAE | FAKE_AFTER | FAKE_PLACE | FAKE_SEARCH,
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        const uint8_t head[2] = { (uint8_t)kinds[i], kinds[i] >> 8 };
         unsigned flags = kinds[i];
         g_autofree char *find = g_strdup_printf("find-%u", flags);
         g_autofree char *snapshot = g_strdup_printf("look-%u", flags);
@@ -529,10 +532,10 @@ static void make_linux(const char *dir)
         struct fake_linux f;
 
         fake_linux_init(&f, flags);
-        g_byte_array_append(a, &kinds[i], 1);
+        g_byte_array_append(a, head, sizeof(head));
         put_pages(a, &f, FAKE_NOTE, FAKE_STRUCTS);
         write_file(dir, find, a->data, a->len);
-        g_byte_array_set_size(a, 1);
+        g_byte_array_set_size(a, sizeof(head));
         g_byte_array_append(a, later, sizeof(later));
         put_pages(a, &f, FAKE_STRUCTS, FAKE_PAGES);
         write_file(dir, snapshot, a->data, a->len);

@@ -34,16 +34,16 @@ static const struct member {
 #undef X
 };
 
-static uint64_t page_address(unsigned page)
+static uint64_t page_address(const struct fake_linux *f, unsigned page)
 {
-    return FAKE_STEXT + (uint64_t)page * GUEST_PAGE_SIZE;
+    return f->stext + (uint64_t)page * GUEST_PAGE_SIZE;
 }
 
 uint8_t *fake_linux_at(struct fake_linux *f, uint64_t address)
 {
-    g_assert_cmphex(address, >=, FAKE_STEXT);
-    g_assert_cmphex(address, <, FAKE_STEXT + FAKE_SIZE);
-    return f->memory + (address - FAKE_STEXT);
+    g_assert_cmphex(address, >=, f->stext);
+    g_assert_cmphex(address, <, f->stext + FAKE_SIZE);
+    return f->memory + (address - f->stext);
 }
 
 void fake_linux_put64(struct fake_linux *f, uint64_t address,
@@ -63,7 +63,7 @@ void fake_linux_put32(struct fake_linux *f, uint64_t address,
 static void put_entry(struct fake_linux *f, unsigned page, unsigned i,
                       unsigned to, uint64_t flags)
 {
-    fake_linux_put64(f, page_address(page), i * 8,
+    fake_linux_put64(f, page_address(f, page), i * 8,
                      (uint64_t)to * GUEST_PAGE_SIZE | flags);
 }
 
@@ -87,6 +87,23 @@ static void make_tables(struct fake_linux *f, bool pti)
     put_entry(f, USER_PT, 0, USER_PAGE, PRESENT);
 }
 
+/* Those of a kernel of 32 bits: what it needs, at the beginning of memory */
+static void make_tables_32(struct fake_linux *f, bool pae)
+{
+    for (unsigned i = 0; i < FAKE_PAGES; i++) {
+        uint32_t entry = (uint32_t)(i * GUEST_PAGE_SIZE | PRESENT);
+
+        fake_linux_put32(f, page_address(f, PT), i * (pae ? 8 : 4), entry);
+    }
+    if (pae) {
+        put_entry(f, PML4, 3, PD, 1);
+        put_entry(f, PD, 0, PT, PRESENT);
+    } else {
+        fake_linux_put32(f, page_address(f, PML4), 0xc00,
+                         PT * GUEST_PAGE_SIZE | PRESENT);
+    }
+}
+
 /* Types of members, by their sizes */
 struct types {
     int character, number, pointer, list, array;
@@ -103,8 +120,8 @@ static int type_of(const struct types *t, const struct member *m)
 {
     uint32_t size = size_of(t, m);
 
-    return size == 1 ? t->character : size == 4 ? t->number : size == 8 ? t->pointer :
-           size == 16 ? t->list : t->array;
+    return size == 1 ? t->character : size == 4 ? t->number :
+           size == 8 ? t->pointer : size == 16 ? t->list : t->array;
 }
 
 static uint32_t bytes_of(const struct types *t, const struct member *m)
@@ -203,7 +220,7 @@ static void make_btf(struct fake_linux *f, unsigned flags)
     g_assert_true(linux_layout_read(&f->layout, b, missing));
     linux_btf_free(b);
     btf__free(btf);
-    f->next = page_address(STRUCTS);
+    f->next = page_address(f, STRUCTS);
 }
 
 /* Room for a struct, or anything else, of at most @size bytes */
@@ -212,7 +229,7 @@ static uint64_t room(struct fake_linux *f, size_t size)
     uint64_t at = f->next;
 
     f->next += (size + 63) & ~(size_t)63;
-    g_assert_cmphex(f->next, <=, page_address(VMEMMAP));
+    g_assert_cmphex(f->next, <=, page_address(f, VMEMMAP));
     return at;
 }
 
@@ -267,7 +284,7 @@ uint64_t fake_linux_page(struct fake_linux *f, unsigned frame,
                          uint64_t mapping, uint64_t index)
 {
     const struct linux_layout *l = &f->layout;
-    uint64_t page = page_address(VMEMMAP) + (uint64_t)frame * PAGE_BYTES;
+    uint64_t page = page_address(f, VMEMMAP) + (uint64_t)frame * PAGE_BYTES;
 
     fake_linux_put64(f, page, l->page_flags, 1 << UPTODATE);
     fake_linux_put64(f, page, l->page_mapping, mapping);
@@ -357,7 +374,7 @@ static void make_mm(struct fake_linux *f, uint64_t ops, bool list)
 
     f->mm = room(f, 512);
     f->file = make_file(f);
-    fake_linux_put64(f, f->mm, l->mm_pgd, page_address(USER_PML4));
+    fake_linux_put64(f, f->mm, l->mm_pgd, page_address(f, USER_PML4));
     fake_linux_put64(f, f->mm, l->mm_arg_start, FAKE_USER + 512);
     fake_linux_put64(f, f->mm, l->mm_arg_end, FAKE_USER + 520);
     fake_linux_put64(f, f->mm, l->mm_start_brk, FAKE_USER + 0x10000);
@@ -365,7 +382,7 @@ static void make_mm(struct fake_linux *f, uint64_t ops, bool list)
     fake_linux_put64(f, f->mm, l->mm_start_stack, 0x7fff0000);
     fake_linux_put64(f, f->mm, l->mm_exe_file, f->file);
     fake_linux_put64(f, f->mm, l->mm_vdso_image, image);
-    fake_linux_put64(f, image, l->vdso_data, page_address(USER_PAGE));
+    fake_linux_put64(f, image, l->vdso_data, page_address(f, USER_PAGE));
     fake_linux_put64(f, image, l->vdso_size, GUEST_PAGE_SIZE);
     fake_linux_put64(f, special, l->special_name, text(f, "[vdso]"));
     for (i = 0; i < 3; i++) {
@@ -442,25 +459,27 @@ struct symbol {
 };
 
 /* Room for the next of the tables of symbols */
-static uint64_t table_room(uint64_t *at, uint64_t size, uint64_t alignment)
+static uint64_t table_room(const struct fake_linux *f, uint64_t *at,
+                           uint64_t size, uint64_t alignment)
 {
     uint64_t begin = (*at + alignment - 1) & ~(alignment - 1);
 
     *at = begin + size;
-    g_assert_cmphex(*at, <=, page_address(BTF));
+    g_assert_cmphex(*at, <=, page_address(f, BTF));
     return begin;
 }
 
-static uint32_t offset_of(uint64_t address, uint64_t place, unsigned flags)
+static uint32_t offset_of(const struct fake_linux *f, uint64_t address,
+                          uint64_t place, unsigned flags)
 {
     if (flags & FAKE_PLACE) {
         return (uint32_t)(address - place);
     }
     if (flags & FAKE_UNSIGNED) {
-        return (uint32_t)(address - FAKE_STEXT);
+        return (uint32_t)(address - f->stext);
     }
     /* Those of per-CPU data are offsets. */
-    return (uint32_t)(address >> 31 ? FAKE_STEXT - 1 - address : address);
+    return (uint32_t)(address >> 31 ? f->stext - 1 - address : address);
 }
 
 static char *token(unsigned i)
@@ -472,8 +491,9 @@ static char *token(unsigned i)
 static void make_symbols(struct fake_linux *f, const struct symbol *symbols,
                          unsigned n, unsigned flags)
 {
-    uint64_t alignment = flags & FAKE_ALIGN_4 ? 4 : 8;
-    uint64_t room = page_address(SYMBOLS) + (flags & FAKE_ALIGN_4 ? 4 : 0);
+    unsigned word = flags & FAKE_32 ? 4 : 8;
+    uint64_t alignment = flags & FAKE_ALIGN_4 ? 4 : word;
+    uint64_t room = page_address(f, SYMBOLS) + (flags & FAKE_ALIGN_4 ? 4 : 0);
     uint64_t offsets = 0, base = 0, number, names, markers, table, index;
     g_autoptr(GByteArray) text = g_byte_array_new();
     g_autoptr(GByteArray) tokens = g_byte_array_new();
@@ -501,22 +521,25 @@ static void make_symbols(struct fake_linux *f, const struct symbol *symbols,
         g_byte_array_append(tokens, (uint8_t *)s, (guint)strlen(s) + 1);
     }
     if (!(flags & FAKE_AFTER)) {
-        offsets = table_room(&room, 4 * FAKE_SYMBOLS, alignment);
-        base = table_room(&room, 8, alignment);
+        offsets = table_room(f, &room, 4 * FAKE_SYMBOLS, alignment);
+        base = table_room(f, &room, word, alignment);
     }
-    number = table_room(&room, 4, alignment);
-    names = table_room(&room, text->len, alignment);
-    markers = table_room(&room, sizeof(marker), alignment);
-    table = table_room(&room, tokens->len, alignment);
-    index = table_room(&room, sizeof(begin), alignment);
+    number = table_room(f, &room, 4, alignment);
+    names = table_room(f, &room, text->len, alignment);
+    markers = table_room(f, &room, sizeof(marker), alignment);
+    table = table_room(f, &room, tokens->len, alignment);
+    index = table_room(f, &room, sizeof(begin), alignment);
     if (flags & FAKE_AFTER) {
-        offsets = table_room(&room, 4 * FAKE_SYMBOLS, alignment);
+        offsets = table_room(f, &room, 4 * FAKE_SYMBOLS, alignment);
     }
     if (flags & FAKE_AFTER && !(flags & FAKE_PLACE)) {
-        base = table_room(&room, 8, alignment);
+        base = table_room(f, &room, word, alignment);
     }
     if (base) {
-        fake_linux_put64(f, base, 0, FAKE_STEXT);
+        fake_linux_put32(f, base, 0, (uint32_t)f->stext);
+        if (word == 8) {
+            fake_linux_put32(f, base, 4, (uint32_t)(f->stext >> 32));
+        }
     }
     fake_linux_put32(f, number, 0, FAKE_SYMBOLS);
     memcpy(fake_linux_at(f, names), text->data, text->len);
@@ -525,17 +548,26 @@ static void make_symbols(struct fake_linux *f, const struct symbol *symbols,
     memcpy(fake_linux_at(f, table), tokens->data, tokens->len);
     memcpy(fake_linux_at(f, index), begin, sizeof(begin));
     for (i = 0; i < FAKE_SYMBOLS; i++) {
-        uint64_t address = i < n ? symbols[i].address : FAKE_STEXT + 16 * i;
+        uint64_t address = i < n ? symbols[i].address : f->stext + 16 * i;
 
         fake_linux_put32(f, offsets, 4 * i,
-                         offset_of(address, offsets + 4 * i, flags));
+                         offset_of(f, address, offsets + 4 * i, flags));
     }
 
     g_string_append_printf(
         note, "OSRELEASE=6.0-fake\nPAGESIZE=4096\nSYMBOL(_stext)=%"
-        G_GINT64_MODIFIER "x\nSYMBOL(init_top_pgt)=%" G_GINT64_MODIFIER
-        "x\nNUMBER(phys_base)=-16777216\nNUMBER(pgtable_l5_enabled)=0\n"
-        "SIZE(page)=%u\n", FAKE_STEXT, page_address(PML4), PAGE_BYTES);
+        G_GINT64_MODIFIER "x\n", f->stext);
+    if (flags & FAKE_32) {
+        g_string_append_printf(
+            note, "SYMBOL(swapper_pg_dir)=%" G_GINT64_MODIFIER "x\n%s",
+            page_address(f, PML4), flags & FAKE_PAE ? "CONFIG_X86_PAE=y\n" :
+            "");
+    } else {
+        g_string_append_printf(
+            note, "SYMBOL(init_top_pgt)=%" G_GINT64_MODIFIER
+            "x\nNUMBER(phys_base)=-16777216\nNUMBER(pgtable_l5_enabled)=0\n"
+            "SIZE(page)=%u\n", page_address(f, PML4), PAGE_BYTES);
+    }
     if (!(flags & FAKE_SEARCH)) {
         const struct symbol listed[] = {
             { "names", names }, { "num_syms", number },
@@ -554,6 +586,26 @@ static void make_symbols(struct fake_linux *f, const struct symbol *symbols,
     g_string_free(note, TRUE);
 }
 
+/* A kernel of 32 bits has no BTF here, and no tasks. */
+static void make_32(struct fake_linux *f, unsigned flags)
+{
+    uint64_t banner;
+
+    make_tables_32(f, flags & FAKE_PAE);
+    f->next = page_address(f, STRUCTS);
+    banner = text(f, "Linux version 6.0-fake (of a test)\n");
+    f->syscalls = room(f, 4 * 4);
+    for (unsigned i = 0; i < 3; i++) {
+        fake_linux_put32(f, f->syscalls, 4 * i, (uint32_t)f->stext + 16 * i);
+    }
+    make_symbols(f, (struct symbol[]) {
+        { "_stext", f->stext },
+        { "linux_banner", banner },
+        { "_etext", f->stext + GUEST_PAGE_SIZE },
+        { "sys_call_table", f->syscalls },
+    }, 4, flags);
+}
+
 void fake_linux_init(struct fake_linux *f, unsigned flags)
 {
     const struct linux_layout *l = &f->layout;
@@ -563,6 +615,11 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
 
     memset(f, 0, sizeof(*f));
     f->memory = g_malloc0(FAKE_SIZE);
+    f->stext = flags & FAKE_32 ? FAKE_STEXT_32 : FAKE_STEXT;
+    if (flags & FAKE_32) {
+        make_32(f, flags);
+        return;
+    }
     make_tables(f, flags & FAKE_PTI);
     make_btf(f, flags);
     make_user_page(f);
@@ -600,7 +657,7 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
     make_module(f, modules);
     banner = text(f, "Linux version 6.0-fake (of a test)\n");
     vmemmap = room(f, 8);
-    fake_linux_put64(f, vmemmap, 0, page_address(VMEMMAP));
+    fake_linux_put64(f, vmemmap, 0, page_address(f, VMEMMAP));
     /* The last two calls are one that there is none. */
     f->syscalls = room(f, 8 * 5);
     for (unsigned i = 0; i < 4; i++) {
@@ -613,8 +670,9 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
         { "modules", modules },
         { "special_mapping_vmops", ops },
         { "linux_banner", banner },
-        { "__start_BTF", page_address(BTF) },
-        { "__stop_BTF", page_address(BTF) + sizeof(h) + h.str_off + h.str_len },
+        { "__start_BTF", page_address(f, BTF) },
+        { "__stop_BTF", page_address(f, BTF) + sizeof(h) + h.str_off +
+                        h.str_len },
         { "_etext", FAKE_STEXT + GUEST_PAGE_SIZE },
         { "sys_call_table", f->syscalls },
         { "__switch_to_asm", FAKE_SWITCH_TO },

@@ -16,6 +16,7 @@
 #define FAKE_NOTE       10              /* pages: VMCOREINFO, symbols, BTF */
 #define FAKE_STRUCTS    18              /* and all else */
 #define FAKE_STEXT      UINT64_C(0xffffffff81000000)
+#define FAKE_STEXT_32   UINT64_C(0xc0000000)
 #define FAKE_ROOT       0x4000u         /* of the process, and then KPTI's */
 #define FAKE_USER       UINT64_C(0x400000)
 #define FAKE_PID        100
@@ -36,12 +37,16 @@ enum {
     FAKE_PLACE = 32,            /* from 7.0 on relative to their own place, */
     FAKE_ALIGN_4 = 64,          /* and from 7.2 on aligned to 4 bytes; members
                                    are of the least of their sizes then */
-    FAKE_FLAGS = 128,           /* all flags are below */
+    FAKE_32 = 128,              /* of 32 bits, with symbols only, and without
+                                   per-CPU ones at 0 */
+    FAKE_PAE = 256,
+    FAKE_FLAGS = 512,           /* all flags are below */
 };
 
 /**
  * struct fake_linux
- * @memory:  physical memory from 0 on; it is mapped at FAKE_STEXT as well
+ * @memory:  physical memory from 0 on; it is mapped at @stext as well
+ * @stext:   FAKE_STEXT, or FAKE_STEXT_32
  * @layout:  of its structs
  * @process: address of the task_struct of FAKE_PID, @thread: of its second one
  * @kthread: of pid 2
@@ -54,6 +59,7 @@ enum {
  */
 struct fake_linux {
     uint8_t *memory;
+    uint64_t stext;
     struct linux_layout layout;
     uint64_t process;
     uint64_t thread;

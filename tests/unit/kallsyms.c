@@ -20,7 +20,8 @@ static void begin(struct fixture *x, unsigned flags)
     fake_linux_init(&x->f, flags);
     x->m = guest_memory_new();
     g_assert_true(guest_memory_add_bytes(x->m, 0, FAKE_SIZE, x->f.memory));
-    page_walk_init(&x->w, x->m, 0, 4, 1 << 20);
+    page_walk_init(&x->w, x->m, 0, !(flags & FAKE_32) ? 4 :
+                   flags & FAKE_PAE ? 3 : 2, 1 << 20);
     strcpy(x->v.text, (char *)x->f.memory + FAKE_NOTE * GUEST_PAGE_SIZE);
 }
 
@@ -45,11 +46,11 @@ static void check(struct fixture *x)
 
         kallsyms_get(k, i, &address, &type, &name);
         g_assert_cmpstr(name, ==, want);
-        g_assert_cmphex(address, ==, FAKE_STEXT + 16 * i);
+        g_assert_cmphex(address, ==, x->f.stext + 16 * i);
         g_assert_cmpint(type, ==, 'T');
     }
     g_assert_true(kallsyms_find(k, "_stext", &address));
-    g_assert_cmphex(address, ==, FAKE_STEXT);
+    g_assert_cmphex(address, ==, x->f.stext);
     g_assert_false(kallsyms_find(k, "stext", &address));
     kallsyms_free(k);
 }
@@ -62,6 +63,10 @@ static const unsigned forms[] = {
     FAKE_AFTER | FAKE_UNSIGNED,
     FAKE_AFTER | FAKE_PLACE,
     FAKE_AFTER | FAKE_PLACE | FAKE_ALIGN_4,
+    FAKE_32,
+    FAKE_32 | FAKE_UNSIGNED,
+    FAKE_32 | FAKE_PAE | FAKE_AFTER | FAKE_UNSIGNED,
+    FAKE_32 | FAKE_PAE | FAKE_AFTER | FAKE_PLACE,
 };
 
 static void test_note(void)
@@ -88,7 +93,8 @@ static void test_search(void)
 
         /* The addresses of the note are wrong. */
         begin(&x, forms[i]);
-        strstr(x.v.text, "kallsyms_names)=ffffffff81")[24] = '9';
+        strstr(x.v.text, "kallsyms_names)=")[forms[i] & FAKE_32 ? 16 : 24] =
+            '9';
         check(&x);
         end(&x);
     }
@@ -156,8 +162,8 @@ static void test_damage(void)
     /* All agree with _stext, or they are others'. */
     for (unsigned i = 0; i < 2 * G_N_ELEMENTS(forms); i++) {
         begin(&x, forms[i / 2] | (i % 2 ? FAKE_SEARCH : 0));
-        stext = strstr(x.v.text, "81000000");
-        memcpy(stext, "81001000", 8);
+        stext = strstr(x.v.text, "000000\n");
+        memcpy(stext, "001000", 6);
         fails(&x);
     }
     begin(&x, 0);

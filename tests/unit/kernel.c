@@ -125,6 +125,43 @@ static void test_only_symbols(void)
     }
 }
 
+/* A kernel of 32 bits, which has no tasks here, but functions */
+static void test_32(void)
+{
+    static const unsigned flags[] = {
+        FAKE_32, FAKE_32 | FAKE_SEARCH, FAKE_32 | FAKE_PAE,
+        FAKE_32 | FAKE_PAE | FAKE_SEARCH,
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(flags); i++) {
+        struct guest_memory *m;
+        struct fake_linux f;
+        struct linux_kernel *k = fake_linux_begin(&f, flags[i], &m);
+        uint64_t address;
+        char *why;
+
+        g_assert_cmphex(k->root, ==, 0);
+        g_assert_cmpuint(k->walk.levels, ==, flags[i] & FAKE_PAE ? 3 : 2);
+        g_assert_false(k->tasks);
+        g_assert_cmpuint(k->missing->len, ==, 1);
+        g_assert_nonnull(strstr(k->missing->pdata[0],
+                                "CONFIG_DEBUG_INFO_BTF"));
+        g_assert_true(kallsyms_find(k->symbols, "s299", &address));
+        g_assert_cmphex(address, ==, FAKE_STEXT_32 + 16 * 299);
+        g_assert_true(linux_kernel_remains(k));
+        linux_kernel_free(k);
+
+        /* What it needs */
+        *strstr((char *)f.memory + FAKE_NOTE * GUEST_PAGE_SIZE,
+                "swapper_pg_dir") = 'x';
+        g_assert_null(linux_kernel_find(m, 0, 0, &why));
+        g_assert_nonnull(strstr(why, "SYMBOL(swapper_pg_dir)"));
+        g_free(why);
+        guest_memory_free(m);
+        fake_linux_clear(&f);
+    }
+}
+
 /* A page that only begins like VMCOREINFO does not hide the right one. */
 static void test_decoy(void)
 {
@@ -214,6 +251,7 @@ int main(int argc, char **argv)
     g_test_add_func("/kernel/find", test_find);
     g_test_add_func("/kernel/missing", test_missing);
     g_test_add_func("/kernel/only-symbols", test_only_symbols);
+    g_test_add_func("/kernel/32", test_32);
     g_test_add_func("/kernel/decoy", test_decoy);
     g_test_add_func("/kernel/window", test_window);
     return g_test_run();

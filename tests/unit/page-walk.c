@@ -111,6 +111,56 @@ static void test_five(void)
     guest_memory_free(m);
 }
 
+static void test_pae(void)
+{
+    struct guest_memory *m = tables();
+    struct page_walk w;
+
+    /* Four entries, not at the beginning of their page */
+    memory[1][4 + 3] = 2 * 4096 | P;
+    memory[1][4 + 1] = 2 * 4096 | P | PS;           /* not a page of 1 GiB */
+    memory[2][7] = 3 * 4096 | P;
+    memory[2][8] = PS | P | 0x1000;                 /* 2 MiB at 0, PAT */
+    memory[3][1] = 6 * 4096 | P;
+    memory[3][2] = (1ull << 63) | 9 * 4096 | P;
+    page_walk_init(&w, m, 1 * 4096 + 4 * 8 + 0x1f, 3, 1000);
+    g_assert_cmpuint(page_walk_word(&w), ==, 4);
+    check(&w, 0xc0000000 | 7 << 21 | 0x1234, 6 * 4096 + 0x234);
+    check(&w, 0xc0000000 | 7 << 21 | 0x2fff, 9 * 4096 + 0xfff);
+    check(&w, 0xc0000000 | 8 << 21 | 0xabcd, 0xabcd);
+    check(&w, 0x40000000 | 7 << 21 | 0x1234, 6 * 4096 + 0x234);
+    check_none(&w, 0x80000000 | 7 << 21 | 0x1234);
+    check_none(&w, 0xc0000000 | 7 << 21);
+    check_none(&w, 0x1c0000000 | 7 << 21 | 0x1234);
+    check_none(&w, 0xffffffffc0000000 | 7 << 21 | 0x1234);
+    guest_memory_free(m);
+}
+
+static void test_two(void)
+{
+    struct guest_memory *m = tables();
+    uint32_t (*words)[1024] = (uint32_t (*)[1024])memory;
+    struct page_walk w;
+    uint64_t found;
+
+    words[1][0x301] = 2 * 4096 | P;
+    words[1][0x302] = PS | P | 0x1000;              /* 4 MiB at 0, PAT */
+    words[1][0x303] = PS | P | 0x01402000;          /* at 0x101400000 */
+    words[2][3] = 6 * 4096 | P | PS;                /* PAT of a small page */
+    words[2][1023] = 9 * 4096 | P;
+    page_walk_init(&w, m, 1 * 4096, 2, 1000);
+    check(&w, 0xc0403123, 6 * 4096 + 0x123);
+    check(&w, 0xc07fffff, 9 * 4096 + 0xfff);
+    check(&w, 0xc0805678, 0x5678);
+    /* Both halves of it */
+    check(&w, 0xc0a05678, 0x205678);
+    check(&w, 0xc0f05678, 0x101705678);
+    check_none(&w, 0xc0404000);
+    check_none(&w, 0xc0003123);
+    g_assert_false(page_walk(&w, 0x1c0403123, &found));
+    guest_memory_free(m);
+}
+
 static void test_read(void)
 {
     struct guest_memory *m = tables();
@@ -181,6 +231,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/page-walk/four", test_four);
     g_test_add_func("/page-walk/five", test_five);
+    g_test_add_func("/page-walk/pae", test_pae);
+    g_test_add_func("/page-walk/two", test_two);
     g_test_add_func("/page-walk/read", test_read);
     g_test_add_func("/page-walk/hostile", test_hostile);
     return g_test_run();

@@ -33,9 +33,25 @@ static void test_table(void)
     fake_linux_end(&f, m, k);
 }
 
+/* In a kernel of 32 bits the table has as many of its own. */
+static void test_table_32(void)
+{
+    static const unsigned flags[] = { FAKE_32, FAKE_32 | FAKE_PAE };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(flags); i++) {
+        struct guest_memory *m;
+        struct fake_linux f;
+        struct linux_kernel *k = fake_linux_begin(&f, flags[i], &m);
+
+        check(k, "32 0 c0000000\n32 1 c0000010\n32 2 c0000020\n");
+        fake_linux_end(&f, m, k);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/syscalls/table", test_table);
+    g_test_add_func("/syscalls/table-32", test_table_32);
     return g_test_run();
 }
