@@ -20,6 +20,10 @@
 #define FIND_BUDGET     (UINT64_C(1) << 20)
 #define SNAPSHOT_BUDGET     (UINT64_C(1) << 22)
 
+/* struct new_utsname: the system's name, the node's, the release */
+#define UTSNAME_SIZE    65
+#define UTSNAME_RELEASE (2 * UTSNAME_SIZE)
+
 /* Pages that begin like VMCOREINFO that are tried */
 #define CANDIDATES      64
 
@@ -131,8 +135,9 @@ static bool read_btf(struct linux_kernel *k)
     linux_layout_clear(&k->layout);
     if (!kallsyms_find(k->symbols, "__start_BTF", &start) ||
         !kallsyms_find(k->symbols, "__stop_BTF", &stop) || stop <= start) {
-        add_missing(k, "the kernel has no BTF (CONFIG_DEBUG_INFO_BTF): tasks "
-                    "and modules are unknown");
+        add_missing(k, "BTF is missing (the kernel needs CONFIG_KALLSYMS_ALL "
+                    "and CONFIG_DEBUG_INFO_BTF): tasks and modules are "
+                    "unknown");
         return false;
     }
     if (stop - start <= LINUX_BTF_MAX) {
@@ -142,8 +147,7 @@ static bool read_btf(struct linux_kernel *k)
         }
     }
     if (!b) {
-        add_missing(k, "the kernel's BTF cannot be read: tasks and modules "
-                    "are unknown");
+        add_missing(k, "BTF cannot be read: tasks and modules are unknown");
         return false;
     }
     good = linux_layout_read(&k->layout, b, k->missing);
@@ -199,22 +203,42 @@ static void find_tasks(struct linux_kernel *k, const struct vmcoreinfo *v)
     find_pages(k, v);
 }
 
-static bool has_banner(struct linux_kernel *k)
+/*
+ * Does its memory say itself which release it is?  Without CONFIG_KALLSYMS_ALL
+ * it has no symbols of data, and VMCOREINFO tells where struct new_utsname is.
+ */
+static bool has_release(struct linux_kernel *k)
 {
     char banner[80];
     char text[200];
     uint64_t at;
 
-    g_snprintf(banner, sizeof(banner), "Linux version %.60s ", k->release);
-    return symbol_or_none(k, "linux_banner", &at) &&
-           linux_string(k, at, text, sizeof(text)) &&
-           g_str_has_prefix(text, banner);
+    if (symbol_or_none(k, "linux_banner", &at)) {
+        g_snprintf(banner, sizeof(banner), "Linux version %.60s ", k->release);
+        return linux_string(k, at, text, sizeof(text)) &&
+               g_str_has_prefix(text, banner);
+    }
+    return k->utsname &&
+           linux_string(k, k->utsname + UTSNAME_RELEASE, text,
+                        UTSNAME_SIZE) &&
+           !strcmp(text, k->release);
+}
+
+static void find_utsname(struct linux_kernel *k, const struct vmcoreinfo *v)
+{
+    g_autofree char *offset = vmcoreinfo_string(v,
+                                                "OFFSET(uts_namespace.name)");
+    uint64_t at;
+
+    if (offset && vmcoreinfo_symbol(v, "init_uts_ns", &at)) {
+        k->utsname = at + g_ascii_strtoull(offset, NULL, 10);
+    }
 }
 
 bool linux_kernel_remains(struct linux_kernel *k)
 {
     linux_kernel_begin(k);
-    return has_banner(k);
+    return has_release(k);
 }
 
 /*
@@ -278,7 +302,7 @@ static struct linux_kernel *try(const struct guest_memory *memory,
                                 const struct vmcoreinfo *v, const char **what)
 {
     struct linux_kernel *k;
-    uint64_t stext;
+    uint64_t stext, at;
     g_autofree char *release = NULL;
 
     *what = "VMCOREINFO: SYMBOL(_stext)";
@@ -301,9 +325,14 @@ static struct linux_kernel *try(const struct guest_memory *memory,
     if (!k->symbols) {
         goto bad;
     }
-    *what = "its linux_banner";
-    if (!has_banner(k)) {
+    *what = "its linux_banner or init_uts_ns";
+    find_utsname(k, v);
+    if (!has_release(k)) {
         goto bad;
+    }
+    if (!kallsyms_find(k->symbols, "sys_call_table", &at)) {
+        add_missing(k, "sys_call_table is missing: names of system calls are "
+                    "unknown");
     }
     find_tasks(k, v);
     return k;

@@ -26,7 +26,7 @@
  *           that is not known
  *
  * Addresses of its symbols, 0 if it does not have one: @init_task,
- * @init_mm, @modules (its list), @special_ops (special_mapping_vmops).
+ * @init_mm, @utsname (what VMCOREINFO says of it), @modules (its list), @special_ops (special_mapping_vmops).
  *
  * @kthreadd: the task that is the parent of all threads of the kernel, 0 until
  *           it has been found
@@ -45,6 +45,7 @@ struct linux_kernel {
     uint32_t page_size;
     uint64_t init_task;
     uint64_t init_mm;
+    uint64_t utsname;
     uint64_t modules;
     uint64_t special_ops;
     uint64_t kthreadd;
@@ -70,7 +71,7 @@ struct linux_kernel *linux_kernel_find(const struct guest_memory *memory,
                                        char **why);
 void linux_kernel_free(struct linux_kernel *k);
 
-/* Is it still there?  Its banner is. */
+/* Is it still there?  Its memory says its release, as it did. */
 bool linux_kernel_remains(struct linux_kernel *k);
 
 /* Begins a snapshot: forgets translations and renews the budget. */

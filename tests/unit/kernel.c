@@ -4,6 +4,7 @@
  */
 
 #include <glib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "fake-linux.h"
@@ -90,11 +91,11 @@ static void test_only_symbols(void)
         const char *text;
         const char *missing;
     } cases[] = {
-        { "__start_BTF", "the kernel has no BTF (CONFIG_DEBUG_INFO_BTF): "
-          "tasks and modules are unknown" },
-        { "task_struct", "task_struct.tasks is missing: tasks are unknown" },
-        { "\x9f\xeb\x01", "the kernel's BTF cannot be read: tasks and modules "
+        { "__start_BTF", "BTF is missing (the kernel needs "
+          "CONFIG_KALLSYMS_ALL and CONFIG_DEBUG_INFO_BTF): tasks and modules "
           "are unknown" },
+        { "task_struct", "task_struct.tasks is missing: tasks are unknown" },
+        { "\x9f\xeb\x01", "BTF cannot be read: tasks and modules are unknown" },
         { "Tinit_task", "init_task is missing: tasks are unknown" },
     };
 
@@ -122,6 +123,56 @@ static void test_only_symbols(void)
         *at = 'x';
         g_assert_false(linux_kernel_remains(k));
         fake_linux_end(&f, m, k);
+    }
+}
+
+/*
+ * A kernel without symbols of data: its release is where VMCOREINFO says, and
+ * more than functions is not known.
+ */
+static void test_no_data_symbols(void)
+{
+    static const char *const data[] = {
+        "Tlinux_banner", "Tinit_task", "Tsys_call_table", "T__start_BTF",
+    };
+
+    for (unsigned i = 0; i < 3; i++) {
+        struct guest_memory *m;
+        struct fake_linux f;
+        struct linux_kernel *k;
+        char *note, *why;
+
+        fake_linux_init(&f, 0);
+        for (unsigned s = 0; s < G_N_ELEMENTS(data); s++) {
+            char *at = memmem(f.memory, FAKE_SIZE, data[s], strlen(data[s]));
+
+            at[1] = 'x';
+        }
+        note = (char *)f.memory + FAKE_NOTE * GUEST_PAGE_SIZE;
+        sprintf(note + strlen(note), "SYMBOL(init_uts_ns)=%" G_GINT64_MODIFIER
+                "x\n%s", f.next, i == 1 ? "" : "OFFSET(uts_namespace.name)=4\n");
+        strcpy((char *)fake_linux_at(&f, f.next + 4 + 130),
+               i == 2 ? "6.0-fakes" : "6.0-fake");
+        m = memory_of(&f);
+        k = linux_kernel_find(m, 0, 0, &why);
+        if (i) {
+            g_assert_null(k);
+            g_assert_nonnull(strstr(why, "linux_banner"));
+            g_free(why);
+        } else {
+            g_assert_nonnull(k);
+            g_assert_false(k->tasks);
+            g_assert_cmpuint(k->missing->len, ==, 2);
+            g_assert_nonnull(strstr(k->missing->pdata[0], "sys_call_table"));
+            g_assert_nonnull(strstr(k->missing->pdata[1],
+                                    "CONFIG_KALLSYMS_ALL"));
+            g_assert_true(linux_kernel_remains(k));
+            fake_linux_at(&f, f.next + 4 + 130)[0] = 'x';
+            g_assert_false(linux_kernel_remains(k));
+            linux_kernel_free(k);
+        }
+        guest_memory_free(m);
+        fake_linux_clear(&f);
     }
 }
 
@@ -251,6 +302,7 @@ int main(int argc, char **argv)
     g_test_add_func("/kernel/find", test_find);
     g_test_add_func("/kernel/missing", test_missing);
     g_test_add_func("/kernel/only-symbols", test_only_symbols);
+    g_test_add_func("/kernel/no-data-symbols", test_no_data_symbols);
     g_test_add_func("/kernel/32", test_32);
     g_test_add_func("/kernel/decoy", test_decoy);
     g_test_add_func("/kernel/window", test_window);
