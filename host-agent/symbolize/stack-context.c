@@ -111,13 +111,16 @@ void stack_push(struct stack_contexts *st, struct stack_context *c,
         grow(st, c);
     }
     f = &c->frames[c->n];
-    *f = (struct stack_frame) { e->from, e->back, c->node, kind, e->inner };
+    *f = (struct stack_frame) {
+        e->from, e->back, c->node, kind, e->inner, c->replaced,
+    };
+    c->replaced = false;
     if (kind == STACK_FRAME_ENTRY) {
         c->entry = c->n;
     }
     c->n++;
     c->node = stack_tree_child(st->tree, c->node, e->to_fn);
-    c->node->calls += st->counting;
+    c->node->calls += st->counting && !f->inner;
 }
 
 bool stack_goes_back(const struct stack_frame *f, uint64_t to)
@@ -133,6 +136,7 @@ void stack_pop_to(struct stack_contexts *st, struct stack_context *c,
                   unsigned k, const struct stack_edge *e)
 {
     c->n = k;
+    c->replaced = c->frames[k].replaced;
     if (c->entry >= (int)k) {
         c->entry = -1;
     }

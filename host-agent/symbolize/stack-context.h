@@ -25,6 +25,7 @@ enum stack_frame_kind {
  * @from:   address of the call
  * @back:   return address; 0 if the length of the call is not known
  * @caller: the node that continues after the return
+ * @replaced: the context's, to which it returns
  */
 struct stack_frame {
     uint64_t from;
@@ -32,6 +33,7 @@ struct stack_frame {
     struct stack_node *caller;
     uint8_t kind;
     bool inner;
+    bool replaced;
 };
 
 struct stack_context {
@@ -44,6 +46,7 @@ struct stack_context {
     bool sure;                  /* it was in user mode of @process */
     bool parked;                /* a user stack that is not a thread's */
     bool running;
+    bool replaced;              /* the next return is that of a retpoline */
     GList place;                /* among those that wait */
     uint64_t resume;            /* where in the kernel it will continue */
     uint64_t age;

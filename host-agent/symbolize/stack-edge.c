@@ -8,6 +8,7 @@
 #include "symbolize/entry-place.h"
 #include "symbolize/executed.h"
 #include "symbolize/instruction.h"
+#include "symbolize/retpoline.h"
 #include "symbolize/stack-edge.h"
 #include "util/hash.h"
 
@@ -35,6 +36,44 @@ struct stack_edges {
     GPtrArray *groups;          /* of GROUP edges */
 };
 
+/* Does a retpoline end at an address, with a return or a jump to one? */
+static bool is_retpoline_end(struct stack_edges *st,
+                             const struct process *process,
+                             const struct symbolizer_where *where,
+                             uint64_t address)
+{
+    uint8_t bytes[RETPOLINE_BEFORE];
+    size_t n = sizeof(bytes);
+    bool exact;
+
+    if (symbolizer_code(st->s, process, where, address - n, bytes, n,
+                        &exact) < n) {
+        /* The page before this one is not known. */
+        n = MIN(n, address % BTRAIL_CODE_PAGE_SIZE);
+        n = symbolizer_code(st->s, process, where, address - n, bytes, n,
+                            &exact) == n ? n : 0;
+    }
+    return retpoline_end(bytes, n, symbolizer_bits(st->s, process, address));
+}
+
+/* Does nothing return to where @e has called from? */
+static bool is_retpoline_call(struct stack_edges *st,
+                              const struct process *process,
+                              const struct symbolizer_where *where,
+                              const struct stack_edge *e)
+{
+    const struct symbolizer_where there = {
+        where->vcpu, where->index + 1, where->cr3,
+    };
+    uint8_t bytes[RETPOLINE_TARGET];
+    bool exact;
+    size_t n = symbolizer_code(st->s, process, &there, e->to, bytes,
+                               sizeof(bytes), &exact);
+
+    return retpoline_target(bytes, n, symbolizer_bits(st->s, process, e->to),
+                            e->to - e->back <= RETPOLINE_SKIP);
+}
+
 /*
  * The kind of an edge that the instruction in the file cannot have made.  A
  * kernel changes its code when it boots: it replaces calls of a thunk by what
@@ -42,6 +81,7 @@ struct stack_edges {
  */
 static enum stack_edge_kind kind_of_changed(struct stack_edges *st,
                                       const struct process *process,
+                                      const struct symbolizer_where *where,
                                       const struct stack_edge *e,
                                       const struct instruction *insn)
 {
@@ -55,7 +95,8 @@ static enum stack_edge_kind kind_of_changed(struct stack_edges *st,
         return STACK_EDGE_CALL;
     case INSTRUCTION_JUMP:
         symbolizer_place(st->s, process, insn->target, &target);
-        if (strstr(target.function->name, "return_thunk")) {
+        if (strstr(target.function->name, "return_thunk") &&
+            !is_retpoline_end(st, process, where, e->from)) {
             return STACK_EDGE_RET;
         }
         return STACK_EDGE_JUMP_FAR;
@@ -97,7 +138,7 @@ static void classify(struct stack_edges *st, const struct process *process,
     if (!instruction_goes(&insn, e->to) &&
         (from_kernel ? to_kernel && !exact :
          !to_kernel && process->known)) {
-        e->kind = kind_of_changed(st, process, e, &insn);
+        e->kind = kind_of_changed(st, process, where, e, &insn);
         e->back = e->kind == STACK_EDGE_INTERRUPT ? e->from : 0;
         return;
     }
@@ -128,21 +169,25 @@ static void classify(struct stack_edges *st, const struct process *process,
             e->back = 0;
         }
         e->inner = e->from_fn == e->to_fn && !e->start;
-        if (e->inner && to_kernel && e->to - e->from < NEAR_CALL) {
+        if ((e->inner && to_kernel && e->to - e->from < NEAR_CALL) ||
+            (insn.direct && is_retpoline_call(st, process, where, e))) {
             /* Such a call fills the return predictor, or is a jump. */
             e->kind = STACK_EDGE_JUMP;
         }
+        e->inner &= e->from_fn->known;
         e->switches = to_kernel && e->start &&
                       !strcmp(to.function->name, "__switch_to_asm");
         e->ends = to_kernel && e->start &&
                   !strcmp(to.function->name, "do_task_dead");
         break;
     case INSTRUCTION_RET:
-        e->kind = STACK_EDGE_RET;
+        e->kind = is_retpoline_end(st, process, where, e->from) ?
+                  STACK_EDGE_JUMP_FAR : STACK_EDGE_RET;
         break;
     case INSTRUCTION_IRET:
     case INSTRUCTION_SYSRET:
-        e->kind = STACK_EDGE_IRET;
+        /* One to the next instruction only serializes. */
+        e->kind = e->to == e->back ? STACK_EDGE_JUMP : STACK_EDGE_IRET;
         break;
     case INSTRUCTION_INT:
         e->kind = STACK_EDGE_INTERRUPT;
@@ -151,7 +196,9 @@ static void classify(struct stack_edges *st, const struct process *process,
         /* Keep the entry of a system call, whose name is the call's. */
         e->stays = to_kernel && e->from_fn != e->to_fn && e->start &&
                    from.function->syscall;
-        e->kind = insn.direct ? STACK_EDGE_JUMP : STACK_EDGE_JUMP_FAR;
+        e->kind = !insn.direct ? STACK_EDGE_JUMP_FAR :
+                  is_retpoline_end(st, process, where, e->from) ?
+                  STACK_EDGE_REPLACES : STACK_EDGE_JUMP;
         break;
     default:
         e->kind = STACK_EDGE_JUMP;

@@ -18,6 +18,8 @@
  * @STACK_EDGE_RET:       a return
  * @STACK_EDGE_JUMP:      a direct jump
  * @STACK_EDGE_JUMP_FAR:  an indirect jump, which can go anywhere
+ * @STACK_EDGE_REPLACES:  a direct jump to the return that goes to a replaced
+ *                        return address: the end of a retpoline
  * @STACK_EDGE_ENTRY:     from user mode to the kernel
  * @STACK_EDGE_EXIT:      from the kernel to user mode
  * @STACK_EDGE_INTERRUPT: an interrupt or exception in the same mode
@@ -29,6 +31,7 @@ enum stack_edge_kind {
     STACK_EDGE_RET,
     STACK_EDGE_JUMP,
     STACK_EDGE_JUMP_FAR,
+    STACK_EDGE_REPLACES,
     STACK_EDGE_ENTRY,
     STACK_EDGE_EXIT,
     STACK_EDGE_INTERRUPT,

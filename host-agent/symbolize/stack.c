@@ -52,6 +52,48 @@ static void park(struct stacks *st, struct stack_cpu *cpu,
     }
 }
 
+/* A jump; one that goes @far may be to anywhere. */
+static void do_jump(struct stacks *st, struct stack_cpu *cpu,
+                    const struct stack_edge *e, bool far)
+{
+    struct stack_context *c = cpu->ctx, *next;
+    int k;
+
+    if (e->to_fn == c->node->function && !(far && e->start)) {
+        return;
+    }
+    if (far && !e->start) {
+        k = stack_find_back(c, e->to);
+        if (k >= 0) {
+            return_to(st, cpu, k, e);
+            return;
+        }
+        next = e->to < ADDRESS_SHARED ?
+               stack_find_parked(&st->contexts, cpu, e->to) : NULL;
+        if (next) {
+            park(st, cpu, e, next);
+            return;
+        }
+        k = stack_find_caller(c, e->to_fn);
+        if (k >= 0) {
+            st->counts.jumps_out++;
+            st->counts.nested += skipped(c, k);
+            stack_pop_to(&st->contexts, c, k, e);
+            return;
+        }
+    }
+    if (far && c->n) {
+        /* An inner call was one of what it has jumped to. */
+        c->frames[c->n - 1].inner = false;
+    }
+    c->node = e->stays && c->node->function == e->from_fn ?
+              stack_tree_child(&st->tree, c->node, e->to_fn) :
+              stack_tree_sibling(&st->tree, c->node, e->to_fn);
+    /* Where code has no symbol, an indirect jump to it is its call. */
+    c->node->calls += st->contexts.counting &&
+                      (e->start || (far && !e->to_fn->known));
+}
+
 static void do_return(struct stacks *st, struct stack_cpu *cpu,
                       const struct stack_edge *e)
 {
@@ -62,6 +104,11 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
     bool arrives = c->n < cpu->arriving;
     int k;
 
+    if (c->replaced) {
+        c->replaced = false;
+        do_jump(st, cpu, e, true);
+        return;
+    }
     cpu->arriving = arrives ? 0 : cpu->arriving;
     if (top && top->kind == STACK_FRAME_CALL && stack_goes_back(top, e->to)) {
         return_to(st, cpu, c->n - 1, e);
@@ -138,41 +185,6 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
     }
     st->counts.unknown++;
     stack_switch_thread(&st->contexts, cpu, e, top->back);
-}
-
-static void do_jump(struct stacks *st, struct stack_cpu *cpu,
-                    const struct stack_edge *e)
-{
-    struct stack_context *c = cpu->ctx, *next;
-    int k;
-
-    if (e->to_fn == c->node->function) {
-        return;
-    }
-    if (e->kind == STACK_EDGE_JUMP_FAR && !e->start) {
-        k = stack_find_back(c, e->to);
-        if (k >= 0) {
-            return_to(st, cpu, k, e);
-            return;
-        }
-        next = e->to < ADDRESS_SHARED ?
-               stack_find_parked(&st->contexts, cpu, e->to) : NULL;
-        if (next) {
-            park(st, cpu, e, next);
-            return;
-        }
-        k = stack_find_caller(c, e->to_fn);
-        if (k >= 0) {
-            st->counts.jumps_out++;
-            st->counts.nested += skipped(c, k);
-            stack_pop_to(&st->contexts, c, k, e);
-            return;
-        }
-    }
-    c->node = e->stays && c->node->function == e->from_fn ?
-              stack_tree_child(&st->tree, c->node, e->to_fn) :
-              stack_tree_sibling(&st->tree, c->node, e->to_fn);
-    c->node->calls += e->start;
 }
 
 /* From user mode to the kernel */
@@ -404,7 +416,11 @@ static void follow_edge(struct stacks *st, struct stack_cpu *cpu,
         break;
     case STACK_EDGE_JUMP:
     case STACK_EDGE_JUMP_FAR:
-        do_jump(st, cpu, e);
+        do_jump(st, cpu, e, e->kind == STACK_EDGE_JUMP_FAR);
+        break;
+    case STACK_EDGE_REPLACES:
+        do_jump(st, cpu, e, false);
+        cpu->ctx->replaced = true;
         break;
     case STACK_EDGE_ENTRY:
         do_entry(st, cpu, e);

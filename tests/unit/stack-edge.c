@@ -2,7 +2,7 @@
 /*
  * Tests of symbolize/stack-edge.h: kinds of edges of a real program
  *
- * usage: stack-edge SAMPLE, a program that lies where it says
+ * usage: stack-edge SAMPLE RETPOLINES, programs that lie where they say
  */
 #include <glib.h>
 #include <glib/gstdio.h>
@@ -19,6 +19,7 @@
 #define MANY    20000
 
 static const char *sample;
+static const char *retpolines;
 static char *folder;
 
 struct setup {
@@ -28,7 +29,7 @@ struct setup {
     struct elf_file *elf;
 };
 
-static void setup(struct setup *x)
+static void setup(struct setup *x, const char *program)
 {
     g_autofree char *map = g_build_filename(folder, "map", NULL);
     g_autofree char *text = g_strdup_printf(
@@ -38,7 +39,7 @@ static void setup(struct setup *x)
         "cr3 %x pid=5 sample\n"
         "400000-800000 r-xp 0 0:0 0 %s\n", KERNEL, KERNEL + 0x100,
         HANDLER, CR3,
-        sample);
+        program);
     char *roots[] = { (char *)"/", NULL };
     const struct symbolizer_options options = {
         .map = map, .files.sysroots = roots,
@@ -51,7 +52,7 @@ static void setup(struct setup *x)
     g_assert_nonnull(x->s);
     x->process = symbolizer_process(x->s, &where, 0, &certainty);
     x->edges = stack_edges_new(x->s, MANY + 1);
-    x->elf = elf_file_open(sample);
+    x->elf = elf_file_open(program);
     g_unlink(map);
 }
 
@@ -126,7 +127,7 @@ static void test_instructions(void)
     struct setup x;
     size_t i, n;
 
-    setup(&x);
+    setup(&x, sample);
     symbols = elf_file_symbols(x.elf, &n);
     for (i = 0; i < MIN(n, 200); i++) {
         check_function(&x, &symbols[i], &found);
@@ -139,13 +140,62 @@ static void test_instructions(void)
     teardown(&x);
 }
 
+/* The last call of a function before a return of it, and what they are */
+static bool check_thunk(struct setup *x, const struct elf_symbol *f,
+                        enum stack_edge_kind last)
+{
+    struct instruction insn;
+    bool called = false;
+
+    for (uint64_t at = f->start; at < f->end; at += insn.length) {
+        uint8_t bytes[INSTRUCTION_MAX];
+        size_t n = elf_file_read(x->elf, at, bytes, sizeof(bytes));
+
+        if (!instruction_decode(bytes, n, 64, at, &insn)) {
+            return false;
+        }
+        if (insn.kind == INSTRUCTION_CALL) {
+            g_assert_cmpint(get(x, at, insn.target)->kind, ==,
+                            STACK_EDGE_JUMP);
+            called = true;
+        } else if (insn.kind == INSTRUCTION_RET) {
+            g_assert_true(called);
+            g_assert_cmpint(get(x, at, f->start)->kind, ==, last);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The return of a retpoline is a jump, that of a return thunk is none. */
+static void test_retpolines(void)
+{
+    const struct elf_symbol *symbols;
+    unsigned jumps = 0, returns = 0;
+    struct setup x;
+    size_t n;
+
+    setup(&x, retpolines);
+    symbols = elf_file_symbols(x.elf, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (g_str_has_prefix(symbols[i].name, "__x86_indirect_thunk_")) {
+            jumps += check_thunk(&x, &symbols[i], STACK_EDGE_JUMP_FAR);
+        } else if (!strcmp(symbols[i].name, "__x86_return_thunk")) {
+            returns += check_thunk(&x, &symbols[i], STACK_EDGE_RET);
+        }
+    }
+    g_assert_cmpuint(jumps, >, 0);
+    g_assert_cmpuint(returns, ==, 1);
+    teardown(&x);
+}
+
 /* What is known of the kernel is names alone. */
 static void test_kernel(void)
 {
     const struct stack_edge *e;
     struct setup x;
 
-    setup(&x);
+    setup(&x, sample);
     g_assert_cmpint(get(&x, KERNEL + 0x110, 0x400123)->kind, ==,
                     STACK_EDGE_EXIT);
     g_assert_cmpint(get(&x, KERNEL + 0x110, KERNEL + 0x120)->kind, ==,
@@ -170,7 +220,7 @@ static void test_many(void)
     struct setup x;
     unsigned i;
 
-    setup(&x);
+    setup(&x, sample);
     other = symbolizer_process(x.s, &where, 0, &certainty);
     for (i = 0; i < MANY; i++) {
         get(&x, 0x400000 + i, 0x400000 + 7 * i);
@@ -200,10 +250,12 @@ int main(int argc, char **argv)
     int ret;
 
     g_test_init(&argc, &argv, NULL);
-    g_assert_cmpint(argc, ==, 2);
+    g_assert_cmpint(argc, ==, 3);
     sample = g_canonicalize_filename(argv[1], NULL);
+    retpolines = g_canonicalize_filename(argv[2], NULL);
     folder = g_dir_make_tmp("backtrail-XXXXXX", NULL);
     g_test_add_func("/stack-edge/instructions", test_instructions);
+    g_test_add_func("/stack-edge/retpolines", test_retpolines);
     g_test_add_func("/stack-edge/kernel", test_kernel);
     g_test_add_func("/stack-edge/many", test_many);
     ret = g_test_run();

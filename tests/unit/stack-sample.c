@@ -20,11 +20,11 @@
 
 enum {
     RUN, LEAF, FIB, DEEP, CATCH, HANDLER, ESCAPE, TAIL, END, WORKER,
-    SHARED, TAKE_TURNS, N
+    SHARED, TAKE_TURNS, POINTERS, AGAIN, BEHIND, N
 };
 static const char *const names[] = {
     "run", "leaf", "fib", "deep", "catch", "handler", "escape", "tail", "end",
-    "worker", "shared", "take_turns",
+    "worker", "shared", "take_turns", "pointers", "again", "behind",
 };
 static unsigned counts[N][N];
 
@@ -101,6 +101,44 @@ FUNCTION void tail(int caller)
     counts[caller][TAIL]++;
     leaf(TAIL);
     end(caller);
+}
+
+/* Calls through pointers: of others, of itself, and at the end of a function */
+FUNCTION void again(int caller, int n);
+static void (*volatile call_leaf)(int) = leaf;
+static void (*volatile call_again)(int, int) = again;
+
+FUNCTION void again(int caller, int n)
+{
+    counts[caller][AGAIN]++;
+    if (n) {
+        call_again(AGAIN, n - 1);
+        STAY;
+    }
+    call_leaf(AGAIN);
+    STAY;
+}
+
+FUNCTION void behind(int caller)
+{
+    counts[caller][BEHIND]++;
+    leaf(BEHIND);
+    call_leaf(caller);
+}
+
+static void (*volatile call_behind)(int) = behind;
+
+FUNCTION void pointers(void)
+{
+    int i;
+
+    for (i = 0; i < 6; i++) {
+        call_leaf(POINTERS);
+        call_again(POINTERS, i);
+        behind(POINTERS);
+        call_behind(POINTERS);
+        STAY;
+    }
 }
 
 /* Stacks that take turns */
@@ -184,6 +222,8 @@ FUNCTION void run(const char *what)
             tail(RUN);
             STAY;
         }
+    } else if (!strcmp(what, "pointers")) {
+        pointers();
     } else if (!strcmp(what, "stacks")) {
         take_turns();
     }

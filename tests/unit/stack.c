@@ -3,7 +3,10 @@
  * A real program, one instruction after the other, and the program's own count
  * of who has called whom
  *
- * usage: stack SAMPLE
+ * usage: stack SAMPLE...
+ *
+ * Beside a sample NAME that is compiled in some way, there is NAME-stripped,
+ * which is the same without symbols.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +28,6 @@
 #define KERNEL      UINT64_C(0xffffffff81000000)
 #define CR3         0x1000
 
-static const char *sample;
 static char *folder;
 
 struct run {
@@ -55,7 +57,7 @@ static void read_maps(struct run *run, pid_t pid)
 }
 
 /* Run it step by step; false if that cannot be done here. */
-static bool trace(struct run *run, const char *what)
+static bool trace(struct run *run, const char *sample, const char *what)
 {
     g_autofree char *out = g_build_filename(folder, "out", NULL);
     struct user_regs_struct regs;
@@ -227,8 +229,8 @@ static void feed(struct fed *f, const struct run *run, size_t first, size_t n)
 }
 
 /* What of @what has to be found; @exact: nothing was left without a return */
-static void check(const char *what, bool exact, unsigned signals,
-                  unsigned switches)
+static void check(const char *sample, const char *what, bool exact,
+                  unsigned signals, unsigned switches)
 {
     struct run run = { NULL };
     struct symbolizer *s;
@@ -237,7 +239,7 @@ static void check(const char *what, bool exact, unsigned signals,
     g_auto(GStrv) lines = NULL;
     unsigned i, found = 0;
 
-    if (!trace(&run, what)) {
+    if (!trace(&run, sample, what)) {
         g_test_skip("programs cannot be traced here");
         run_free(&run);
         return;
@@ -278,39 +280,116 @@ static void check(const char *what, bool exact, unsigned signals,
     run_free(&run);
 }
 
-static void test_recursion(void)
+static void test_recursion(gconstpointer sample)
 {
-    check("recursion", true, 0, 0);
+    check(sample, "recursion", true, 0, 0);
 }
 
-static void test_longjmp(void)
+static void test_longjmp(gconstpointer sample)
 {
-    check("longjmp", false, 0, 0);
+    check(sample, "longjmp", false, 0, 0);
 }
 
-static void test_signals(void)
+static void test_signals(gconstpointer sample)
 {
-    check("signals", false, 8, 0);
+    check(sample, "signals", false, 8, 0);
 }
 
-static void test_tail(void)
+static void test_tail(gconstpointer sample)
 {
-    check("tail", true, 0, 0);
+    check(sample, "tail", true, 0, 0);
 }
 
-static void test_stacks(void)
+static void test_stacks(gconstpointer sample)
 {
-    check("stacks", false, 0, 30);
+    check(sample, "stacks", false, 0, 30);
+}
+
+static void test_pointers(gconstpointer sample)
+{
+    check(sample, "pointers", true, 0, 0);
+}
+
+static uint64_t start_of(const char *sample, const char *name)
+{
+    struct elf_file *elf = elf_file_open(sample);
+    const struct elf_symbol *symbols;
+    uint64_t start = 0;
+    size_t n;
+
+    symbols = elf_file_symbols(elf, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (!strcmp(symbols[i].name, name)) {
+            start = symbols[i].start;
+        }
+    }
+    g_assert_cmphex(start, !=, 0);
+    elf_file_close(elf);
+    return start;
+}
+
+/* How many functions it is in whenever it goes to @to */
+static GArray *depths(const struct run *run, uint64_t to)
+{
+    GArray *found = g_array_new(FALSE, FALSE, sizeof(unsigned));
+    struct symbolizer *s = names(run);
+    struct fed f = fed_new(s);
+
+    for (size_t i = 0; i < run->records->len; i++) {
+        feed(&f, run, i, 1);
+        if (g_array_index(run->records, struct btrail_record, i).to == to) {
+            unsigned n = stacks_calls(f.st, 0, NULL, 0);
+
+            g_array_append_val(found, n);
+        }
+    }
+    g_assert_cmpuint(stacks_counts(f.st)->nested, ==, 0);
+    g_assert_cmpuint(stacks_counts(f.st)->unknown, ==, 0);
+    g_assert_cmpuint(stacks_counts(f.st)->switches, ==, 0);
+    fed_free(&f);
+    symbolizer_free(s);
+    return found;
+}
+
+/* Without symbols, stacks are as deep as with them. */
+static void test_stripped(gconstpointer opaque)
+{
+    const char *sample = opaque;
+    g_autofree char *stripped = g_strdup_printf("%s-stripped", sample);
+    uint64_t leaf = start_of(sample, "leaf");
+    g_autoptr(GArray) known = NULL, found = NULL;
+    g_autofree char *maps = NULL;
+    struct run run = { NULL };
+
+    if (!trace(&run, sample, "pointers")) {
+        g_test_skip("programs cannot be traced here");
+        run_free(&run);
+        return;
+    }
+    known = depths(&run, leaf);
+    g_assert_true(g_file_get_contents(run.map, &maps, NULL, NULL));
+    {
+        g_auto(GStrv) parts = g_strsplit(maps, sample, -1);
+        g_autofree char *text = g_strjoinv(stripped, parts);
+
+        g_assert_cmpuint(g_strv_length(parts), >, 1);
+        g_assert_true(g_file_set_contents(run.map, text, -1, NULL));
+    }
+    found = depths(&run, leaf);
+    g_assert_cmpuint(known->len, >, 50);
+    g_assert_cmpmem(known->data, known->len * sizeof(unsigned),
+                    found->data, found->len * sizeof(unsigned));
+    run_free(&run);
 }
 
 /* What is missing makes stacks unknown for a while, and no longer. */
-static void test_gaps(void)
+static void test_gaps(gconstpointer sample)
 {
     struct run run = { NULL };
     struct symbolizer *s;
     unsigned i;
 
-    if (!trace(&run, "recursion")) {
+    if (!trace(&run, sample, "recursion")) {
         g_test_skip("programs cannot be traced here");
         run_free(&run);
         return;
@@ -338,14 +417,14 @@ static void test_gaps(void)
 }
 
 /* Records that no program makes; frames and nodes stay bounded. */
-static void test_random(void)
+static void test_random(gconstpointer sample)
 {
     struct run run = { NULL };
     struct symbolizer *s;
     struct fed f;
     unsigned i, k, n;
 
-    if (!trace(&run, "stacks")) {
+    if (!trace(&run, sample, "stacks")) {
         g_test_skip("programs cannot be traced here");
         run_free(&run);
         return;
@@ -401,23 +480,39 @@ static void test_random(void)
     run_free(&run);
 }
 
+static void add_test(const char *name, const char *sample,
+                     GTestDataFunc test)
+{
+    g_autofree char *base = g_path_get_basename(sample);
+    g_autofree char *path = g_strdup_printf("/%s/%s", base, name);
+
+    g_test_add_data_func(path, sample, test);
+}
+
 int main(int argc, char **argv)
 {
+    g_autoptr(GPtrArray) samples = g_ptr_array_new_with_free_func(free);
     int ret;
 
     g_test_init(&argc, &argv, NULL);
-    g_assert_cmpint(argc, ==, 2);
-    sample = realpath(argv[1], NULL);
+    g_assert_cmpint(argc, >, 1);
     folder = scratch_new();
-    g_test_add_func("/stack/recursion", test_recursion);
-    g_test_add_func("/stack/longjmp", test_longjmp);
-    g_test_add_func("/stack/signals", test_signals);
-    g_test_add_func("/stack/tail", test_tail);
-    g_test_add_func("/stack/stacks", test_stacks);
-    g_test_add_func("/stack/gaps", test_gaps);
-    g_test_add_func("/stack/random", test_random);
+    for (int i = 1; i < argc; i++) {
+        char *sample = realpath(argv[i], NULL);
+
+        g_assert_nonnull(sample);
+        g_ptr_array_add(samples, sample);
+        add_test("recursion", sample, test_recursion);
+        add_test("longjmp", sample, test_longjmp);
+        add_test("signals", sample, test_signals);
+        add_test("tail", sample, test_tail);
+        add_test("pointers", sample, test_pointers);
+        add_test("stripped", sample, test_stripped);
+        add_test("stacks", sample, test_stacks);
+    }
+    add_test("gaps", samples->pdata[0], test_gaps);
+    add_test("random", samples->pdata[0], test_random);
     ret = g_test_run();
     scratch_remove(folder);
-    free((char *)sample);
     return ret;
 }
