@@ -214,6 +214,14 @@ static void got_found(void *opaque, const struct btrail_found *found)
 void capture_names_take_memory(struct capture_names *n,
                                struct guest_memory_files *files)
 {
+    if (n->scanner) {
+        /* What could not be shared now may be the next time. */
+        if (files->reason != BTRAIL_MEMORY_FAILED) {
+            btrail_scanner_memory(n->scanner, files);
+        }
+        guest_memory_files_free(files);
+        return;
+    }
     g_clear_pointer(&n->result.why, g_free);
     switch (files->reason) {
     case BTRAIL_MEMORY_SHARED:

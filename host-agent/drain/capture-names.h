@@ -72,7 +72,10 @@ void capture_names_join(struct capture_names *n, struct btrail_session *s,
 /* Has the scanner send what it has found before to a member. */
 void capture_names_resend(struct capture_names *n, struct btrail_session *s);
 
-/* Starts the scanner, or learns why there is none; frees @files. */
+/*
+ * Starts the scanner, or learns why there is none; later, tells the scanner
+ * what has changed.  Frees @files.
+ */
 void capture_names_take_memory(struct capture_names *n,
                                struct guest_memory_files *files);
 

@@ -264,6 +264,18 @@ static void send_tasks(struct btrail_capture *c)
     }
 }
 
+/* Requests to learn of RAM that comes and goes, if it is read. */
+static void want_memory(struct btrail_capture *c)
+{
+    g_autoptr(GError) error = NULL;
+
+    /* If the producer is gone, handle_input() notices. */
+    if (c->names.scanner && !c->stop_sent &&
+        (header(c)->accepts & BTRAIL_ACCEPTS_MEMORY)) {
+        btrail_connection_want_memory(c->drain.connection, &error);
+    }
+}
+
 static void capture_tick(struct btrail_capture *c, uint64_t now)
 {
     c->last_tick = now;
@@ -284,6 +296,7 @@ static void capture_tick(struct btrail_capture *c, uint64_t now)
     }
     remove_finished_sessions(c);
     c->flush_due = !c->flush_due;
+    want_memory(c);
     if (!capture_drain_overwrites(&c->drain) && !c->stop_sent) {
         send_once(c, BTRAIL_MSG_FLUSH);
     }

@@ -388,6 +388,16 @@ bool btrail_connection_ready(struct btrail_connection *conn, uint64_t flags,
     return send_to_producer(conn, BTRAIL_MSG_READY, flags, error);
 }
 
+bool btrail_connection_want_memory(struct btrail_connection *conn,
+                                   GError **error)
+{
+    if (!conn->wants_memory) {
+        conn->wants_memory = send_to_producer(conn, BTRAIL_MSG_MEMORY, 0,
+                                              error);
+    }
+    return conn->wants_memory;
+}
+
 struct guest_memory_files *
 btrail_connection_take_memory(struct btrail_connection *conn)
 {
@@ -452,6 +462,7 @@ static bool receive_memory(struct btrail_connection *conn, GError **error)
         close(conn->in_fds[0]);
         conn->n_in_fds = 0;
     }
+    guest_memory_files_free(conn->memory);
     conn->memory = m;
     return true;
 }

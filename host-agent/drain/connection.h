@@ -75,6 +75,14 @@ bool btrail_connection_send(struct btrail_connection *conn, uint16_t type,
                             GError **error);
 
 /*
+ * Requests MEMORY again, for when RAM has come or gone, unless it is still to
+ * come.  The producer must accept that (header.accepts) and have sent it
+ * before; returns as btrail_connection_ready().
+ */
+bool btrail_connection_want_memory(struct btrail_connection *conn,
+                                   GError **error);
+
+/*
  * Sends how the producer finds tasks, which it must accept (header.accepts);
  * returns as btrail_connection_ready().
  */

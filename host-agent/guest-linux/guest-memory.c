@@ -46,9 +46,9 @@ struct guest_memory *guest_memory_new(void)
     return g_new0(struct guest_memory, 1);
 }
 
-void guest_memory_free(struct guest_memory *m)
+static void drop_ranges(struct guest_memory *m)
 {
-    for (unsigned i = 0; m && i < m->n; i++) {
+    for (unsigned i = 0; i < m->n; i++) {
         struct ram_range *r = &m->ranges[i];
 
         if (r->mapped) {
@@ -58,7 +58,21 @@ void guest_memory_free(struct guest_memory *m)
             close(r->fd);
         }
     }
-    g_free(m);
+}
+
+void guest_memory_free(struct guest_memory *m)
+{
+    if (m) {
+        drop_ranges(m);
+        g_free(m);
+    }
+}
+
+void guest_memory_replace(struct guest_memory *m, struct guest_memory *other)
+{
+    drop_ranges(m);
+    *m = *other;
+    g_free(other);
 }
 
 /* The index in the order of addresses at which a range belongs */

@@ -44,6 +44,9 @@ void guest_memory_free(struct guest_memory *m);
 /* The ranges of these files that are usable; they may be freed afterwards. */
 struct guest_memory *guest_memory_open(const struct guest_memory_files *files);
 
+/* Takes the ranges of @other, which is freed, in place of its own. */
+void guest_memory_replace(struct guest_memory *m, struct guest_memory *other);
+
 /*
  * Adds a range of guest physical memory that is in a file or in memory that
  * outlives @m.  guest_memory_free() closes the file.  Several ranges may be in

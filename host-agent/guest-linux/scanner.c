@@ -126,6 +126,8 @@ struct btrail_scanner {
     struct time_budget wait_budget;
     GHashTable *ranges;         /* by root: GArray of struct code_range */
     struct btrail_scanner_result result; /* only the thread changes it */
+    struct guest_memory *next_memory;   /* NULL if it has not changed */
+    struct btrail_memory next_head;     /* of the same */
 
     uint64_t seen[SEEN_SLOTS];  /* roots; atomic each */
     uint64_t last_begin;        /* when the last snapshot began, 0 if there is
@@ -134,8 +136,7 @@ struct btrail_scanner {
 
     /* What follows belongs to the thread. */
     struct guest_memory *memory;
-    uint64_t note;
-    uint64_t note_size;
+    struct btrail_memory head;
     struct linux_kernel *kernel;
     bool searched;              /* for a kernel, once */
     GHashTable *known;          /* struct known_process by its id */
@@ -601,7 +602,8 @@ static bool find_kernel(struct btrail_scanner *sc)
 {
     char *why;
 
-    sc->kernel = linux_kernel_find(sc->memory, sc->note, sc->note_size, &why);
+    sc->kernel = linux_kernel_find(sc->memory, sc->head.note,
+                                   sc->head.note_size, &why);
     g_mutex_lock(&sc->lock);
     g_free(sc->result.why);
     sc->result.why = why;
@@ -621,6 +623,24 @@ static bool find_kernel(struct btrail_scanner *sc)
     }
     sc->searched = true;
     return sc->kernel != NULL;
+}
+
+/* Returns whether other RAM is read from here on than before. */
+static bool take_memory(struct btrail_scanner *sc)
+{
+    struct guest_memory *next;
+
+    g_mutex_lock(&sc->lock);
+    next = g_steal_pointer(&sc->next_memory);
+    if (next) {
+        sc->head = sc->next_head;
+    }
+    g_mutex_unlock(&sc->lock);
+    if (next) {
+        /* In its place: the kernel that was found has pointers to it. */
+        guest_memory_replace(sc->memory, next);
+    }
+    return next;
 }
 
 /*
@@ -732,6 +752,9 @@ static gpointer scanner_thread(gpointer opaque)
         uint64_t took = btrail_clock_cpu_ns();
         uint64_t earliest, latest, all;
 
+        if (take_memory(sc)) {
+            next_whole = 0;
+        }
         if (!sc->kernel && !find_kernel(sc)) {
             took = btrail_clock_cpu_ns() - took;
             charge_scan(sc, took);
@@ -768,6 +791,7 @@ static gpointer scanner_thread(gpointer opaque)
             next_whole = 0;
         }
     }
+    take_memory(sc);
     if (sc->kernel || find_kernel(sc)) {
         take_snapshot(sc, resend_if_requested(sc));
         if (!sc->symbols_sent) {
@@ -797,8 +821,7 @@ btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
         FIND_PART, FIND_BUDGET_NS, FIND_BUDGET_NS, btrail_clock_ns(),
     };
     sc->memory = guest_memory_open(files);
-    sc->note = files->head.note;
-    sc->note_size = files->head.note_size;
+    sc->head = files->head;
     sc->known = g_hash_table_new_full(btrail_identity_hash,
                                       btrail_identity_equal, NULL, g_free);
     sc->ranges = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, g_free,
@@ -811,6 +834,19 @@ btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
                                           free_functions);
     sc->thread = g_thread_new("scanner", scanner_thread, sc);
     return sc;
+}
+
+void btrail_scanner_memory(struct btrail_scanner *sc,
+                           const struct guest_memory_files *files)
+{
+    struct guest_memory *next = guest_memory_open(files);
+
+    g_mutex_lock(&sc->lock);
+    guest_memory_free(sc->next_memory);
+    sc->next_memory = next;
+    sc->next_head = files->head;
+    g_mutex_unlock(&sc->lock);
+    btrail_scanner_request(sc);
 }
 
 void btrail_scanner_resend(struct btrail_scanner *sc)
@@ -842,6 +878,7 @@ void btrail_scanner_finish(struct btrail_scanner *sc,
     *result = sc->result;
     linux_kernel_free(sc->kernel);
     guest_memory_free(sc->memory);
+    guest_memory_free(sc->next_memory);
     g_hash_table_destroy(sc->known);
     g_hash_table_destroy(sc->images);
     g_hash_table_destroy(sc->functions);

@@ -68,6 +68,13 @@ btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
                    void *opaque);
 
 /*
+ * RAM has come or gone: from the next snapshot on, the guest's is where @files
+ * say, which may be freed afterwards.  Any thread
+ */
+void btrail_scanner_memory(struct btrail_scanner *sc,
+                           const struct guest_memory_files *files);
+
+/*
  * A vCPU has run with this CR3.  Returns true if no snapshot has it: the caller
  * should then request one.  Cheap; for one thread
  */

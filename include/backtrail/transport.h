@@ -357,6 +357,8 @@ enum btrail_overflow_policy {
 #define BTRAIL_ACCEPTS_TASKS        2u
 /* And BTRAIL_READY_HOLD */
 #define BTRAIL_ACCEPTS_HOLD         4u
+/* BTRAIL_MSG_MEMORY, by which an agent requests it again */
+#define BTRAIL_ACCEPTS_MEMORY       8u
 
 /* struct btrail_shm_header.record_has: what flags of each record have */
 #define BTRAIL_RECORD_HAS_ICOUNT    1u
@@ -459,7 +461,10 @@ enum btrail_msg_type {
     BTRAIL_MSG_MEMORY = 6,  /* device, once, to an agent whose READY has
                                BTRAIL_READY_MEMORY: reason = enum
                                btrail_memory_reason, value = size of the
-                               table */
+                               table.
+                               Agent, when it has received that, to a producer
+                               that accepts it: send another one, once, when
+                               it would say something else; value is 0 */
     BTRAIL_MSG_JSON = 7,    /* both, on a control connection, which has no
                                other: value = bytes that follow, from 1 to
                                BTRAIL_JSON_MAX */
@@ -539,8 +544,8 @@ struct btrail_tasks {
  * A MEMORY message of reason BTRAIL_MEMORY_SHARED carries the file descriptor
  * of a memfd that holds the table (struct btrail_memory and its ranges), and
  * then those of the files that hold the ranges, all open for reading only.
- * Messages of other reasons carry none.  The table is a snapshot: RAM that is
- * plugged in later is not reported.
+ * Messages of other reasons carry none.  A table replaces the one before it,
+ * as when RAM was plugged or unplugged.
  */
 #define BTRAIL_MEMORY_MAX_RANGES    64
 #define BTRAIL_MEMORY_MAX_FILES     16
@@ -558,13 +563,15 @@ enum btrail_memory_reason {
  * @note:      guest physical address of the VMCOREINFO note, an ELF note, and
  * @note_size: its size, as the guest has written it to the vmcoreinfo device; 0
  *             if it has not
+ * @unshared:  bytes of the guest's RAM that are in none of the ranges, for they
+ *             are private to QEMU, or there are too many ranges or files
  */
 struct btrail_memory {
     uint32_t ranges;
     uint32_t files;
     uint64_t note;
     uint64_t note_size;
-    uint64_t reserved;
+    uint64_t unshared;
 };
 
 /**

@@ -140,6 +140,9 @@ static void use(struct btrail_connection *conn, struct producer *p)
         fuzz_require(input != BTRAIL_CONNECTION_END ||
                      (reason >= BTRAIL_END_STOPPED &&
                       reason <= BTRAIL_END_UNPLUGGED));
+        if (input == BTRAIL_CONNECTION_MEMORY) {
+            btrail_connection_want_memory(conn, NULL);
+        }
     } while (input == BTRAIL_CONNECTION_END ||
              input == BTRAIL_CONNECTION_MEMORY);
     for (i = 0; i < conn->header.vcpus; i++) {

@@ -17,6 +17,7 @@ struct rig {
     struct fake_linux guest;
     struct btrail_capture *capture;
     int ram;
+    bool requested;             /* MEMORY, again */
 };
 
 static void write_ram(struct rig *r, const uint8_t *bytes)
@@ -35,9 +36,19 @@ static struct btrail_msg expect(struct rig *r, uint16_t type)
         g_assert_cmpint(poll(&pfd, 1, 60000), ==, 1);
         g_assert_cmpint(recv(r->f.sock, &msg, sizeof(msg), MSG_WAITALL), ==,
                         sizeof(msg));
-        g_assert_true(msg.type == type || msg.type == BTRAIL_MSG_FLUSH);
+        r->requested |= msg.type == BTRAIL_MSG_MEMORY;
+        g_assert_true(msg.type == type || msg.type == BTRAIL_MSG_FLUSH ||
+                      msg.type == BTRAIL_MSG_MEMORY);
     } while (msg.type != type);
     return msg;
+}
+
+static void expect_request(struct rig *r)
+{
+    if (!r->requested) {
+        expect(r, BTRAIL_MSG_MEMORY);
+    }
+    r->requested = false;
 }
 
 static void expect_tasks(struct rig *r, const struct btrail_tasks *want)
@@ -50,24 +61,30 @@ static void expect_tasks(struct rig *r, const struct btrail_tasks *want)
     g_assert_cmpmem(&tasks, sizeof(tasks), want, sizeof(*want));
 }
 
-static void send_memory(struct rig *r)
+static void send_memory_of(struct rig *r, uint32_t reason, uint64_t size)
 {
     const struct {
         struct btrail_memory head;
         struct btrail_memory_range range;
-    } table = { { .ranges = 1, .files = 1 }, { .size = FAKE_SIZE } };
+    } table = { { .ranges = 1, .files = 1 }, { .size = size } };
     const struct btrail_msg msg = {
         .magic = BTRAIL_MSG_MAGIC,
         .version = BTRAIL_TRANSPORT_VERSION,
         .type = BTRAIL_MSG_MEMORY,
+        .reason = reason,
         .value = sizeof(table),
     };
     int fds[2] = { memfd_create("table", MFD_CLOEXEC), r->ram };
 
     g_assert_cmpint(pwrite(fds[0], &table, sizeof(table), 0), ==,
                     sizeof(table));
-    fake_send(&r->f, &msg, sizeof(msg), fds, 2);
+    fake_send(&r->f, &msg, sizeof(msg), fds, reason ? 0 : 2);
     close(fds[0]);
+}
+
+static void send_memory(struct rig *r)
+{
+    send_memory_of(r, BTRAIL_MEMORY_SHARED, FAKE_SIZE);
 }
 
 static void start(struct rig *r, uint32_t accepts)
@@ -75,6 +92,7 @@ static void start(struct rig *r, uint32_t accepts)
     struct btrail_capture_options options = { .names = true };
     bool hold = accepts & BTRAIL_ACCEPTS_HOLD;
 
+    r->requested = false;
     fake_linux_init(&r->guest, 0);
     r->ram = memfd_create("ram", MFD_CLOEXEC);
     write_ram(r, r->guest.memory);
@@ -133,12 +151,39 @@ static void test_tasks(void)
     finish(&r);
 }
 
+/* The producer's answer to each request is what counts from then on. */
+static void test_plugged(void)
+{
+    struct btrail_tasks want;
+    struct rig r;
+
+    start(&r, BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_MEMORY);
+    want = tasks_of(&r);
+    send_memory_of(&r, BTRAIL_MEMORY_SHARED, GUEST_PAGE_SIZE);
+    expect_tasks(&r, &none);
+    expect_request(&r);
+    send_memory(&r);
+    expect_tasks(&r, &want);
+    /* It fails to share what there is: what it has shared is kept. */
+    expect_request(&r);
+    send_memory_of(&r, BTRAIL_MEMORY_FAILED, 0);
+    for (unsigned i = 0; i < 4; i++) {
+        expect(&r, BTRAIL_MSG_FLUSH);
+    }
+    expect_request(&r);
+    /* All that was shared is gone. */
+    send_memory_of(&r, BTRAIL_MEMORY_PRIVATE, 0);
+    expect_tasks(&r, &none);
+    finish(&r);
+}
+
 /* A producer that does not accept the message does not get it. */
 static void test_not_accepted(void)
 {
     struct rig r;
 
-    start(&r, ~(BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD));
+    start(&r, ~(BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD |
+                BTRAIL_ACCEPTS_MEMORY));
     send_memory(&r);
     /* Until long after the kernel was found */
     for (unsigned i = 0; i < 8; i++) {
@@ -193,6 +238,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/capture-names/tasks", test_tasks);
+    g_test_add_func("/capture-names/plugged", test_plugged);
     g_test_add_func("/capture-names/not-accepted", test_not_accepted);
     g_test_add_func("/capture-names/hold", test_hold);
     g_test_add_func("/capture-names/hold/without-kernel",

@@ -724,6 +724,46 @@ static void memory_fails(const struct table *table, uint64_t size,
     fake_clear(&f);
 }
 
+/* RAM that comes and goes: one table for each request, and no more */
+static void test_memory_again(void)
+{
+    unsigned before = count_files("/proc/self/fd");
+    struct table table = good_table;
+    struct fake_producer f;
+    struct btrail_connection *conn;
+    struct guest_memory_files *m;
+    GError *error = NULL;
+    uint16_t reason;
+
+    fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
+    conn = connect_ok(&f);
+    g_assert_true(btrail_connection_ready(conn, 0, &error));
+    fake_expect(&f, BTRAIL_MSG_READY);
+    for (unsigned i = 0; i < 3; i++) {
+        g_assert_true(btrail_connection_want_memory(conn, &error));
+        g_assert_true(btrail_connection_want_memory(conn, &error));
+        fake_expect(&f, BTRAIL_MSG_MEMORY);
+        table.head.unshared = i;
+        send_memory(&f, &table, sizeof(table), BTRAIL_MEMORY_SHARED, 2);
+        g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
+                        BTRAIL_CONNECTION_MEMORY);
+    }
+    /* It was sent once each time. */
+    g_assert_true(btrail_connection_send(conn, BTRAIL_MSG_STOP, &error));
+    fake_expect(&f, BTRAIL_MSG_STOP);
+    m = btrail_connection_take_memory(conn);
+    g_assert_cmpuint(m->head.unshared, ==, 2);
+    guest_memory_files_free(m);
+    send_memory(&f, &table, sizeof(table), BTRAIL_MEMORY_SHARED, 2);
+    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
+                    BTRAIL_CONNECTION_FAILED);
+    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL);
+    g_clear_error(&error);
+    btrail_connection_free(conn);
+    fake_clear(&f);
+    g_assert_cmpuint(count_files("/proc/self/fd"), ==, before);
+}
+
 static void test_memory(void)
 {
     const uint64_t size = sizeof(good_table);
@@ -761,6 +801,7 @@ static void test_memory(void)
     g_clear_error(&error);
     btrail_connection_free(conn);
     fake_clear(&f);
+    test_memory_again();
 
     /* The socket is full, as the producer does not read. */
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);

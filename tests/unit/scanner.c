@@ -8,11 +8,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "count-files.h"
 #include "fake-linux.h"
 #include "guest-linux/scanner.h"
 
 /* Longer than a search takes, and less than between two that nobody requests */
 #define PAUSE_US    100000
+#define WAIT_US     60000000
 
 struct rig {
     struct fake_linux guest;
@@ -20,6 +22,7 @@ struct rig {
     int named;                  /* how often tasks were said to be found */
     int symbols;                /* how often symbols were */
     int gone;                   /* how often there was no kernel */
+    int finds;                  /* they are found now */
     struct btrail_scanner *scanner;
 };
 
@@ -32,6 +35,9 @@ static void got_found(void *opaque, const struct btrail_found *found)
 {
     struct rig *r = opaque;
 
+    if (found->tasks) {
+        g_atomic_int_set(&r->finds, !!found->tasks->switch_to);
+    }
     if (found->tasks && found->tasks->switch_to) {
         g_atomic_int_inc(&r->named);
     } else if (found->tasks && !found->release) {
@@ -43,24 +49,38 @@ static void got_found(void *opaque, const struct btrail_found *found)
     }
 }
 
-/* A guest that has not booted */
-static void start(struct rig *r, bool wait_for_scan)
+/* The guest has its RAM up to some address. */
+static struct guest_memory_files files_of(const struct rig *r, uint64_t size)
 {
     struct guest_memory_files files = {
         .reason = BTRAIL_MEMORY_SHARED,
-        .head = { .ranges = 1, .files = 1 },
-        .ranges[0] = { .size = FAKE_SIZE },
+        .head = { .ranges = !!size, .files = 1 },
+        .ranges[0] = { .size = size },
     };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(files.fds); i++) {
+        files.fds[i] = -1;
+    }
+    files.fds[0] = r->ram;
+    return files;
+}
+
+/* A guest that has not booted */
+static void start_with(struct rig *r, bool wait_for_scan, uint64_t size)
+{
+    struct guest_memory_files files;
 
     *r = (struct rig) { 0 };
     fake_linux_init(&r->guest, 0);
     r->ram = memfd_create("ram", MFD_CLOEXEC);
     g_assert_cmpint(ftruncate(r->ram, FAKE_SIZE), ==, 0);
-    for (unsigned i = 0; i < G_N_ELEMENTS(files.fds); i++) {
-        files.fds[i] = -1;
-    }
-    files.fds[0] = r->ram;
+    files = files_of(r, size);
     r->scanner = btrail_scanner_new(&files, wait_for_scan, NULL, got_found, r);
+}
+
+static void start(struct rig *r, bool wait_for_scan)
+{
+    start_with(r, wait_for_scan, FAKE_SIZE);
 }
 
 static void finish(struct rig *r)
@@ -168,11 +188,57 @@ static void test_only_symbols(void)
     finish(&r);
 }
 
+/* From here on the guest's RAM ends at another address. */
+static void set_memory(struct rig *r, uint64_t size)
+{
+    struct guest_memory_files files = files_of(r, size);
+
+    btrail_scanner_memory(r->scanner, &files);
+}
+
+/* Waits until tasks are found, or are not found any more. */
+static void wait_named(struct rig *r, bool named)
+{
+    gint64 deadline = g_get_monotonic_time() + WAIT_US;
+
+    while (g_atomic_int_get(&r->finds) != named) {
+        g_assert_cmpint(g_get_monotonic_time(), <, deadline);
+        g_usleep(PAUSE_US / 10);
+    }
+}
+
+/* RAM that comes has a kernel, and then goes. */
+static void test_plugged(void)
+{
+    unsigned before = count_files("/proc/self/fd");
+    struct rig r;
+
+    start_with(&r, false, GUEST_PAGE_SIZE);
+    write_ram(&r, r.guest.memory);
+    g_usleep(PAUSE_US);
+    g_assert_false(has_kernel(&r));
+    g_assert_cmpint(g_atomic_int_get(&r.named), ==, 0);
+    set_memory(&r, FAKE_SIZE);
+    wait_named(&r, true);
+    /* Its structs are gone. */
+    set_memory(&r, FAKE_STRUCTS * GUEST_PAGE_SIZE);
+    wait_named(&r, false);
+    /* What no snapshot has seen is not kept. */
+    set_memory(&r, 0);
+    set_memory(&r, FAKE_SIZE);
+    wait_named(&r, true);
+    g_assert_true(has_kernel(&r));
+    set_memory(&r, FAKE_SIZE);
+    finish(&r);
+    g_assert_cmpuint(count_files("/proc/self/fd"), ==, before);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/scanner/boot", test_boot);
     g_test_add_func("/scanner/not-waited-for", test_not_waited_for);
     g_test_add_func("/scanner/only-symbols", test_only_symbols);
+    g_test_add_func("/scanner/plugged", test_plugged);
     return g_test_run();
 }

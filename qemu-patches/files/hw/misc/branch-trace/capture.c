@@ -638,6 +638,9 @@ static void housekeeping(void *opaque)
     BranchTraceCapture *capture = opaque;
 
     watch_agent(capture);
+    if (capture->agent) {
+        branch_trace_data_send_memory(capture->agent);
+    }
     flush_streams(capture);
     report_gaps(capture);
     if (capture->resend) {
@@ -693,8 +696,10 @@ static void describe(BranchTraceCapture *capture)
     const BranchTraceProducerOps *producer = branch_trace_producer();
 
     header->producer = producer->type;
-    header->accepts = branch_trace_data_accepts_tasks() ?
-                      BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD : 0;
+    header->accepts = BTRAIL_ACCEPTS_MEMORY;
+    if (branch_trace_data_accepts_tasks()) {
+        header->accepts |= BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD;
+    }
     header->tick_ns = TICK_NS;
     header->tsc_hz = producer->tsc_hz(first_cpu);
     header->record_has = producer->record_has();

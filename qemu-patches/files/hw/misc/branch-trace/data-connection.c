@@ -8,6 +8,8 @@
  */
 
 #include "qemu/osdep.h"
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include "qapi/error.h"
 #include "qemu/timer.h"
 #include "agent-socket.h"
@@ -30,6 +32,9 @@ struct BranchTraceData {
         struct btrail_tasks tasks;
     } in;
     size_t in_len;
+    BranchTraceMemory *memory;  /* that the agent knows */
+    bool shares_memory;         /* it has requested MEMORY in READY, */
+    bool wants_memory;          /* and again since the last one */
     BranchTraceDataHandler *handler;
     void *opaque;
 };
@@ -172,7 +177,9 @@ static bool coroutine_fn handshake(BranchTraceData *data,
         return false;
     }
     flags = data->in.msg.value;
-    if ((flags & BTRAIL_READY_MEMORY) && !branch_trace_memory_send(ioc)) {
+    data->shares_memory = flags & BTRAIL_READY_MEMORY;
+    if (data->shares_memory &&
+        branch_trace_memory_send(ioc, &data->memory) < 0) {
         error_setg(errp, "the trace agent does not read what it has requested");
         return false;
     }
@@ -226,6 +233,13 @@ static BranchTraceDataEvent data_event(const BranchTraceData *data)
     return BRANCH_TRACE_DATA_INVALID;
 }
 
+/* Is it a request for MEMORY from an agent that has got the first one? */
+static bool msg_wants_memory(const BranchTraceData *data)
+{
+    return msg_is_valid(&data->in.msg) &&
+           data->in.msg.type == BTRAIL_MSG_MEMORY && data->shares_memory;
+}
+
 static gboolean data_readable(QIOChannel *ioc, GIOCondition cond,
                                gpointer opaque)
 {
@@ -247,6 +261,10 @@ static gboolean data_readable(QIOChannel *ioc, GIOCondition cond,
             return G_SOURCE_CONTINUE;
         }
         data->in_len = 0;
+        if (msg_wants_memory(data)) {
+            data->wants_memory = true;
+            return G_SOURCE_CONTINUE;
+        }
         event = data_event(data);
     }
     /* This may close the connection, and remove the source with it. */
@@ -290,6 +308,22 @@ const struct btrail_tasks *branch_trace_data_tasks(const BranchTraceData *data)
     return &data->in.tasks;
 }
 
+/* An agent could otherwise pile up files that nobody has received. */
+static bool all_is_read(const BranchTraceData *data)
+{
+    int unread;
+
+    return !ioctl(data->ioc->fd, SIOCOUTQ, &unread) && !unread;
+}
+
+void branch_trace_data_send_memory(BranchTraceData *data)
+{
+    if (data->wants_memory && all_is_read(data) &&
+        branch_trace_memory_send(QIO_CHANNEL(data->ioc), &data->memory) > 0) {
+        data->wants_memory = false;
+    }
+}
+
 void branch_trace_data_send_end(BranchTraceData *data, uint32_t reason)
 {
     struct btrail_msg msg = {
@@ -300,8 +334,9 @@ void branch_trace_data_send_end(BranchTraceData *data, uint32_t reason)
     };
 
     /*
-     * Only HELLO and MEMORY have been sent, so there is room, unless the agent
-     * has shrunk the socket's buffer; it sees the end of the connection then.
+     * Only HELLO and MEMORY have been sent, and MEMORY again when all was read,
+     * so there is room, unless the agent has shrunk the socket's buffer; it
+     * sees the end of the connection then.
      */
     qio_channel_write(QIO_CHANNEL(data->ioc), (char *)&msg, sizeof(msg),
                       NULL);
@@ -311,5 +346,6 @@ void branch_trace_data_close(BranchTraceData *data)
 {
     g_clear_handle_id(&data->watch, g_source_remove);
     branch_trace_agent_close(data->ioc);
+    g_free(data->memory);
     g_free(data);
 }

@@ -47,6 +47,13 @@ bool branch_trace_data_accepts_tasks(void);
 /* How tasks are found, as the agent has sent it last; at first all 0 */
 const struct btrail_tasks *branch_trace_data_tasks(const BranchTraceData *data);
 
+/*
+ * Sends the agent MEMORY again if it has requested that, and RAM has come or
+ * gone.  To be called now and then: the agent waits for it, and the guest can
+ * have it sent that often.
+ */
+void branch_trace_data_send_memory(BranchTraceData *data);
+
 /* No more slabs will be published; @reason is enum btrail_end_reason. */
 void branch_trace_data_send_end(BranchTraceData *data, uint32_t reason);
 

@@ -5,6 +5,10 @@
  * reading only.  RAM that is not in a file, or is mapped privately, is not
  * shared.
  *
+ * RAM comes and goes, and so does the guest's note.  Nothing reports that: it
+ * costs little to look where it is, and more to be called whenever the guest
+ * moves one of its devices.
+ *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
@@ -16,6 +20,7 @@
 #include "exec/ramblock.h"
 #include "hw/misc/branch-trace-transport.h"
 #include "hw/misc/vmcoreinfo.h"
+#include "system/hostmem.h"
 #include "memory.h"
 
 typedef struct MemoryTable {
@@ -23,13 +28,17 @@ typedef struct MemoryTable {
     struct btrail_memory_range ranges[BTRAIL_MEMORY_MAX_RANGES];
 } MemoryTable;
 
-typedef struct MemoryShare {
+struct BranchTraceMemory {
     MemoryTable table;
     int own[BTRAIL_MEMORY_MAX_FILES];   /* QEMU's descriptors */
-} MemoryShare;
+    /* Which files they are: a descriptor can become that of another one. */
+    dev_t devices[BTRAIL_MEMORY_MAX_FILES];
+    ino_t inodes[BTRAIL_MEMORY_MAX_FILES];
+};
 
-static int memory_file(MemoryShare *m, int fd)
+static int memory_file(BranchTraceMemory *m, int fd)
 {
+    struct stat st = { 0 };
     uint32_t i;
 
     for (i = 0; i < m->table.head.files; i++) {
@@ -40,20 +49,30 @@ static int memory_file(MemoryShare *m, int fd)
     if (i == BTRAIL_MEMORY_MAX_FILES) {
         return -1;
     }
+    fstat(fd, &st);
     m->own[i] = fd;
+    m->devices[i] = st.st_dev;
+    m->inodes[i] = st.st_ino;
     m->table.head.files++;
     return i;
 }
 
-static bool memory_range(Int128 start, Int128 len, const MemoryRegion *mr,
-                         hwaddr offset_in_region, void *opaque)
+/* Is it what the guest takes for its memory, and not that of some device? */
+static bool memory_is_ram(MemoryRegion *region)
 {
-    MemoryShare *m = opaque;
+    return memory_region_is_ram(region) &&
+           object_dynamic_cast(memory_region_owner(region),
+                               TYPE_MEMORY_BACKEND);
+}
+
+/* Adds a range; returns false if it cannot be shared. */
+static bool memory_add(BranchTraceMemory *m, MemoryRegion *region,
+                       struct btrail_memory_range range)
+{
     struct btrail_memory *head = &m->table.head;
-    MemoryRegion *region = (MemoryRegion *)mr;
-    uint64_t address = int128_get64(start);
-    uint64_t size = int128_get64(len);
-    struct btrail_memory_range *last, range;
+    struct btrail_memory_range *last = head->ranges ?
+                                       &m->table.ranges[head->ranges - 1] :
+                                       NULL;
     int file;
 
     if (!memory_region_is_ram(region) || memory_region_is_ram_device(region) ||
@@ -62,29 +81,41 @@ static bool memory_range(Int128 start, Int128 len, const MemoryRegion *mr,
     }
     file = memory_file(m, region->ram_block->fd);
     if (file < 0) {
-        return true;
+        return false;
     }
-    range = (struct btrail_memory_range) {
-        .address = address,
-        .size = size,
-        .offset = region->ram_block->fd_offset + offset_in_region,
-        .file = file,
-    };
-    last = head->ranges ? &m->table.ranges[head->ranges - 1] : NULL;
+    range.offset += region->ram_block->fd_offset;
+    range.file = file;
     if (last && last->file == range.file &&
         last->address + last->size == range.address &&
         last->offset + last->size == range.offset) {
-        last->size += size;
-        return false;
-    }
-    if (head->ranges == BTRAIL_MEMORY_MAX_RANGES) {
+        last->size += range.size;
         return true;
     }
+    if (head->ranges == BTRAIL_MEMORY_MAX_RANGES) {
+        return false;
+    }
     m->table.ranges[head->ranges++] = range;
+    return true;
+}
+
+static bool memory_range(Int128 start, Int128 len, const MemoryRegion *mr,
+                         hwaddr offset_in_region, void *opaque)
+{
+    BranchTraceMemory *m = opaque;
+    MemoryRegion *region = (MemoryRegion *)mr;
+    const struct btrail_memory_range range = {
+        .address = int128_get64(start),
+        .size = int128_get64(len),
+        .offset = offset_in_region,
+    };
+
+    if (!memory_add(m, region, range) && memory_is_ram(region)) {
+        m->table.head.unshared += range.size;
+    }
     return false;
 }
 
-static void memory_collect(MemoryShare *m)
+static void memory_collect(BranchTraceMemory *m)
 {
     VMCoreInfoState *v = vmcoreinfo_find();
 
@@ -107,7 +138,7 @@ static int memory_reopen(int fd)
     return qemu_open_old(path, O_RDONLY);
 }
 
-static int memory_table_fd(const MemoryShare *m, size_t size)
+static int memory_table_fd(const BranchTraceMemory *m, size_t size)
 {
     int fd = qemu_memfd_create("branch-trace-memory", size, false, 0, 0, NULL);
 
@@ -118,9 +149,9 @@ static int memory_table_fd(const MemoryShare *m, size_t size)
     return fd;
 }
 
-bool branch_trace_memory_send(QIOChannel *ioc)
+int branch_trace_memory_send(QIOChannel *ioc, BranchTraceMemory **known)
 {
-    g_autofree MemoryShare *m = g_new0(MemoryShare, 1);
+    g_autofree BranchTraceMemory *m = g_new0(BranchTraceMemory, 1);
     struct btrail_msg msg = {
         .magic = BTRAIL_MSG_MAGIC,
         .version = BTRAIL_TRANSPORT_VERSION,
@@ -133,6 +164,9 @@ bool branch_trace_memory_send(QIOChannel *ioc)
     bool ok;
 
     memory_collect(m);
+    if (*known && !memcmp(m, *known, sizeof(*m))) {
+        return 0;
+    }
     if (m->table.head.ranges) {
         msg.value = sizeof(m->table.head) +
                     m->table.head.ranges * sizeof(m->table.ranges[0]);
@@ -154,5 +188,11 @@ bool branch_trace_memory_send(QIOChannel *ioc)
     for (i = 0; i < n; i++) {
         close(fds[i]);
     }
-    return ok;
+    if (!ok) {
+        return -1;
+    }
+    g_free(*known);
+    /* What has failed may not fail the next time. */
+    *known = msg.reason == BTRAIL_MEMORY_FAILED ? NULL : g_steal_pointer(&m);
+    return 1;
 }
