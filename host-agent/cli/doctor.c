@@ -466,6 +466,10 @@ static void check_configuration(struct doctor *d,
     if (!s->shared) {
         problem(d, "memory", "the guest's memory is not shared, so no names "
                 "can be read from it; share it: backtrail enable %s", d->name);
+    } else if (s->partly) {
+        problem(d, "memory", "a part of the guest's memory is private: "
+                "processes there have no names; remove access='private' and "
+                "memAccess='private' (virsh edit %s)", d->name);
     } else {
         ok(d, "memory", "the guest's memory is shared");
     }

@@ -781,6 +781,22 @@ static bool has_value(xmlNode *root, enum setting setting, const char *value)
     return !g_strcmp0(has, value);
 }
 
+/* Has one of these elements its own word for how it is shared, and "private"? */
+static bool is_private(const xmlNode *parent, const char *element,
+                       const char *attribute)
+{
+    for (xmlNode *node = parent ? parent->children : NULL; node;
+         node = node->next) {
+        g_autofree char *access = btrail_document_is(node, element, NULL) ?
+                                  btrail_document_get(node, attribute) : NULL;
+
+        if (!g_strcmp0(access, "private")) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool btrail_tracing_inspect(xmlDoc *doc, struct btrail_tracing_state *state,
                          GError **error)
 {
@@ -804,6 +820,11 @@ bool btrail_tracing_inspect(xmlDoc *doc, struct btrail_tracing_state *state,
     state->shared = has_value(root, SET_ACCESS, "shared") &&
                     (has_value(root, SET_SOURCE, "memfd") ||
                      has_value(root, SET_SOURCE, "file"));
+    state->partly = state->shared &&
+                    (is_private(find_element(root, "devices"), "memory",
+                                "access") ||
+                     is_private(find_element(root, "cpu/numa"), "cell",
+                                "memAccess"));
     state->vmcoreinfo = find_element(root, places[SET_VMCOREINFO].element) &&
                         !has_value(root, SET_VMCOREINFO, "off");
     state->panic = find_element(root, "devices/panic");

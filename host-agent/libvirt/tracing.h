@@ -80,6 +80,7 @@ bool btrail_tracing_disable(xmlDoc *doc, GPtrArray **changes, GError **error);
  * @root_entry: the device says which entry of page tables KVM may use, or that
  *              the guest maps what KVM needs
  * @shared:     QEMU can share its memory with an agent
+ * @partly:     but not that of a node or of a device of it
  * @vmcoreinfo: it can report where its kernel is
  * @panic:      it has a device to report a panic
  * @guest_names: it has a port through which the guest can say names
@@ -93,6 +94,7 @@ struct btrail_tracing_state {
     bool bits_64;
     bool root_entry;
     bool shared;
+    bool partly;
     bool vmcoreinfo;
     bool panic;
     bool guest_names;

@@ -462,6 +462,18 @@ static void test_inspect(void)
         { "{\"driver\": \"branch-trace\", \"kvm-guest-window\": true}", true },
         { "{\"driver\": \"branch-trace\", \"kvm-guest-window\":false}", false },
     };
+    static const struct {
+        const char *mode, *xml;
+        bool partly;
+    } parts[] = {
+        { "shared", "<devices><memory model='dimm'/></devices>", false },
+        { "shared", "<devices><memory model='dimm'/>"
+          "<memory model='dimm' access='private'/></devices>", true },
+        { "shared", "<devices><memory access='shared'/></devices>", false },
+        { "shared", "<cpu><numa><cell memAccess='shared'/>"
+          "<cell memAccess='private'/></numa></cpu>", true },
+        { "private", "<devices><memory access='private'/></devices>", false },
+    };
     g_autofree char *on = enable(sample, &full, NULL);
     g_autoptr(xmlDoc) before = parse(sample), after = parse(on);
     g_autoptr(xmlDoc) panic = parse(
@@ -482,11 +494,24 @@ static void test_inspect(void)
     g_assert_cmpstr(state.agent, ==, "/run/a,b.sock");
     g_assert_false(state.kvm);
     g_assert_true(state.noted && state.shared && state.vmcoreinfo);
+    g_assert_false(state.partly);
     btrail_tracing_state_clear(&state);
 
     g_assert_true(btrail_tracing_inspect(panic, &state, NULL));
     g_assert_true(state.panic);
     btrail_tracing_state_clear(&state);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(parts); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "<domain><memoryBacking><source type='memfd'/>"
+            "<access mode='%s'/></memoryBacking>%s</domain>",
+            parts[i].mode, parts[i].xml);
+        g_autoptr(xmlDoc) doc = parse(text);
+
+        g_assert_true(btrail_tracing_inspect(doc, &state, NULL));
+        g_assert_cmpint(state.partly, ==, parts[i].partly);
+        btrail_tracing_state_clear(&state);
+    }
 
     for (unsigned i = 0; i < G_N_ELEMENTS(devices); i++) {
         g_autofree char *text = g_strdup_printf(
