@@ -192,11 +192,13 @@ static void got_found(void *opaque, const struct btrail_found *found)
         find_places(n, found);
     }
     g_mutex_lock(&m->lock);
-    if (found->tasks) {
+    if (found->tasks || found->missing) {
         g_free(n->release);
         g_strfreev(n->missing);
         n->release = g_strdup(found->release);
         n->missing = g_strdupv(found->missing);
+    }
+    if (found->tasks) {
         n->tasks = *found->tasks;
         __atomic_store_n(&n->tasks_due, 1, __ATOMIC_RELAXED);
         btrail_event_fd_set(n->wake_fd);
@@ -205,7 +207,7 @@ static void got_found(void *opaque, const struct btrail_found *found)
         if (found->snapshot) {
             send_user_snapshot(n, found);
         }
-    } else {
+    } else if (!found->missing) {
         begin_or_end_resending(m, found->again);
     }
     g_mutex_unlock(&m->lock);

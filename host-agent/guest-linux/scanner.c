@@ -137,6 +137,7 @@ struct btrail_scanner {
     /* What follows belongs to the thread. */
     struct guest_memory *memory;
     struct btrail_memory head;
+    uint64_t unread;            /* bytes of RAM that cannot be, at most */
     struct linux_kernel *kernel;
     bool searched;              /* for a kernel, once */
     GHashTable *known;          /* struct known_process by its id */
@@ -579,10 +580,18 @@ static void forget_kernel(struct btrail_scanner *sc)
     send_tasks(sc);
 }
 
+static char *unread_text(const struct btrail_scanner *sc)
+{
+    return g_strdup_printf("%" G_GUINT64_FORMAT " KiB of the guest's RAM cannot "
+                           "be read, as QEMU does not share it: processes "
+                           "there are unknown", sc->unread >> 10);
+}
+
 /* What is not as it is in other kernels, and what is lost by that */
-static char **list_missing(struct linux_kernel *k)
+static char **list_missing(struct btrail_scanner *sc)
 {
     GPtrArray *list = g_ptr_array_new();
+    struct linux_kernel *k = sc->kernel;
     struct btrail_tasks tasks;
 
     for (guint i = 0; i < k->missing->len; i++) {
@@ -594,6 +603,9 @@ static char **list_missing(struct linux_kernel *k)
                                        "current_task is missing: "
                                        LINUX_SWITCHES));
     }
+    if (sc->unread) {
+        g_ptr_array_add(list, unread_text(sc));
+    }
     g_ptr_array_add(list, NULL);
     return (char **)g_ptr_array_free(list, FALSE);
 }
@@ -604,6 +616,11 @@ static bool find_kernel(struct btrail_scanner *sc)
 
     sc->kernel = linux_kernel_find(sc->memory, sc->head.note,
                                    sc->head.note_size, &why);
+    if (!sc->kernel && sc->unread) {
+        g_autofree char *kernel = why, *unread = unread_text(sc);
+
+        why = g_strdup_printf("%s; %s", kernel, unread);
+    }
     g_mutex_lock(&sc->lock);
     g_free(sc->result.why);
     sc->result.why = why;
@@ -611,7 +628,7 @@ static bool find_kernel(struct btrail_scanner *sc)
         g_free(sc->result.release);
         g_strfreev(sc->result.missing);
         sc->result.release = g_strdup(sc->kernel->release);
-        sc->result.missing = list_missing(sc->kernel);
+        sc->result.missing = list_missing(sc);
         if (!sc->kernel->tasks) {
             sc->result.why = g_strjoinv("; ", sc->result.missing);
         }
@@ -623,6 +640,26 @@ static bool find_kernel(struct btrail_scanner *sc)
     }
     sc->searched = true;
     return sc->kernel != NULL;
+}
+
+/* Remembers how much of the guest's RAM cannot be read; it may come to be. */
+static void note_unread(struct btrail_scanner *sc)
+{
+    struct btrail_found found = { 0 };
+
+    if (sc->head.unshared <= sc->unread) {
+        return;
+    }
+    sc->unread = sc->head.unshared;
+    if (sc->kernel) {
+        g_mutex_lock(&sc->lock);
+        g_strfreev(sc->result.missing);
+        sc->result.missing = list_missing(sc);
+        g_mutex_unlock(&sc->lock);
+        found.release = sc->kernel->release;
+        found.missing = sc->result.missing;
+        sc->fn(sc->opaque, &found);
+    }
 }
 
 /* Returns whether other RAM is read from here on than before. */
@@ -639,6 +676,7 @@ static bool take_memory(struct btrail_scanner *sc)
     if (next) {
         /* In its place: the kernel that was found has pointers to it. */
         guest_memory_replace(sc->memory, next);
+        note_unread(sc);
     }
     return next;
 }
@@ -801,6 +839,20 @@ static gpointer scanner_thread(gpointer opaque)
     return NULL;
 }
 
+/* Opens them.  In @head, what cannot be opened is not shared. */
+static struct guest_memory *open_memory(const struct guest_memory_files *files,
+                                        struct btrail_memory *head)
+{
+    struct guest_memory *m = guest_memory_open(files);
+
+    *head = files->head;
+    for (uint32_t i = 0; i < head->ranges; i++) {
+        head->unshared += files->ranges[i].size;
+    }
+    head->unshared -= guest_memory_size(m);
+    return m;
+}
+
 struct btrail_scanner *
 btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
                    struct btrail_cpu_limit *limit, btrail_scanner_fn *fn,
@@ -820,8 +872,8 @@ btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
     sc->find_budget = (struct time_budget) {
         FIND_PART, FIND_BUDGET_NS, FIND_BUDGET_NS, btrail_clock_ns(),
     };
-    sc->memory = guest_memory_open(files);
-    sc->head = files->head;
+    sc->memory = open_memory(files, &sc->head);
+    sc->unread = sc->head.unshared;
     sc->known = g_hash_table_new_full(btrail_identity_hash,
                                       btrail_identity_equal, NULL, g_free);
     sc->ranges = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, g_free,
@@ -839,12 +891,13 @@ btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
 void btrail_scanner_memory(struct btrail_scanner *sc,
                            const struct guest_memory_files *files)
 {
-    struct guest_memory *next = guest_memory_open(files);
+    struct btrail_memory head;
+    struct guest_memory *next = open_memory(files, &head);
 
     g_mutex_lock(&sc->lock);
     guest_memory_free(sc->next_memory);
     sc->next_memory = next;
-    sc->next_head = files->head;
+    sc->next_head = head;
     g_mutex_unlock(&sc->lock);
     btrail_scanner_request(sc);
 }

@@ -33,7 +33,7 @@ struct btrail_scanner;
  *            kernel any more
  * @release:  with @tasks, of the kernel, or NULL, and
  * @missing:  what is missing of its names: as in struct btrail_scanner_result;
- *            nothing else is set then
+ *            nothing else is set then.  Both come alone when more is missing
  */
 struct btrail_found {
     uint16_t kind;

@@ -23,6 +23,7 @@ struct rig {
     int symbols;                /* how often symbols were */
     int gone;                   /* how often there was no kernel */
     int finds;                  /* they are found now */
+    int lacks;                  /* how often something new was missing */
     struct btrail_scanner *scanner;
 };
 
@@ -35,6 +36,11 @@ static void got_found(void *opaque, const struct btrail_found *found)
 {
     struct rig *r = opaque;
 
+    if (found->missing && !found->tasks) {
+        g_assert_nonnull(found->release);
+        g_assert_cmpuint(g_strv_length(found->missing), ==, 1);
+        g_atomic_int_inc(&r->lacks);
+    }
     if (found->tasks) {
         g_atomic_int_set(&r->finds, !!found->tasks->switch_to);
     }
@@ -233,6 +239,51 @@ static void test_plugged(void)
     g_assert_cmpuint(count_files("/proc/self/fd"), ==, before);
 }
 
+static char *missing(struct rig *r)
+{
+    struct btrail_scanner_result result;
+    char *texts;
+
+    btrail_scanner_status(r->scanner, &result);
+    texts = result.missing ? g_strjoinv("\n", result.missing) : NULL;
+    btrail_scanner_result_clear(&result);
+    return texts;
+}
+
+/* How much of the guest's RAM cannot be read is said, and not forgotten. */
+static void test_private(void)
+{
+    struct guest_memory_files files;
+    g_autofree char *none = NULL, *some = NULL, *more = NULL;
+    struct rig r;
+
+    start(&r, false);
+    write_ram(&r, r.guest.memory);
+    wait_named(&r, true);
+    none = missing(&r);
+    g_assert_cmpstr(none, ==, "");
+    files = files_of(&r, FAKE_SIZE);
+    files.head.unshared = 128 << 20;
+    btrail_scanner_memory(r.scanner, &files);
+    wait_until(&r.lacks, 1);
+    some = missing(&r);
+    g_assert_true(g_str_has_prefix(some, "131072 KiB of the guest's RAM cannot "
+                                   "be read"));
+    /* A range that cannot be opened, and then none */
+    files.ranges[1] = (struct btrail_memory_range) {
+        .address = UINT64_C(1) << 32, .size = 256 << 20, .file = 1,
+    };
+    files.head.ranges = 2;
+    btrail_scanner_memory(r.scanner, &files);
+    wait_until(&r.lacks, 2);
+    set_memory(&r, FAKE_SIZE);
+    wait_named(&r, true);
+    more = missing(&r);
+    g_assert_true(g_str_has_prefix(more, "393216 KiB "));
+    g_assert_cmpint(g_atomic_int_get(&r.named), ==, 1);
+    finish(&r);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -240,5 +291,6 @@ int main(int argc, char **argv)
     g_test_add_func("/scanner/not-waited-for", test_not_waited_for);
     g_test_add_func("/scanner/only-symbols", test_only_symbols);
     g_test_add_func("/scanner/plugged", test_plugged);
+    g_test_add_func("/scanner/private", test_private);
     return g_test_run();
 }
