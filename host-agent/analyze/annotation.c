@@ -50,7 +50,7 @@ struct begin {
 /* Instructions that were executed one after the other */
 struct block {
     struct symbolizer_where where;
-    uint64_t time;
+    uint32_t era;
     uint64_t begin;
     uint64_t from;              /* the last one, perhaps */
     uint64_t to;
@@ -61,6 +61,7 @@ struct block {
 struct other {
     const struct process *process;
     unsigned changes;
+    uint32_t era;
     uint64_t begin;
     uint64_t from;
 };
@@ -133,7 +134,7 @@ static struct annotation_code *new_code(struct annotating *a,
 /* The code of a function, if it is sought */
 static struct annotation_code *code_of(struct annotating *a,
                                        const struct function *f,
-                                       const struct process *process,
+                                       const struct block *b,
                                        uint64_t address)
 {
     struct annotation_code *code = NULL;
@@ -148,7 +149,8 @@ static struct annotation_code *code_of(struct annotating *a,
     btrail_closest_offer(&a->out->closest, f->name);
     if (!strcmp(f->name, a->o->function)) {
         code = new_code(a, f, f->start, f->end,
-                        symbolizer_bits(a->o->names, process, address));
+                        symbolizer_bits(a->o->names, b->process, &b->where,
+                                        address));
     }
     g_hash_table_insert(a->functions, (gpointer)f, code);
     return code;
@@ -188,7 +190,6 @@ static struct annotation_version *read_version(struct annotating *a,
 
     v->process = b->process;
     v->where = b->where;
-    v->time = b->time;
     v->bias = bias;
     v->pages = g_new0(uint8_t, n);
     v->bytes = g_malloc0(code->size);
@@ -337,7 +338,8 @@ static uint64_t first_behind(struct annotating *a, const struct block *b,
                                    bytes, sizeof(bytes), &exact);
 
         if (!instruction_decode(bytes, n,
-                                symbolizer_bits(a->o->names, b->process, at),
+                                symbolizer_bits(a->o->names, b->process,
+                                                &b->where, at),
                                 at, &insn)) {
             return 0;
         }
@@ -389,7 +391,7 @@ static void count_part(struct annotating *a, const struct block *b,
     }
     if (s) {
         s->begins = true;
-        s->count += executed(a->o->names, b->process, &s->insn,
+        s->count += executed(a->o->names, b->process, &b->where, &s->insn,
                              bias - v->bias, b->from, b->to);
     }
 }
@@ -406,9 +408,9 @@ static bool count_functions(struct annotating *a, const struct block *b)
         const struct function *f;
         struct place place;
 
-        symbolizer_place(a->o->names, b->process, at, &place);
+        symbolizer_place(a->o->names, b->process, &b->where, at, &place);
         f = place.function;
-        code = code_of(a, f, b->process, at);
+        code = code_of(a, f, b, at);
         if (code) {
             count_part(a, b, code, at - place.address);
             found = true;
@@ -435,7 +437,8 @@ static void count_block(struct annotating *a, const struct block *b)
 
         if (b->begin < code->start + code->size && b->from >= code->start) {
             code->bits = code->bits ?:
-                symbolizer_bits(a->o->names, b->process, code->start);
+                symbolizer_bits(a->o->names, b->process, &b->where,
+                                code->start);
             count_part(a, b, code, 0);
         }
         return;
@@ -443,11 +446,14 @@ static void count_block(struct annotating *a, const struct block *b)
     other = &a->others[btrail_hash3(b->begin, b->from, (uintptr_t)owner) >>
                        (64 - OTHERS_BITS)];
     if (other->process == owner && other->changes == owner->changes &&
-        other->begin == b->begin && other->from == b->from) {
+        other->begin == b->begin && other->from == b->from &&
+        other->era == b->era) {
         return;
     }
     if (!count_functions(a, b)) {
-        *other = (struct other) { owner, owner->changes, b->begin, b->from };
+        *other = (struct other) {
+            owner, owner->changes, b->era, b->begin, b->from,
+        };
     }
 }
 
@@ -458,8 +464,7 @@ static void count_task(struct annotating *a, unsigned vcpu,
 {
     struct begin *begin = &a->begin;
     struct block block = {
-        .where = { .vcpu = vcpu, .cr3 = b->cr3 }, .time = b->time.host,
-        .process = task->process,
+        .where = task->where, .era = task->era, .process = task->process,
     };
 
     for (size_t i = 0; i < b->count; i++) {

@@ -42,7 +42,6 @@ struct annotation_options {
  * struct annotation_version - code that was executed
  * @process: that executed it first
  * @where:   the record that ended its first block there
- * @time:    host clock
  * @bias:    difference of addresses in that process to those in the module
  * @blocks:  how many, or parts of them, are in the code
  * @pages:   where the bytes of each page come from, &enum annotation_source
@@ -50,7 +49,6 @@ struct annotation_options {
 struct annotation_version {
     const struct process *process;
     struct symbolizer_where where;
-    uint64_t time;
     uint64_t bias;
     uint64_t blocks;
     uint8_t *pages;

@@ -70,10 +70,6 @@ static void add_records(struct call_reader *r, struct block *k,
 
     while (symbolizer_part(r->options->names, r->vcpu, b, &part,
                            &step.part.task)) {
-        const struct symbolizer_where where = {
-            r->vcpu, part.index, part.cr3,
-        };
-
         step.part.first = part.index - b->index;
         step.part.n = part.count;
         step.part.edges = k->edges + k->n;
@@ -86,7 +82,8 @@ static void add_records(struct call_reader *r, struct block *k,
             r->chosen += part.count;
         }
         step.last = step.part.first + part.count == b->count;
-        stack_edges_get_all(r->edges, step.part.task.process, &where,
+        stack_edges_get_all(r->edges, step.part.task.process,
+                            &step.part.task.where,
                             part.records, part.count, k->edges + k->n,
                             k->runs + k->n);
         k->n += part.count;

@@ -12,6 +12,7 @@ struct asked {
     uint64_t class;
     uint64_t from;
     uint64_t to;
+    uint32_t era;
     bool chosen;
     bool used;
 };
@@ -41,7 +42,7 @@ void chooser_free(struct chooser *c)
     g_free(c);
 }
 
-static bool chosen(struct chooser *c, uint64_t class,
+static bool chosen(struct chooser *c, uint64_t class, const struct task *task,
                    const struct filter_record *record, struct place *from,
                    struct place *to)
 {
@@ -50,11 +51,14 @@ static bool chosen(struct chooser *c, uint64_t class,
     struct asked *a = &c->asked[hash % ASKED_SIZE];
 
     if (!a->used || a->process != record->process || a->class != class ||
-        a->from != record->from || a->to != record->to) {
-        symbolizer_place(c->names, record->process, record->from, from);
-        symbolizer_place(c->names, record->process, record->to, to);
+        a->from != record->from || a->to != record->to ||
+        a->era != task->era) {
+        symbolizer_place(c->names, record->process, &task->where,
+                         record->from, from);
+        symbolizer_place(c->names, record->process, &task->where,
+                         record->to, to);
         *a = (struct asked) {
-            record->process, class, record->from, record->to,
+            record->process, class, record->from, record->to, task->era,
             filter_chooses(c->filter, class, record), true,
         };
     }
@@ -85,7 +89,7 @@ size_t chooser_choose(struct chooser *c, unsigned vcpu,
         }
         record.from = b->records[i].from;
         record.to = b->records[i].to;
-        counts[i] = may && chosen(c, class, &record, &from, &to);
+        counts[i] = may && chosen(c, class, task, &record, &from, &to);
         n += counts[i];
     }
     return n;

@@ -34,6 +34,7 @@ struct recent {
     uint64_t to;
     uint64_t count;
     uint32_t space;
+    uint32_t era;
     uint32_t number;
 };
 
@@ -180,18 +181,20 @@ static bool is_compared(const struct reading *r, const struct stack_edge *e)
 }
 
 static void find_place(struct reading *r, const struct process *process,
-                       uint64_t cr3, uint64_t address, struct place *place,
-                       struct function *function)
+                       const struct symbolizer_where *where, uint64_t address,
+                       struct place *place, struct function *function)
 {
-    symbolizer_place(r->options->names, process->owner, address, place);
+    symbolizer_place(r->options->names, process->owner, where, address, place);
     if (!btrail_pseudo_name(address)) {
-        diff_images_place(r->images, process, cr3, address, place, function);
+        diff_images_place(r->images, process, where->cr3, address, place,
+                          function);
     }
 }
 
 /* The number of an edge, with flags */
 static uint32_t number_of(struct reading *r, const struct process *process,
-                          uint64_t cr3, const struct stack_edge *e)
+                          const struct symbolizer_where *where,
+                          const struct stack_edge *e)
 {
     uint32_t number = GPOINTER_TO_UINT(g_hash_table_lookup(r->numbers, e));
     bool async = is_async(e);
@@ -201,10 +204,10 @@ static uint32_t number_of(struct reading *r, const struct process *process,
     if (number) {
         return number;
     }
-    find_place(r, process, cr3, e->from, &from, &functions[0]);
-    find_place(r, process, cr3, e->to, &to, &functions[1]);
+    find_place(r, process, where, e->from, &from, &functions[0]);
+    find_place(r, process, where, e->to, &to, &functions[1]);
     /* What the one end has shown may help with the other. */
-    find_place(r, process, cr3, e->from, &from, &functions[0]);
+    find_place(r, process, where, e->from, &from, &functions[0]);
     number = diff_edges_number(r->options->edges, e, &from, &to, async);
     if (async || e->ends) {
         number |= SPECIAL;
@@ -219,7 +222,8 @@ static uint32_t number_of(struct reading *r, const struct process *process,
 static void learn(struct reading *r, struct recent *c,
                   const struct process *process,
                   const struct symbolizer_where *where,
-                  const struct btrail_record *record, uint32_t space)
+                  const struct btrail_record *record, uint32_t space,
+                  uint32_t era)
 {
     if (stack_edges_many(r->kinds)) {
         g_hash_table_remove_all(r->numbers);
@@ -227,8 +231,8 @@ static void learn(struct reading *r, struct recent *c,
     }
     count_recent(r, c);
     *c = (struct recent) {
-        .from = record->from, .to = record->to, .space = space,
-        .number = number_of(r, process, where->cr3,
+        .from = record->from, .to = record->to, .space = space, .era = era,
+        .number = number_of(r, process, where,
                             stack_edges_get(r->kinds, process, where,
                                             record)),
     };
@@ -347,26 +351,26 @@ static bool is_left_out(struct reading *r, struct lane *l, struct follower *f,
 }
 
 static void read_records(struct reading *r, unsigned vcpu, struct follower *f,
-                         const struct process *process,
+                         const struct task *task,
                          const struct btrail_batch *b)
 {
     struct lane *l = &r->lanes[vcpu];
-    const uint32_t id = process->owner->id;
+    const uint32_t id = task->process->owner->id;
     struct recent *recent = r->recent;
 
     for (size_t i = 0; i < b->count; i++) {
         const struct btrail_record *record = &b->records[i];
         uint64_t from = record->from, to = record->to;
         uint32_t space = (from & to) >> 63 ? KERNEL_SPACE : id;
+        uint32_t era = (from | to) >> 63 ? task->era : 0;
         struct recent *c = &recent[btrail_hash3(from, to, space) >>
                                    (64 - RECENT_BITS)];
 
-        if (G_UNLIKELY(c->from != from || c->to != to || c->space != space)) {
-            const struct symbolizer_where where = {
-                vcpu, b->index + i, b->cr3,
-            };
+        if (G_UNLIKELY(c->from != from || c->to != to || c->space != space ||
+                       c->era != era)) {
+            const struct symbolizer_where where = symbolizer_at(vcpu, b, i);
 
-            learn(r, c, process, &where, record, space);
+            learn(r, c, task->process, &where, record, space, era);
         }
         if (G_UNLIKELY((c->number & (LEFT_OUT | SPECIAL)) || f->skipped) &&
             is_left_out(r, l, f, c->number, record, vcpu, b->index + i)) {
@@ -397,7 +401,7 @@ static void read_part(struct reading *r, unsigned vcpu, struct follower *f,
         }
     }
     f->begun = true;
-    read_records(r, vcpu, f, task->process, b);
+    read_records(r, vcpu, f, task, b);
 }
 
 static void enter(struct reading *r, unsigned vcpu, struct follower *f)

@@ -44,7 +44,8 @@ static guint hash_group(gconstpointer p)
 {
     const struct profile_group *g = p;
 
-    return btrail_hash3((uintptr_t)g->task.process, g->class, g->vcpu) >> 32;
+    return btrail_hash3((uintptr_t)g->task.process, g->class,
+                        (uint64_t)g->task.era << 32 | g->vcpu) >> 32;
 }
 
 static gboolean equal_groups(gconstpointer a, gconstpointer b)
@@ -53,6 +54,7 @@ static gboolean equal_groups(gconstpointer a, gconstpointer b)
 
     return x->task.process == y->task.process &&
            x->task.user == y->task.user && x->task.kernel == y->task.kernel &&
+           x->task.era == y->task.era &&
            x->class == y->class && x->vcpu == y->vcpu;
 }
 
@@ -199,10 +201,13 @@ static void report_edges(struct fold *f)
                 .certainty = e->from >= ADDRESS_SHARED ? g->task.kernel :
                              g->task.user,
                 .from_place = &from, .to_place = &to, .lines = o->names,
+                .where = &g->task.where,
             };
 
-            symbolizer_place(o->names, r.process, e->from, &from);
-            symbolizer_place(o->names, r.process, e->to, &to);
+            symbolizer_place(o->names, r.process, &g->task.where, e->from,
+                             &from);
+            symbolizer_place(o->names, r.process, &g->task.where, e->to,
+                             &to);
             if (!o->filter || filter_chooses(o->filter, g->class, &r)) {
                 p->chosen += e->count;
                 p->fn(p->opaque, &r, e->count);

@@ -36,7 +36,8 @@ struct profile_options {
 /**
  * profile_fn - takes an edge that the filter has chosen, and how often it was
  *              taken; called by one thread at a time
- * @record: all but @index and @time
+ * @record: all but @index and @time; @where is the place of one of those that
+ *          are counted, or of another one with the same names
  */
 typedef void profile_fn(void *opaque, const struct filter_record *record,
                         uint64_t count);

@@ -79,8 +79,8 @@ static bool find_line(const struct printing *p, uint64_t address,
     struct place place = { p->code->function, address, 0 };
 
     if (!place.function) {
-        symbolizer_place(p->a->in.names, p->version->process, address,
-                         &place);
+        symbolizer_place(p->a->in.names, p->version->process,
+                         &p->version->where, address, &place);
     }
     return symbolizer_line(p->a->in.names, &place, file, line);
 }
@@ -103,7 +103,8 @@ static char *insn_text(const struct printing *p,
                        line->address, &insn);
     to = insn.target + p->version->bias;
     if (insn.direct) {
-        symbolizer_place(p->a->in.names, p->version->process, to, &place);
+        symbolizer_place(p->a->in.names, p->version->process,
+                         &p->version->where, to, &place);
     }
     if (!insn.direct || !place.function->known ||
         place.function == p->code->function) {
@@ -179,7 +180,7 @@ static JsonObject *version_json(struct annotate *a,
     char time[CLI_TIME_SIZE];
     JsonObject *o = json_object_new();
 
-    cli_format_time(&a->in.trace, v->time, time);
+    cli_format_time(&a->in.trace, v->where.time, time);
     annotation_lines(code, v, put_line, &p);
     btrail_json_add(o, "u:vcpu", v->where.vcpu, "U:index", v->where.index,
                     NULL);
@@ -202,7 +203,7 @@ static void print_version(struct annotate *a,
     if (code->versions->len > 1) {
         cli_printf("# Version %u of %u: first executed at %s s, vCPU %u, index "
                    "%" PRIu64 ", by %s\n", i + 1, code->versions->len,
-                   cli_format_time(&a->in.trace, v->time, time),
+                   cli_format_time(&a->in.trace, v->where.time, time),
                    v->where.vcpu, v->where.index, v->process->comm);
     }
     cli_printf("# %" PRIu64 " instructions executed\n#\n"

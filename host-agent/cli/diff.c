@@ -99,13 +99,16 @@ const char *diff_task_name(const struct diff_task *task,
 
 /* Finds the source line of a record's `from`. */
 static void find_line(const struct analysis *in, const struct process *process,
-                      uint64_t from, struct diff_place *place)
+                      const struct visit *visit, struct diff_place *place)
 {
+    const struct btrail_batch b = visit_batch(visit);
+    const struct symbolizer_where where = symbolizer_at(visit->at.vcpu, &b, 0);
     struct place at;
     const char *file;
     unsigned line;
 
-    symbolizer_place(in->names, process->owner, from, &at);
+    symbolizer_place(in->names, process->owner, &where, visit->record.from,
+                     &at);
     if (symbolizer_line(in->names, &at, &file, &line)) {
         g_snprintf(place->buf, DIFF_LINE_SIZE, "%.400s:%u", file, line);
         place->line = place->buf;
@@ -125,7 +128,7 @@ void diff_place_find(const struct diff_command *c, const struct diff_pair *pair,
                                             &visit);
     if (place->known) {
         place->time = visit.at.time.host;
-        find_line(in, pair->task[side]->process, visit.record.from, place);
+        find_line(in, pair->task[side]->process, &visit, place);
     }
 }
 

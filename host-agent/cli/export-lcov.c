@@ -57,10 +57,12 @@ static void add_block(void *opaque, const struct filter_record *r,
     struct lcov_writer *w = opaque;
     struct symbolizer *s = w->e->in.names;
     struct module *module = r->from_place->function->module;
-    const struct symbolizer_where where = { r->vcpu, UINT64_MAX,
-                                            r->process->cr3 };
+    const struct symbolizer_where where = {
+        .vcpu = r->vcpu, .index = UINT64_MAX, .cr3 = r->process->cr3,
+        .time = r->where->time, .kernel = r->where->kernel,
+    };
     uint64_t address = r->from, bias = r->from_place->address - r->from;
-    unsigned bits = symbolizer_bits(s, r->process, address);
+    unsigned bits = symbolizer_bits(s, r->process, &where, address);
     GHashTable *hits;
 
     if (!module->elf || r->to < r->from || r->to - r->from > MAX_BLOCK ||

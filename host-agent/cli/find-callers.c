@@ -85,7 +85,8 @@ static void add_origin(const struct callers *c, GHashTable *callers,
     struct task task;
 
     symbolizer_part(c->o->in.names, v->at.vcpu, &b, &part, &task);
-    symbolizer_place(c->o->in.names, task.process, v->record.from, &place);
+    symbolizer_place(c->o->in.names, task.process, &task.where,
+                     v->record.from, &place);
     key.function = place.function;
     key.process = v->record.from < ADDRESS_SHARED ? task.process->comm : NULL;
     caller = g_hash_table_lookup(callers, &key);

@@ -90,13 +90,23 @@ static bool is_switch(const struct find_moment *found)
     return !found->has_record;
 }
 
+/* The place of the record in the trace */
+static struct symbolizer_where where_of(const struct find_moment *found)
+{
+    const struct btrail_batch b = visit_batch(&found->visit);
+
+    return symbolizer_at(found->visit.at.vcpu, &b, 0);
+}
+
 static const char *name_at(const struct find_printer *p,
+                           const struct find_moment *found,
                            const struct process *process, uint64_t address,
                            char buf[NAMES_SIZE])
 {
+    const struct symbolizer_where where = where_of(found);
     struct place place;
 
-    symbolizer_place(p->o->in.names, process, address, &place);
+    symbolizer_place(p->o->in.names, process, &where, address, &place);
     return names_text(&place, address, buf);
 }
 
@@ -125,14 +135,14 @@ static void put_what(const struct find_printer *p,
                    task_name(&v->at.task, to, sizeof(to)));
         return;
     }
-    name_at(p, process, v->record.from, from);
-    name_at(p, process, v->record.to, to);
+    name_at(p, found, process, v->record.from, from);
+    name_at(p, found, process, v->record.to, to);
     if (find_mark(p, found, &mark)) {
         cli_printf("mark %s, ", marks_text(&mark, text));
     }
     if (v->address && v->address != v->record.to) {
         cli_printf("%s, in the block at %s, from %s\n",
-                   name_at(p, process, v->address, at), to, from);
+                   name_at(p, found, process, v->address, at), to, from);
     } else {
         cli_printf("%s, from %s\n", to, from);
     }
@@ -163,7 +173,8 @@ static void put_stack(const struct find_printer *p,
             return;
         }
         cli_printf("%20s%s%s\n", "",
-                   name_at(p, stack->process, address_of(found, c), name),
+                   name_at(p, found, stack->process, address_of(found, c),
+                           name),
                    c->entry ? ", interrupted, or in a system call" : "");
     }
     if (!stack->whole && stack->since) {
@@ -201,12 +212,14 @@ static void put_text(const struct find_printer *p,
 
 static void put_place(JsonObject *o, const char *member,
                       const struct find_printer *p,
+                      const struct find_moment *found,
                       const struct process *process, uint64_t address)
 {
+    const struct symbolizer_where where = where_of(found);
     struct place place;
     JsonObject *json;
 
-    symbolizer_place(p->o->in.names, process, address, &place);
+    symbolizer_place(p->o->in.names, process, &where, address, &place);
     json = btrail_json_new("X:address", address, NULL);
     if (place.function->known) {
         btrail_json_add(json, "s:sym", place.function->name, "U:offset",
@@ -240,6 +253,7 @@ static JsonArray *stack_json(const struct find_printer *p,
                              const struct backtrace *stack,
                              const struct find_moment *found)
 {
+    const struct symbolizer_where where = where_of(found);
     JsonArray *array = json_array_new();
 
     for (unsigned i = 0; i < MIN(stack->calls->len, p->o->depth); i++) {
@@ -249,7 +263,8 @@ static JsonArray *stack_json(const struct find_printer *p,
         JsonObject *o = json_object_new();
         struct place place;
 
-        symbolizer_place(p->o->in.names, stack->process, address, &place);
+        symbolizer_place(p->o->in.names, stack->process, &where, address,
+                         &place);
         btrail_json_add(o, "X:address", address, "s:sym", c->function->name,
                         "s:dso", c->function->module->name, "b:entry",
                         c->entry, NULL);
@@ -286,10 +301,10 @@ static void put_json(const struct find_printer *p,
         put_task(from, &found->from);
         json_object_set_object_member(o, "switched_from", from);
     } else {
-        put_place(o, "from", p, process, v->record.from);
-        put_place(o, "to", p, process, v->record.to);
+        put_place(o, "from", p, found, process, v->record.from);
+        put_place(o, "to", p, found, process, v->record.to);
         if (v->address) {
-            put_place(o, "at", p, process, v->address);
+            put_place(o, "at", p, found, process, v->address);
         }
     }
     if (find_mark(p, found, &mark)) {

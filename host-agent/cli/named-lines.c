@@ -52,13 +52,14 @@ void named_lines_gap(struct named_lines *l, unsigned vcpu)
 }
 
 static void put_line(const struct named_lines *l, const struct process *p,
-                     uint64_t address, const char **last, unsigned *last_line)
+                     const struct symbolizer_where *where, uint64_t address,
+                     const char **last, unsigned *last_line)
 {
     struct place place;
     const char *file;
     unsigned line;
 
-    symbolizer_place(l->o.in->names, p, address, &place);
+    symbolizer_place(l->o.in->names, p, where, address, &place);
     if (symbolizer_line(l->o.in->names, &place, &file, &line) &&
         (file != *last || line != *last_line)) {
         cli_fprintf(l->o.out, "\t%s:%u\n", file, line);
@@ -81,21 +82,22 @@ static bool is_hole(const uint8_t *bytes, size_t n, unsigned bits,
 /* Prints the instructions that were executed since the last record, as far as
  * they lead to it. */
 static void put_code(const struct named_lines *l, unsigned vcpu,
-                     const struct process *p, const struct filter_record *r,
-                     uint64_t cr3)
+                     const struct process *p, const struct filter_record *r)
 {
-    const struct symbolizer_where where = { vcpu, r->index, cr3 };
+    struct symbolizer_where where = *r->where;
     uint64_t address = l->links[vcpu].to;
     const char *file = NULL;
     unsigned i, line = 0;
 
+    where.index = r->index;
     for (i = 0; i < MAX_INSTRUCTIONS && address <= r->from; i++) {
         char text[INSTRUCTION_TEXT];
         uint8_t bytes[INSTRUCTION_MAX];
         bool exact;
         size_t n = symbolizer_code(l->o.in->names, p, &where, address, bytes,
                                    sizeof(bytes), &exact);
-        unsigned bits = symbolizer_bits(l->o.in->names, p, address);
+        unsigned bits = symbolizer_bits(l->o.in->names, p, &where,
+                                        address);
         unsigned len = instruction_text(bytes, n, bits, address, text);
 
         if (l->o.json) {
@@ -105,7 +107,7 @@ static void put_code(const struct named_lines *l, unsigned vcpu,
             fputc('}', l->o.out);
         } else {
             if (l->o.lines) {
-                put_line(l, p, address, &file, &line);
+                put_line(l, p, &where, address, &file, &line);
             }
             cli_fprintf(l->o.out, "\t0x%016" PRIx64 "  %s%s\n", address, text,
                         exact || !len ? "" : "  (from the file)");
@@ -191,7 +193,7 @@ static void put_named_json(const struct named_lines *l, unsigned vcpu,
     if (l->o.insn) {
         fputs(",\"code\":[", out);
         if (linked) {
-            put_code(l, vcpu, r->process, r, b->cr3);
+            put_code(l, vcpu, r->process, r);
         }
         fputc(']', out);
     }
@@ -211,9 +213,9 @@ static void put_named_text(const struct named_lines *l, unsigned vcpu,
     unsigned line = 0;
 
     if (l->o.insn && linked) {
-        put_code(l, vcpu, r->process, r, b->cr3);
+        put_code(l, vcpu, r->process, r);
     } else if (l->o.lines) {
-        put_line(l, r->process, r->from, &file, &line);
+        put_line(l, r->process, r->where, r->from, &file, &line);
     }
     cli_fprintf(out, "%u %" PRIu64 " %s 0x%016" PRIx64 " 0x%016" PRIx64
                 " 0x%016" PRIx64 " 0x%" PRIx64, vcpu, r->index,
@@ -249,6 +251,7 @@ static void put_part(struct named_lines *l, unsigned vcpu,
         .vcpu = vcpu, .from_place = &from, .to_place = &to,
         .lines = l->o.in->names, .process = task->process,
         .time = window_time(&l->o.in->window, b->time.host),
+        .where = &task->where,
     };
 
     for (size_t i = 0; i < b->count; i++) {
@@ -261,8 +264,8 @@ static void put_part(struct named_lines *l, unsigned vcpu,
         r.certainty = r.from >= ADDRESS_SHARED ? task->kernel : task->user;
         linked = link->known && link->index + 1 == r.index &&
                  link->to <= r.from;
-        symbolizer_place(l->o.in->names, r.process, r.from, &from);
-        symbolizer_place(l->o.in->names, r.process, r.to, &to);
+        symbolizer_place(l->o.in->names, r.process, r.where, r.from, &from);
+        symbolizer_place(l->o.in->names, r.process, r.where, r.to, &to);
         if (!l->o.in->filter || filter_matches(l->o.in->filter, &r)) {
             struct marks_found mark;
             bool marked = read_mark(l, vcpu, b, i, &mark);

@@ -53,7 +53,9 @@ static uint64_t percentile(const struct summary *s, unsigned percent)
 static void name_thread(const struct report *r, const struct span_point *p,
                         const char **comm, int64_t *pid, int64_t *tid)
 {
-    const struct symbolizer_where where = { p->vcpu, p->index, p->cr3 };
+    const struct symbolizer_where where = {
+        .vcpu = p->vcpu, .index = p->index, .cr3 = p->cr3, .time = p->host,
+    };
     enum btrail_certainty certainty;
     const struct process *process;
 
@@ -63,7 +65,7 @@ static void name_thread(const struct report *r, const struct span_point *p,
         *tid = p->task.tid;
         return;
     }
-    process = symbolizer_process(r->in.names, &where, p->host, &certainty);
+    process = symbolizer_process(r->in.names, &where, &certainty);
     *comm = process->comm;
     *pid = process->pid;
     *tid = process->tid;

@@ -29,19 +29,35 @@ static const struct process *owner(const struct report *r,
                                    enum btrail_certainty *certainty)
 {
     const struct symbolizer_where where = {
-        s->last.vcpu, s->last.index, s->cr3,
+        .vcpu = s->last.vcpu, .index = s->last.index, .cr3 = s->cr3,
+        .time = s->last.time,
     };
 
-    return symbolizer_process(r->in.names, &where, s->last.time, certainty);
+    return symbolizer_process(r->in.names, &where, certainty);
 }
 
-static void name_place(const struct report *r, const struct process *process,
-                       JsonObject *o, const char *name, uint64_t address)
+/* What is at an address, if that is the same all the time */
+static void find_place(const struct report *r, const struct space *s,
+                       const struct process *process, uint64_t address,
+                       struct place *place)
+{
+    const struct symbolizer_where where = {
+        .vcpu = s->first.vcpu, .index = s->first.index, .cr3 = s->cr3,
+        .time = s->first.time,
+    };
+
+    symbolizer_place_until(r->in.names, process, &where, s->last.time, address,
+                           place);
+}
+
+static void name_place(const struct report *r, const struct space *s,
+                       const struct process *process, JsonObject *o,
+                       const char *name, uint64_t address)
 {
     char buf[NAMES_SIZE];
     struct place place;
 
-    symbolizer_place(r->in.names, process, address, &place);
+    find_place(r, s, process, address, &place);
     if (place.function->known || place.function->module->elf) {
         json_object_set_string_member(o, name,
                                       names_text(&place, address, buf));
@@ -107,8 +123,8 @@ static JsonObject *space_json(const struct report *r, const struct tally *t,
         JsonObject *edge = btrail_json_new("X:from", top[i].from,
                                            "X:to", top[i].to, NULL);
 
-        name_place(r, process, edge, "from_name", top[i].from);
-        name_place(r, process, edge, "to_name", top[i].to);
+        name_place(r, s, process, edge, "from_name", top[i].from);
+        name_place(r, s, process, edge, "to_name", top[i].to);
         json_object_set_int_member(edge, "count", top[i].count);
         json_array_add_object_element(edges, edge);
     }
@@ -211,8 +227,8 @@ static void print_space(const struct report *r, const struct tally *t,
         char from[NAMES_SIZE], to[NAMES_SIZE];
         struct place from_place, to_place;
 
-        symbolizer_place(r->in.names, process, top[i].from, &from_place);
-        symbolizer_place(r->in.names, process, top[i].to, &to_place);
+        find_place(r, s, process, top[i].from, &from_place);
+        find_place(r, s, process, top[i].to, &to_place);
         cli_printf("    %13" PRIu64 "   %5.1f%%  0x%016" PRIx64 " -> 0x%016"
                    PRIx64, top[i].count,
                    100 * report_share(top[i].count, s->records), top[i].from,

@@ -18,7 +18,7 @@ size_t block_code(struct symbolizer *s, const struct process *process,
 
     return symbolizer_code_captured(s, where, address) ?
            symbolizer_code(s, process, where, address, buf, n, &exact) :
-           symbolizer_constant(s, process, address, buf, n);
+           symbolizer_constant(s, process, where, address, buf, n);
 }
 
 struct symbolizer_where block_where(const struct lane_record *begin,
@@ -36,10 +36,12 @@ struct symbolizer_where block_where(const struct lane_record *begin,
 static bool find_target(struct symbolizer *s, const struct lane_record *r,
                         struct place *to)
 {
+    const struct symbolizer_where where = lane_where(r);
+
     if (r->record.to < ADDRESS_SHARED) {
         return false;
     }
-    symbolizer_place(s, r->process, r->record.to, to);
+    symbolizer_place(s, r->process, &where, r->record.to, to);
     return to->function->known;
 }
 
@@ -189,7 +191,7 @@ struct block block_read(struct symbolizer *s, const struct lane_record *begin,
     uint64_t to = begin->record.to, from = end ? end->record.from : 0;
 
     if (begins || ends) {
-        b.bits = symbolizer_bits(s, process, begins ? to : from);
+        b.bits = symbolizer_bits(s, process, &c.where, begins ? to : from);
     }
     if (!begins || !ends || end->lost) {
         if (begins) {

@@ -805,6 +805,16 @@ static void serve(struct view *v, const char *request, size_t n)
     }
 }
 
+static void serve_symbols(struct view *v)
+{
+    const struct process *process =
+        trace_index_process(v->fe->trace, v->place.icount);
+    const struct symbolizer_where where = where_record(&v->fe->trace->last);
+
+    answer(v, "V%x", process_symbols_set(v->fe->symbols, process, &where,
+                                         v->place.pc));
+}
+
 /* What needs no guest; false if it is not such a request */
 static bool serve_alone(struct view *v, const char *request)
 {
@@ -819,10 +829,7 @@ static bool serve_alone(struct view *v, const char *request)
         answer(v, "QC%s", thread_of(v));
     } else if (v->fe->symbols &&
                g_str_has_prefix(request, PROCESS_SYMBOLS_REQUEST)) {
-        answer(v, "V%x", process_symbols_set(
-                   v->fe->symbols,
-                   trace_index_process(v->fe->trace, v->place.icount),
-                   v->place.pc));
+        serve_symbols(v);
     } else if (g_str_has_prefix(request, "Hg") ||
                g_str_has_prefix(request, "Hc")) {
         serve_thread(v, request[1], request + 2);

@@ -263,12 +263,12 @@ static bool is_full(const struct reading *r)
 static void add_batch(struct lane *l, struct reading *r, size_t run,
                       uint64_t begin, const struct btrail_batch *b)
 {
-    const struct symbolizer_where where = { l->vcpu, b->index, b->cr3 };
+    const struct symbolizer_where where = symbolizer_at(l->vcpu, b, 0);
     uint64_t end = run_at(l, run)->end;
     size_t skip = b->index < begin ? MIN(begin - b->index, b->count) : 0;
     enum btrail_certainty certainty;
     const struct process *process =
-        symbolizer_process(l->symbols, &where, b->time.host, &certainty);
+        symbolizer_process(l->symbols, &where, &certainty);
 
     if (skip) {
         r->lost = false;
@@ -430,5 +430,8 @@ void lane_release(struct lane *l, GArray *records)
 
 struct symbolizer_where lane_where(const struct lane_record *r)
 {
-    return (struct symbolizer_where) { r->vcpu, r->at.index, r->cr3 };
+    return (struct symbolizer_where) {
+        .vcpu = r->vcpu, .index = r->at.index, .cr3 = r->cr3,
+        .time = r->time.host,
+    };
 }

@@ -199,14 +199,16 @@ static unsigned number_of(struct process_symbols *p, const struct set *set)
 }
 
 unsigned process_symbols_set(struct process_symbols *p,
-                             const struct process *process, uint64_t pc)
+                             const struct process *process,
+                             const struct symbolizer_where *where,
+                             uint64_t pc)
 {
     g_autoptr(GString) add = g_string_new(NULL);
     g_autoptr(GString) remove = g_string_new(NULL);
     struct set set = { p, add, remove, 0 };
 
     if (process) {
-        symbolizer_files(p->symbols, process, pc, add_file, &set);
+        symbolizer_files(p->symbols, process, where, pc, add_file, &set);
     }
     return number_of(p, &set);
 }

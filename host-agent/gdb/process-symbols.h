@@ -32,10 +32,12 @@ void process_symbols_free(struct process_symbols *p);
 #define PROCESS_SYMBOLS_COMMAND "backtrail-symbols"
 void process_symbols_define(const struct process_symbols *p, GString *commands);
 
-/* The number of the set where a process, or NULL, runs: what gdb asks with this
- * request, of which the rest is what it numbers the variable by */
+/* The number of the set where a process, or NULL, runs at @where: what gdb asks
+ * with this request, of which the rest is what it numbers the variable by */
 #define PROCESS_SYMBOLS_REQUEST "qTV:"
 unsigned process_symbols_set(struct process_symbols *p,
-                             const struct process *process, uint64_t pc);
+                             const struct process *process,
+                             const struct symbolizer_where *where,
+                             uint64_t pc);
 
 #endif /* BTRAIL_GDB_PROCESS_SYMBOLS_H */

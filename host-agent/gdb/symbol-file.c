@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "gdb/symbol-file.h"
+#include "lib/internal/names-private.h"
 #include "util/quote.h"
 #include "util/search.h"
 
@@ -23,37 +24,85 @@
 /* User programs are below. */
 #define KERNEL          (1ull << 63)
 
+/* A symbol, and when it is there; @other: at other times so is something else
+ * */
+struct timed {
+    struct btrail_symbol symbol;
+    struct btrail_symbol_era era;
+    bool other;
+};
+
 static int compare(gconstpointer a, gconstpointer b)
 {
-    const struct btrail_symbol *x = a, *y = b;
-    int by_address = BTRAIL_COMPARE(x->address, y->address);
+    const struct btrail_symbol *x = &((const struct timed *)a)->symbol;
+    const struct btrail_symbol *y = &((const struct timed *)b)->symbol;
 
-    return by_address ? by_address : strcmp(x->name, y->name);
+    return BTRAIL_COMPARE(x->address, y->address) ?:
+           strcmp(x->name, y->name) ?: g_strcmp0(x->module, y->module);
+}
+
+/* Is there a time at which both are there? */
+static bool meet(const struct timed *a, const struct timed *b)
+{
+    return a->era.kernel == b->era.kernel && a->era.from <= b->era.last &&
+           b->era.from <= a->era.last;
+}
+
+/*
+ * Notes symbols that are not alone: symbols of one time do not overlap, but for
+ * those that begin at one address.
+ */
+static void note_others(struct timed *all, unsigned n)
+{
+    uint64_t reach = 0;
+    unsigned next;
+
+    for (unsigned i = 0; i < n; i = next) {
+        uint64_t end = 0;
+        bool other = all[i].symbol.address < reach;
+
+        for (next = i; next < n &&
+             all[next].symbol.address == all[i].symbol.address; next++) {
+            end = MAX(end, all[next].symbol.end);
+            other |= !meet(&all[i], &all[next]);
+        }
+        other |= next < n && all[next].symbol.address < end;
+        reach = MAX(reach, end);
+        for (unsigned k = i; k < next; k++) {
+            all[k].other = other;
+        }
+    }
 }
 
 GArray *symbol_file_symbols(const struct btrail_names *names)
 {
-    GArray *all = g_array_new(FALSE, FALSE, sizeof(struct btrail_symbol));
-    struct btrail_symbol symbol;
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(struct timed));
+    GArray *symbols = g_array_new(FALSE, FALSE, sizeof(struct btrail_symbol));
+    struct timed *s, t = { .other = false };
     unsigned kept = 0;
 
-    for (size_t i = 0; !btrail_names_symbol(names, i, &symbol); i++) {
-        if (symbol.address >= KERNEL) {
-            g_array_append_val(all, symbol);
+    for (size_t i = 0; !btrail_names_symbol_era(names, i, &t.symbol, &t.era);
+         i++) {
+        if (t.symbol.address >= KERNEL) {
+            g_array_append_val(all, t);
         }
     }
     g_array_sort(all, compare);
-    /* Once for each time that they were read */
+    /* Those that were there more than once, once */
+    s = (struct timed *)all->data;
     for (unsigned i = 0; i < all->len; i++) {
-        struct btrail_symbol *s = &g_array_index(all, struct btrail_symbol,
-                                                 0);
-
         if (!i || compare(&s[i], &s[kept - 1])) {
             s[kept++] = s[i];
         }
     }
-    g_array_set_size(all, kept);
-    return all;
+    note_others(s, kept);
+    for (unsigned i = 0; i < kept; i++) {
+        if (!s[i].other) {
+            g_array_append_val(symbols, s[i].symbol);
+        }
+    }
+    g_array_unref(all);
+    return symbols;
 }
 
 static bool is_code(const struct btrail_symbol *s)

@@ -12,8 +12,11 @@
 #include "backtrail/names.h"
 #include "util/agent-error.h"
 
-/* The symbols that a trace has, of struct btrail_symbol, in the order of their
- * addresses; they live as long as the names. */
+/*
+ * The symbols that a trace has, of struct btrail_symbol, in the order of their
+ * addresses; they live as long as the names.  What has the place of something
+ * else at other times is left out: gdb does not know of times.
+ */
 GArray *symbol_file_symbols(const struct btrail_names *names);
 
 /**

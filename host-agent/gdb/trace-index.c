@@ -84,6 +84,14 @@ const struct process *trace_index_process(struct trace_index *t,
     return t->last.process;
 }
 
+struct symbolizer_where where_record(const struct where *where)
+{
+    return (struct symbolizer_where) {
+        .vcpu = where->vcpu, .index = where->at.index, .cr3 = where->at.cr3,
+        .time = where->at.time.host,
+    };
+}
+
 char *where_owner(const struct btrail_task *task)
 {
     g_autofree char *name = NULL;
@@ -105,10 +113,11 @@ char *where_task(const struct where *where)
 char *trace_index_name(struct trace_index *t, const struct where *where,
                        uint64_t address)
 {
+    const struct symbolizer_where at = where_record(where);
     g_autofree char *function = NULL, *module = NULL;
     struct place place;
 
-    symbolizer_place(t->symbols, where->process, address, &place);
+    symbolizer_place(t->symbols, where->process, &at, address, &place);
     if (!place.function->known) {
         return NULL;
     }

@@ -54,6 +54,9 @@ bool trace_index_where(struct trace_index *t, unsigned vcpu, uint64_t icount,
 bool trace_index_running(struct trace_index *t, uint64_t icount,
                          struct where *where);
 
+/* The record's place in the trace */
+struct symbolizer_where where_record(const struct where *where);
+
 /* The task alone, which is quick near the moment of the last call; NULL if the
  * trace does not say it */
 const struct process *trace_index_process(struct trace_index *t,

@@ -41,12 +41,14 @@ struct command {
 };
 
 static void append_function(GString *text, struct walk *w,
-                            const struct process *process, uint64_t address)
+                            const struct process *process,
+                            const struct symbolizer_where *where,
+                            uint64_t address)
 {
     g_autofree char *function = NULL, *module = NULL;
     struct place place;
 
-    symbolizer_place(w->symbols, process, address, &place);
+    symbolizer_place(w->symbols, process, where, address, &place);
     module = btrail_quote(place.function->module->name, "");
     if (place.function->known) {
         function = btrail_quote(place.function->name, "");
@@ -54,6 +56,15 @@ static void append_function(GString *text, struct walk *w,
                                place.offset);
     }
     g_string_append_printf(text, *module == '[' ? "%s" : "[%s]", module);
+}
+
+/* The function in which a walker stands */
+static void append_here(GString *text, struct walk *w, struct walker *walker)
+{
+    const struct symbolizer_where where = walker_where(walker);
+
+    append_function(text, w, walker_process(walker), &where,
+                    walker_pc(walker));
 }
 
 static void append_time(GString *text, struct walk *w,
@@ -84,7 +95,7 @@ static char *run_where(const struct asked *a, GError **error)
     m = walk_moment(walker);
     g_string_append_printf(text, "pc        0x%" PRIx64 "\nfunction  ",
                            walker_pc(walker));
-    append_function(text, a->w, walker_process(walker), walker_pc(walker));
+    append_here(text, a->w, walker);
     g_string_append_printf(text, "\ntask      %s\nrecord    %u:%"
                            G_GUINT64_FORMAT "\n", task, r->vcpu, r->at.index);
     if (m.icount != BTRAIL_NO_ICOUNT) {
@@ -142,8 +153,8 @@ static void find_in_file(void *opaque, const struct mapping *m, uint64_t bias)
 }
 
 /* A function of the kernel, or else of the process that runs */
-static GArray *addresses_of(const struct asked *a, const char *name,
-                            GError **error)
+static struct sought *function_of(const struct asked *a, const char *name,
+                                  GError **error)
 {
     g_autoptr(GArray) addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     struct walker *walker = walk_walker(a->w, a->thread);
@@ -153,16 +164,17 @@ static GArray *addresses_of(const struct asked *a, const char *name,
     struct search s = { name, addresses };
 
     if (kernel) {
-        g_array_append_vals(addresses, kernel->addresses->data,
-                            kernel->addresses->len);
-        sought_free(kernel);
-    } else if (!g_error_matches(local, BTRAIL_AGENT_ERROR,
+        return kernel;
+    }
+    if (!g_error_matches(local, BTRAIL_AGENT_ERROR,
                                 BTRAIL_AGENT_ERROR_NAMES)) {
         g_propagate_error(error, g_steal_pointer(&local));
         return NULL;
     }
-    if (!addresses->len && walker_spot(walker)) {
-        symbolizer_files(a->w->symbols, walker_process(walker),
+    if (walker_spot(walker)) {
+        const struct symbolizer_where where = walker_where(walker);
+
+        symbolizer_files(a->w->symbols, walker_process(walker), &where,
                          walker_pc(walker), find_in_file, &s);
     }
     if (!addresses->len) {
@@ -172,7 +184,7 @@ static GArray *addresses_of(const struct asked *a, const char *name,
                           "process there is PROCESS:%s", name, name);
         return NULL;
     }
-    return g_steal_pointer(&addresses);
+    return sought_addresses(g_steal_pointer(&addresses));
 }
 
 /* The visit next to here.  False if there is none, or with an error. */
@@ -224,19 +236,42 @@ static bool go_to_visit(const struct asked *a, const char *process,
     return true;
 }
 
+/* Searches on where other code had the addresses. */
+static enum walker_answer search(const struct asked *a, const struct sought *s,
+                                 bool forward)
+{
+    enum walker_answer answer;
+    bool there = false;
+
+    do {
+        answer = walk_search(a->w, NULL, (uint64_t *)s->addresses->data,
+                             s->addresses->len, forward, a->go_on, a->opaque);
+        if (answer == WALKER_FOUND) {
+            struct walker *walker = a->w->current->walker;
+            const struct symbolizer_where where = walker_where(walker);
+
+            there = sought_at(s, walker_pc(walker), where.kernel, where.time);
+        }
+    } while (answer == WALKER_FOUND && !there);
+    return answer;
+}
+
 static bool go_to_function(const struct asked *a, const char *name,
                            bool forward, GError **error)
 {
-    g_autoptr(GArray) addresses = addresses_of(a, name, error);
+    struct sought *sought = function_of(a, name, error);
     struct walk_thread *from = a->w->current;
+    enum walker_answer answer;
     struct walker_spot spot;
 
-    if (!addresses || !walker_spot(from->walker)) {
+    if (!sought || !walker_spot(from->walker)) {
+        sought_free(sought);
         return false;
     }
     spot = *walker_spot(from->walker);
-    switch (walk_search(a->w, NULL, (uint64_t *)addresses->data,
-                        addresses->len, forward, a->go_on, a->opaque)) {
+    answer = search(a, sought, forward);
+    sought_free(sought);
+    switch (answer) {
     case WALKER_FOUND:
         return true;
     case WALKER_INTERRUPTED:
@@ -388,7 +423,7 @@ static void append_call(GString *text, const struct asked *a,
 
     g_string_append_printf(text, "#%-3u 0x%016" PRIx64 " ", number,
                            r->record.from);
-    append_function(text, a->w, r->process, r->record.from);
+    append_function(text, a->w, r->process, &where, r->record.from);
     g_string_append_printf(text, ", %s, record %u:%" G_GUINT64_FORMAT ", ",
                            word_for(e, r), r->vcpu, r->at.index);
     append_time(text, a->w, r);
@@ -410,7 +445,7 @@ static char *run_why(const struct asked *a, GError **error)
     }
     spot = *walker_spot(walker);
     g_string_append_printf(text, "#0   0x%016" PRIx64 " ", walker_pc(walker));
-    append_function(text, a->w, walker_process(walker), walker_pc(walker));
+    append_here(text, a->w, walker);
     g_string_append(text, ", stands here\n");
     while (++n < WHY_CALLS && a->go_on(a->opaque) &&
            walker_caller(walker, a->w->edges, WHY_RECORDS, &stops) ==

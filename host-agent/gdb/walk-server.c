@@ -349,9 +349,12 @@ static void serve_view(struct peer *p, const uint64_t *numbers)
     if (here < 0 || !p->server->options.files) {
         answer(p, "E01");
     } else {
+        const struct lane_record *next =
+            &r[MIN(here + 1, (ssize_t)records->len - 1)];
+        const struct symbolizer_where where = lane_where(next);
+
         answer(p, "%x", process_symbols_set(
-                   p->server->options.files,
-                   r[MIN(here + 1, (ssize_t)records->len - 1)].process,
+                   p->server->options.files, next->process, &where,
                    r[here].record.to));
     }
     lane_release(lane, records);
@@ -712,10 +715,14 @@ static void serve_symbols(struct peer *p)
 {
     struct walker *w = walker_of(p);
     bool known = walker_spot(w);
+    struct symbolizer_where where = { 0 };
 
+    if (known) {
+        where = walker_where(w);
+    }
     answer(p, "V%x", process_symbols_set(
                p->server->options.files, known ? walker_process(w) : NULL,
-               known ? walker_pc(w) : 0));
+               &where, known ? walker_pc(w) : 0));
 }
 
 static void serve_monitor(struct peer *p, const char *digits)

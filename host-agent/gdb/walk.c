@@ -313,5 +313,5 @@ size_t walk_read(struct walk *w, struct walk_thread *t, uint64_t address,
     got = block_code(w->symbols, walker_process(walker), &where, address, buf,
                      n);
     return got ?: symbolizer_constant(w->symbols, walker_process(walker),
-                                      address, buf, n);
+                                      &where, address, buf, n);
 }

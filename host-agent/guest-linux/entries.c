@@ -17,7 +17,7 @@
 #define MAX_PAGES       65536
 #define MAX_CONTENTS    4096
 
-/* An entry, up to the next symbol */
+/* An entry, up to the next symbol or an end line */
 struct entry_range {
     uint64_t start;
     uint64_t end;
@@ -89,13 +89,17 @@ void btrail_entries_symbols(struct btrail_entries *e, const char *text,
     const char *end = text + size;
     struct btrail_kallsyms_line line;
     struct entry_range *sorted;
+    bool own = false;
     GArray *old;
     guint i, k;
 
     while (btrail_kallsyms_next(&text, end, &line)) {
         struct entry_range range = { .start = line.address };
 
-        if (strchr("tTwW", line.type) && !line.module) {
+        own |= !line.module;
+        if (btrail_kallsyms_is_end(&line)) {
+            g_array_append_val(all, range);
+        } else if (strchr("tTwW", line.type) && !line.module) {
             range.pseudo = btrail_entry_kind(line.name, line.name_size);
             g_array_append_val(all, range);
         }
@@ -114,6 +118,11 @@ void btrail_entries_symbols(struct btrail_entries *e, const char *text,
         }
     }
     g_array_unref(all);
+    if (!own) {
+        /* These are of modules only; the kernel is the same. */
+        g_array_unref(ranges);
+        return;
+    }
     g_mutex_lock(&e->lock);
     old = e->ranges;
     e->ranges = ranges;

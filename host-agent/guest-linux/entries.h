@@ -20,7 +20,8 @@ struct btrail_entries;
 struct btrail_entries *btrail_entries_new(void);
 void btrail_entries_free(struct btrail_entries *e);
 
-/* Replaces the symbols; @text has the form of /proc/kallsyms.  Any thread */
+/* Replaces the symbols, unless all are of modules; @text has the form of
+ * /proc/kallsyms.  Any thread */
 void btrail_entries_symbols(struct btrail_entries *e, const char *text,
                             size_t size);
 

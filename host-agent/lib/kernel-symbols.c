@@ -525,20 +525,17 @@ static uint64_t find_end(const struct symbol_table *t, bool own_only,
     return end;
 }
 
-static struct btrail_symbol_found
-search_table(const struct symbol_table *t, bool own_only, uint64_t address)
+static void search_table(const struct symbol_table *t, bool own_only,
+                         uint64_t address, struct btrail_symbol_found *found)
 {
-    struct btrail_symbol_found found = { NULL };
-
     if (t->own) {
-        btrail_symbol_list_search(&t->own->list, address, &found);
+        btrail_symbol_list_search(&t->own->list, address, found);
     }
     for (guint i = 0; !own_only && i < t->parts->len; i++) {
         const struct symbols_part *part = t->parts->pdata[i];
 
-        btrail_symbol_list_search(&part->list, address, &found);
+        btrail_symbol_list_search(&part->list, address, found);
     }
-    return found;
 }
 
 static void set_symbol(struct btrail_symbol *symbol,
@@ -553,8 +550,9 @@ static void set_symbol(struct btrail_symbol *symbol,
 static bool find_in_table(const struct symbol_table *t, bool own_only,
                           uint64_t address, struct btrail_symbol *symbol)
 {
-    struct btrail_symbol_found found = search_table(t, own_only, address);
+    struct btrail_symbol_found found = { NULL };
 
+    search_table(t, own_only, address, &found);
     if (!found.entry) {
         return false;
     }
@@ -609,9 +607,9 @@ int btrail_kernel_symbols_get(const struct btrail_kernel_symbols *ks, size_t i,
 {
     const struct part_span *all = (void *)ks->spans->data, *span;
     size_t n = BTRAIL_UP_TO(all, ks->spans->len, struct part_span, first, i);
-    const struct btrail_symbol_entry *e;
-    struct btrail_symbol_found found;
-    bool own_only;
+    const struct btrail_symbol_entry *e, *end;
+    struct btrail_symbol_found found = { NULL };
+    bool own;
 
     span = n ? &all[n - 1] : NULL;
     if (!span || i - span->first >= span->part->list.entries->len) {
@@ -620,9 +618,18 @@ int btrail_kernel_symbols_get(const struct btrail_kernel_symbols *ks, size_t i,
     e = &g_array_index(span->part->list.entries, struct btrail_symbol_entry,
                        i - span->first);
     /* What a kernel has itself does not depend on the table. */
-    own_only = span->part->number != UINT32_MAX;
-    found = search_table(span->table, own_only, e->address);
-    set_symbol(symbol, e, find_end(span->table, own_only, e, found.next));
+    own = span->part->number != UINT32_MAX;
+    end = &g_array_index(span->part->list.entries, struct btrail_symbol_entry,
+                         span->part->list.entries->len);
+    for (found.next = e; found.next < end &&
+         found.next->address == e->address; found.next++) {
+        continue;
+    }
+    found.next = found.next < end ? found.next : NULL;
+    if (!own) {
+        search_table(span->table, false, e->address, &found);
+    }
+    set_symbol(symbol, e, find_end(span->table, own, e, found.next));
     if (era) {
         *era = span->e;
         era->number = 0;

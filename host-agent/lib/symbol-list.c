@@ -100,17 +100,23 @@ void btrail_symbol_list_search(const struct btrail_symbol_list *list,
                                struct btrail_symbol_found *found)
 {
     const struct btrail_symbol_entry *all = (void *)list->entries->data;
-    size_t first, n = BTRAIL_UP_TO(all, list->entries->len,
-                                   struct btrail_symbol_entry, address,
-                                   address);
+    size_t first, n, len = list->entries->len;
 
+    /* Most lists of many have nothing near. */
+    if (!len || (all[0].address > address && found->next &&
+                 all[0].address >= found->next->address) ||
+        (all[len - 1].address <= address && found->entry &&
+         all[len - 1].address <= found->entry->address)) {
+        return;
+    }
+    n = BTRAIL_UP_TO(all, len, struct btrail_symbol_entry, address, address);
     if (n && (!found->entry || all[n - 1].address > found->entry->address)) {
         first = all[n - 1].address ?
                 BTRAIL_UP_TO(all, n, struct btrail_symbol_entry, address,
                              all[n - 1].address - 1) : 0;
         found->entry = &all[first];
     }
-    if (n < list->entries->len &&
+    if (n < len &&
         (!found->next || all[n].address < found->next->address)) {
         found->next = &all[n];
     }
@@ -120,10 +126,13 @@ uint64_t btrail_symbol_list_end(const struct btrail_symbol_list *list,
                                 uint64_t address, uint64_t end)
 {
     const uint64_t *all = (void *)list->ends->data;
-    size_t n = btrail_up_to(all, list->ends->len, sizeof(*all), false, 0,
-                            address);
+    size_t n, len = list->ends->len;
 
-    return n < list->ends->len ? MIN(all[n], end) : end;
+    if (!len || all[0] >= end || all[len - 1] <= address) {
+        return end;
+    }
+    n = btrail_up_to(all, len, sizeof(*all), false, 0, address);
+    return MIN(all[n], end);
 }
 
 bool btrail_symbol_is_code(char type)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/internal/strings.h"
+#include "lib/internal/symbol-list.h"
 #include "symbolize/address-space.h"
 #include "util/kallsyms-line.h"
 #include "util/search.h"
@@ -14,7 +15,8 @@
 struct address_space {
     GArray *mappings;           /* of struct mapping, in order, disjoint */
     GArray *spare;              /* what the next ones are joined in */
-    GArray *symbols;            /* of struct symbol */
+    GString *lines;             /* of symbols */
+    struct btrail_symbol_list symbols;  /* those of the lines, if @sorted */
     bool sorted;
     struct btrail_strings *strings;
 };
@@ -25,7 +27,7 @@ struct address_space *address_space_new(void)
 
     as->mappings = g_array_new(FALSE, FALSE, sizeof(struct mapping));
     as->spare = g_array_new(FALSE, FALSE, sizeof(struct mapping));
-    as->symbols = g_array_new(FALSE, FALSE, sizeof(struct symbol));
+    as->lines = g_string_new(NULL);
     as->strings = btrail_strings_new();
     return as;
 }
@@ -35,7 +37,8 @@ void address_space_free(struct address_space *as)
     if (as) {
         g_array_unref(as->mappings);
         g_array_unref(as->spare);
-        g_array_unref(as->symbols);
+        g_string_free(as->lines, TRUE);
+        btrail_symbol_list_clear(&as->symbols);
         btrail_strings_free(as->strings);
         g_free(as);
     }
@@ -182,113 +185,81 @@ struct mapping *address_space_mappings(struct address_space *as, size_t *n)
     return (struct mapping *)as->mappings->data;
 }
 
-void address_space_symbol_add(struct address_space *as, uint64_t start,
-                              const char *name, const char *module)
+/* The symbols, in order */
+static const struct btrail_symbol_list *sorted(struct address_space *as)
 {
-    struct symbol s = {
-        start, 0, keep_string(as, name), keep_string(as, module),
+    if (!as->sorted) {
+        btrail_symbol_list_clear(&as->symbols);
+        btrail_symbol_list_init(&as->symbols, as->lines->str, as->lines->len,
+                                0);
+        as->sorted = true;
+    }
+    return &as->symbols;
+}
+
+bool address_space_symbol(struct address_space *as, uint64_t address,
+                          struct symbol *symbol)
+{
+    const struct btrail_symbol_list *list = sorted(as);
+    struct btrail_symbol_found found = { NULL };
+    g_autofree char *module = NULL;
+    uint64_t end;
+
+    btrail_symbol_list_search(list, address, &found);
+    if (!found.entry || !btrail_symbol_is_code(found.entry->type)) {
+        return false;
+    }
+    end = found.next ? found.next->address : UINT64_MAX;
+    if (found.entry->module) {
+        module = g_strdup_printf("[%s]", found.entry->module);
+    }
+    *symbol = (struct symbol) {
+        .start = found.entry->address,
+        .end = btrail_symbol_list_end(list, found.entry->address, end),
+        .name = found.entry->name, .module = keep_string(as, module),
     };
-
-    g_array_append_val(as->symbols, s);
-    as->sorted = false;
-}
-
-/* Orders symbols by address; of those at one address, by name, NULL last. */
-static int compare_symbols(const void *a, const void *b)
-{
-    const struct symbol *x = a, *y = b;
-
-    return BTRAIL_COMPARE(x->start, y->start) ?:
-           (!x->name || !y->name ? !x->name - !y->name :
-            strcmp(x->name, y->name));
-}
-
-static void sort_symbols(struct address_space *as)
-{
-    struct symbol *all = (struct symbol *)as->symbols->data;
-    unsigned i, n = 0;
-
-    if (as->sorted) {
-        return;
-    }
-    as->sorted = true;
-    if (!as->symbols->len) {
-        return;
-    }
-    qsort(all, as->symbols->len, sizeof(*all), compare_symbols);
-    for (i = 0; i < as->symbols->len; i++) {
-        if (!n || all[i].start != all[n - 1].start) {
-            all[n++] = all[i];
-        }
-    }
-    g_array_set_size(as->symbols, n);
-    for (i = 0; i < n; i++) {
-        all[i].end = i + 1 < n ? all[i + 1].start : UINT64_MAX;
-    }
-}
-
-const struct symbol *address_space_symbol(struct address_space *as,
-                                          uint64_t address)
-{
-    const struct symbol *all;
-    size_t n;
-
-    sort_symbols(as);
-    all = (const struct symbol *)as->symbols->data;
-    n = BTRAIL_UP_TO(all, as->symbols->len, struct symbol, start, address);
-    return n && all[n - 1].name ? &all[n - 1] : NULL;
+    return address < symbol->end;
 }
 
 bool address_space_symbol_find(struct address_space *as, const char *name,
                                uint64_t *address)
 {
-    for (unsigned i = 0; i < as->symbols->len; i++) {
-        const struct symbol *s = &g_array_index(as->symbols, struct symbol,
-                                                i);
+    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(uint64_t));
 
-        if (!g_strcmp0(s->name, name)) {
-            *address = s->start;
-            return true;
-        }
+    address_space_starts(as, name, all);
+    if (all->len) {
+        *address = g_array_index(all, uint64_t, 0);
     }
-    return false;
+    return all->len;
 }
 
 void address_space_starts(struct address_space *as, const char *name,
                           GArray *addresses)
 {
-    for (unsigned i = 0; i < as->symbols->len; i++) {
-        const struct symbol *s = &g_array_index(as->symbols, struct symbol,
-                                                i);
+    const GArray *all = sorted(as)->entries;
 
-        if (!g_strcmp0(s->name, name)) {
-            g_array_append_val(addresses, s->start);
+    for (unsigned i = 0; i < all->len; i++) {
+        const struct btrail_symbol_entry *e =
+            &g_array_index(all, struct btrail_symbol_entry, i);
+
+        if (btrail_symbol_is_code(e->type) && !strcmp(e->name, name)) {
+            g_array_append_val(addresses, e->address);
         }
     }
-}
-
-void address_space_kallsyms(struct address_space *as, uint64_t address,
-                            char type, const char *name, const char *module)
-{
-    address_space_symbol_add(as, address, strchr("tTwWi", type) ? name : NULL,
-                             module);
 }
 
 /* A line is "ffffffff81000000 T name [module]", with a tab before [module]. */
 bool address_space_kallsyms_line(struct address_space *as, const char *line)
 {
+    size_t size = strcspn(line, "\r\n");
     struct btrail_kallsyms_line s;
-    g_autofree char *name = NULL, *module = NULL;
 
-    if (!btrail_kallsyms_parse(line, strcspn(line, "\r\n"), &s) ||
-        !g_ascii_isalpha(s.type) ||
+    if (!btrail_kallsyms_parse(line, size, &s) || !g_ascii_isalpha(s.type) ||
         !g_utf8_validate(s.name, s.name_size, NULL)) {
         return false;
     }
-    name = g_strndup(s.name, s.name_size);
-    if (s.module) {
-        module = g_strdup_printf("[%.*s]", (int)s.module_size, s.module);
-    }
-    address_space_kallsyms(as, s.address, s.type, name, module);
+    g_string_append_len(as->lines, line, size);
+    g_string_append_c(as->lines, '\n');
+    as->sorted = false;
     return true;
 }

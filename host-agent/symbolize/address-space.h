@@ -36,7 +36,7 @@ struct mapping {
     bool code;
 };
 
-/* @module may be NULL. */
+/* @module is in brackets, or NULL.  Strings live as long as what has them. */
 struct symbol {
     uint64_t start;
     uint64_t end;
@@ -70,18 +70,13 @@ struct mapping *address_space_find(struct address_space *as,
 /* All mappings in the order of addresses; @n gets their number. */
 struct mapping *address_space_mappings(struct address_space *as, size_t *n);
 
-/**
- * address_space_symbol_add - add a symbol
- * @name: copied; NULL for an address that merely ends the symbol before it
- */
-void address_space_symbol_add(struct address_space *as, uint64_t start,
-                              const char *name, const char *module);
-
 /*
- * The symbol at an address, or NULL.  A symbol ends where the next one begins.
+ * Finds the symbol of code at an address; of several at one address, the one
+ * that the kernel prints: the first that was added.  It ends where the next one
+ * begins; at UINT64_MAX if there is none.
  */
-const struct symbol *address_space_symbol(struct address_space *as,
-                                          uint64_t address);
+bool address_space_symbol(struct address_space *as, uint64_t address,
+                          struct symbol *symbol);
 
 /* Finds the address of a symbol; false if there is none. */
 bool address_space_symbol_find(struct address_space *as, const char *name,
@@ -91,15 +86,10 @@ bool address_space_symbol_find(struct address_space *as, const char *name,
 void address_space_starts(struct address_space *as, const char *name,
                           GArray *addresses);
 
-/**
- * address_space_kallsyms - add a symbol of a kernel
- * @type:   as in /proc/kallsyms; a symbol that is not code has no name here
- * @module: in brackets, or NULL
+/*
+ * Adds the symbol of a line of /proc/kallsyms; false if it is malformed.  What
+ * is not code has no name here, and ends the symbol before it.
  */
-void address_space_kallsyms(struct address_space *as, uint64_t address,
-                            char type, const char *name, const char *module);
-
-/* Adds the symbol of a line of /proc/kallsyms; false if it is malformed. */
 bool address_space_kallsyms_line(struct address_space *as, const char *line);
 
 #endif /* BTRAIL_ADDRESS_SPACE_H */

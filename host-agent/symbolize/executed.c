@@ -20,6 +20,7 @@ bool executed_anywhere(const struct instruction *insn)
 }
 
 bool executed(struct symbolizer *s, const struct process *process,
+              const struct symbolizer_where *where,
               const struct instruction *insn, uint64_t moved, uint64_t from,
               uint64_t to)
 {
@@ -31,7 +32,7 @@ bool executed(struct symbolizer *s, const struct process *process,
     if (to < ADDRESS_SHARED) {
         return true;
     }
-    symbolizer_place(s, process, to, &place);
+    symbolizer_place(s, process, where, to, &place);
     switch (insn->kind) {
     case INSTRUCTION_INT:
         /* What it goes to is the handler of an exception. */

@@ -15,11 +15,13 @@
 /**
  * executed - what the target of a record says of its instruction
  * @process: that has made the record
+ * @where:   its place
  * @insn:    what is at @from
  * @moved:   the difference of the record's addresses to those that @insn was
  *           decoded at
  */
 bool executed(struct symbolizer *s, const struct process *process,
+              const struct symbolizer_where *where,
               const struct instruction *insn, uint64_t moved, uint64_t from,
               uint64_t to);
 

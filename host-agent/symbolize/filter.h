@@ -30,6 +30,7 @@ struct filter;
  * @certainty:  how sure @process is
  * @from_place, @to_place: can be NULL
  * @lines:      finds source lines; can be NULL
+ * @where:      a place with the same names; NULL if the caller has none
  */
 struct filter_record {
     unsigned vcpu;
@@ -42,6 +43,7 @@ struct filter_record {
     const struct place *from_place;
     const struct place *to_place;
     struct symbolizer *lines;
+    const struct symbolizer_where *where;
 };
 
 /**

@@ -20,14 +20,14 @@
 struct found_place {
     const struct process *process;
     unsigned changes;           /* @process's, then */
+    uint32_t era;               /* of the names of the kernel's code */
     uint64_t address;
     struct place place;
 };
 
 struct places {
     struct elf_files *files;
-    struct elf_file *vmlinux;
-    uint64_t vmlinux_bias;      /* of addresses in the guest to its own */
+    struct kernel_names *kernel;
     struct address_space *shared;
     const struct btrail_names *names;
     struct processes *processes;
@@ -46,27 +46,24 @@ static void free_module(gpointer p)
     g_free(module);
 }
 
-/*
- * The kernel may be at other addresses than its file has.  A symbol that both
- * have gives the difference.
- */
-static void find_bias(struct places *p)
+/* Functions of a module of the kernel can take the places of others. */
+static guint hash_function(gconstpointer p)
 {
-    static const char *const names[] = { "_text", "_stext", "startup_64" };
-    uint64_t address;
+    const struct function *f = p;
 
-    for (unsigned i = 0; p->vmlinux && i < G_N_ELEMENTS(names); i++) {
-        const struct elf_symbol *symbol = elf_file_find(p->vmlinux, names[i]);
-
-        if (symbol &&
-            address_space_symbol_find(p->shared, names[i], &address)) {
-            p->vmlinux_bias = address - symbol->start;
-            return;
-        }
-    }
+    return btrail_hash2(f->start, btrail_str_hash(f->name)) >> 32;
 }
 
-struct places *places_new(struct elf_files *files, struct elf_file *vmlinux,
+static gboolean equal_functions(gconstpointer a, gconstpointer b)
+{
+    const struct function *x = a, *y = b;
+
+    return x->start == y->start && x->known == y->known &&
+           !strcmp(x->name, y->name);
+}
+
+struct places *places_new(struct elf_files *files,
+                          struct kernel_names *kernel,
                           struct address_space *shared,
                           const struct btrail_names *names,
                           struct processes *processes,
@@ -75,7 +72,7 @@ struct places *places_new(struct elf_files *files, struct elf_file *vmlinux,
     struct places *p = g_new0(struct places, 1);
 
     p->files = files;
-    p->vmlinux = vmlinux;
+    p->kernel = kernel;
     p->shared = shared;
     p->names = names;
     p->processes = processes;
@@ -85,7 +82,6 @@ struct places *places_new(struct elf_files *files, struct elf_file *vmlinux,
     p->coming = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     p->strings = btrail_strings_new();
     p->cache = g_new0(struct found_place, CACHE_SIZE);
-    find_bias(p);
     return p;
 }
 
@@ -113,49 +109,66 @@ static struct module *get_module(struct places *p, const char *path,
         module->name = slash && slash[1] ? slash + 1 : module->path;
         module->kernel = kernel;
         module->bits = 64;
-        module->functions = g_hash_table_new_full(btrail_int64_hash,
-                                                  g_int64_equal, NULL,
+        module->functions = g_hash_table_new_full(hash_function,
+                                                  equal_functions, NULL,
                                                   g_free);
         g_hash_table_insert(p->modules, (char *)module->path, module);
     }
     return module;
 }
 
+/**
+ * struct found - what is at an address
+ * @where:  the place in the trace
+ * @bias:   of addresses in the guest to those in the module
+ */
+struct found {
+    const struct symbolizer_where *where;
+    struct module *module;
+    uint64_t bias;
+    uint64_t start;
+    uint64_t end;
+    const char *name;
+};
+
 static const struct function *get_function(struct places *p,
-                                           struct module *module,
-                                           uint64_t start, uint64_t end,
-                                           const char *name)
+                                           const struct found *found)
 {
-    /* No function begins with the last byte of memory. */
-    gint64 key = name ? start : UINT64_MAX;
+    struct module *module = found->module;
+    const struct function key = {
+        .start = found->name ? found->start : UINT64_MAX, .known = found->name,
+        .name = found->name ? found->name : NAME_UNKNOWN,
+    };
     struct function *f = g_hash_table_lookup(module->functions, &key);
 
     if (!f) {
-        f = g_new0(struct function, 1);
-        f->start = key;
-        f->end = end;
+        f = g_memdup2(&key, sizeof(key));
+        f->end = found->end;
         f->module = module;
-        f->known = name;
-        name = name ? name : NAME_UNKNOWN;
-        f->name = btrail_strings_keep(p->strings, name, strlen(name));
+        f->name = btrail_strings_keep(p->strings, key.name, strlen(key.name));
         if (f->known && module->kernel) {
-            f->syscall = syscall_name(p->names, processes_time(p->processes),
-                                      module->elf && module->elf == p->vmlinux ?
-                                      start + p->vmlinux_bias : start,
-                                      f->name);
+            f->syscall = syscall_name(p->names, found->where->time,
+                                      f->start + found->bias, f->name);
         }
-        g_hash_table_insert(module->functions, &f->start, f);
+        g_hash_table_add(module->functions, f);
     }
     return f;
 }
 
 static void set_place(struct places *p, struct place *place,
-                      struct module *module, uint64_t address,
-                      uint64_t start, uint64_t end, const char *name)
+                      uint64_t address, const struct found *found)
 {
-    place->function = get_function(p, module, start, end, name);
+    place->function = get_function(p, found);
     place->address = address;
-    place->offset = name ? address - start : address;
+    place->offset = found->name ? address - found->start : address;
+}
+
+static void set_unknown(struct places *p, struct place *place,
+                        struct module *module, uint64_t address)
+{
+    const struct found found = { .module = module, .end = UINT64_MAX };
+
+    set_place(p, place, address, &found);
 }
 
 static void find_file(struct places *p, struct mapping *m, const char *path)
@@ -169,6 +182,7 @@ static void find_file(struct places *p, struct mapping *m, const char *path)
 /* Sets @place for an address in a mapping. */
 static void place_in_mapping(struct places *p,
                              const struct process *process,
+                             const struct symbolizer_where *where,
                              struct mapping *m, uint64_t address,
                              struct place *place)
 {
@@ -186,7 +200,7 @@ static void place_in_mapping(struct places *p,
                                                strlen(m->build_id));
     }
     if (!m->elf || !elf_file_address(m->elf, in_file, &address)) {
-        set_place(p, place, module, in_file, 0, UINT64_MAX, NULL);
+        set_unknown(p, place, module, in_file);
         return;
     }
     if (!module->elf) {
@@ -194,61 +208,94 @@ static void place_in_mapping(struct places *p,
         module->bits = elf_file_info(m->elf)->bits;
     }
     symbol = elf_file_symbol(m->elf, address);
-    set_place(p, place, module, address, symbol ? symbol->start : 0,
-              symbol ? symbol->end : UINT64_MAX, symbol ? symbol->name : NULL);
+    if (!symbol) {
+        set_unknown(p, place, module, address);
+        return;
+    }
+    set_place(p, place, address, &(struct found) {
+        .where = where, .module = module, .start = symbol->start,
+        .end = symbol->end, .name = symbol->name,
+    });
 }
 
-static bool place_by_symbol(struct places *p, struct address_space *as,
+/* The symbol of --map or of the kernel at an address */
+static bool find_symbol(struct places *p, const struct process *process,
+                        const struct symbolizer_where *where, uint64_t address,
+                        struct symbol *symbol)
+{
+    if (address >= ADDRESS_SHARED) {
+        return kernel_names_find(p->kernel, where->kernel, where->time,
+                                 address, symbol);
+    }
+    return address_space_symbol(process->space, address, symbol) &&
+           (symbol->end != UINT64_MAX ||
+            address - symbol->start <= LAST_SYMBOL);
+}
+
+static bool place_by_symbol(struct places *p, const struct process *process,
+                            const struct symbolizer_where *where,
                             const struct mapping *m, uint64_t address,
                             struct place *place)
 {
-    const struct symbol *symbol = address_space_symbol(as, address);
+    bool shared = address >= ADDRESS_SHARED;
+    struct symbol symbol;
     const char *path;
 
-    if (!symbol || (m && symbol->start < m->start) ||
-        (symbol->end == UINT64_MAX &&
-         address - symbol->start > LAST_SYMBOL)) {
+    if (!find_symbol(p, process, where, address, &symbol) ||
+        (m && symbol.start < m->start)) {
         return false;
     }
-    path = symbol->module ? symbol->module : m && *m->path ? m->path :
-           address >= ADDRESS_SHARED ? NAME_KERNEL : NAME_UNKNOWN;
-    set_place(p, place, get_module(p, path, address >= ADDRESS_SHARED),
-              address, symbol->start, symbol->end, symbol->name);
+    path = symbol.module ? symbol.module : m && *m->path ? m->path :
+           shared ? NAME_KERNEL : NAME_UNKNOWN;
+    set_place(p, place, address, &(struct found) {
+        .where = where, .module = get_module(p, path, shared),
+        .start = symbol.start, .end = symbol.end, .name = symbol.name,
+    });
     return true;
 }
 
-static bool place_in_vmlinux(struct places *p, uint64_t address,
-                             struct place *place)
+static bool place_in_vmlinux(struct places *p,
+                             const struct symbolizer_where *where,
+                             uint64_t address, struct place *place)
 {
-    const struct elf_symbol *symbol;
-    struct module *module;
+    struct found found = { .where = where };
+    struct elf_file *vmlinux = address < ADDRESS_SHARED ? NULL :
+        kernel_names_vmlinux(p->kernel, where->kernel, where->time,
+                             &found.bias);
+    const struct elf_symbol *symbol = vmlinux ?
+        elf_file_symbol(vmlinux, address - found.bias) : NULL;
+    struct symbol alias;
 
-    if (!p->vmlinux || address < ADDRESS_SHARED) {
-        return false;
-    }
-    address -= p->vmlinux_bias;
-    symbol = elf_file_symbol(p->vmlinux, address);
     if (!symbol) {
         return false;
     }
-    module = get_module(p, NAME_KERNEL, true);
-    module->elf = p->vmlinux;
-    set_place(p, place, module, address, symbol->start, symbol->end,
-              symbol->name);
+    found.module = get_module(p, NAME_KERNEL, true);
+    found.module->elf = vmlinux;
+    found.start = symbol->start;
+    found.end = symbol->end;
+    found.name = symbol->name;
+    /* Of several with one address, the kernel prints this one. */
+    if (kernel_names_find(p->kernel, where->kernel, where->time,
+                          symbol->start + found.bias, &alias) &&
+        alias.start == symbol->start + found.bias && !alias.module) {
+        found.name = alias.name;
+    }
+    set_place(p, place, address - found.bias, &found);
     return true;
 }
 
 /* The mapping of code at an address in a version of a process, or NULL */
 static struct mapping *find_coming(struct places *p,
                                    const struct process *process,
+                                   const struct symbolizer_where *where,
                                    uint64_t address)
 {
     const struct btrail_mapping *coming = NULL;
     struct mapping *m;
 
     if (process->seen) {
-        btrail_names_mapping(p->names, process->seen,
-                             processes_time(p->processes), address, &coming);
+        btrail_names_mapping(p->names, process->seen, where->time, address,
+                             &coming);
     }
     if (!coming || !(coming->flags & BTRAIL_MAPPING_EXEC)) {
         return NULL;
@@ -274,11 +321,12 @@ static bool is_named_code(const struct mapping *m)
  */
 static struct mapping *find_mapping(struct places *p,
                                     const struct process *process,
+                                    const struct symbolizer_where *where,
                                     uint64_t address)
 {
     struct mapping *m = address_space_find(process->space, address);
     struct mapping *other = process->late || !is_named_code(m) ?
-                            find_coming(p, process, address) : NULL;
+                            find_coming(p, process, where, address) : NULL;
 
     m = other ? other : m;
     if (is_named_code(m) || !p->contents) {
@@ -289,48 +337,56 @@ static struct mapping *find_mapping(struct places *p,
 }
 
 static void find_place(struct places *p, const struct process *process,
-                       uint64_t address, struct place *place)
+                       const struct symbolizer_where *where, uint64_t address,
+                       struct place *place)
 {
     bool shared = address >= ADDRESS_SHARED;
-    struct address_space *as = shared ? p->shared : process->space;
-    struct mapping *m = shared ? address_space_find(as, address) :
-                        find_mapping(p, process, address);
+    struct mapping *m = shared ? address_space_find(p->shared, address) :
+                        find_mapping(p, process, where, address);
     const char *pseudo = btrail_pseudo_name(address);
+    struct module *none = get_module(p, shared ? NAME_KERNEL : NAME_UNKNOWN,
+                                     shared);
 
     if (pseudo) {
-        set_place(p, place, get_module(p, shared ? NAME_KERNEL :
-                                       NAME_UNKNOWN, shared),
-                  address, address, address + 1, pseudo);
+        set_place(p, place, address, &(struct found) {
+            .where = where, .module = none, .start = address,
+            .end = address + 1, .name = pseudo,
+        });
+    } else if (place_in_vmlinux(p, where, address, place) ||
+               place_by_symbol(p, process, where, m, address, place)) {
         return;
-    }
-    if (place_in_vmlinux(p, address, place) ||
-        place_by_symbol(p, as, m, address, place)) {
-        return;
-    }
-    if (m) {
-        place_in_mapping(p, process, m, address, place);
+    } else if (m) {
+        place_in_mapping(p, process, where, m, address, place);
     } else {
-        set_place(p, place, get_module(p, shared ? NAME_KERNEL :
-                                       NAME_UNKNOWN, shared),
-                  address, 0, UINT64_MAX, NULL);
+        set_unknown(p, place, none, address);
     }
 }
 
 void places_find(struct places *p, const struct process *process,
-                 uint64_t address, struct place *place)
+                 const struct symbolizer_where *where, uint64_t address,
+                 struct place *place)
 {
     size_t hash = btrail_hash2(address, (uintptr_t)process->owner) >> 32;
     struct found_place *c = &p->cache[hash % CACHE_SIZE];
+    uint32_t era = address < ADDRESS_SHARED ? 0 :
+                   kernel_names_era(p->kernel, where->kernel, where->time,
+                                    NULL);
 
     process = process->owner;
     if (c->address != address || c->process != process ||
-        c->changes != process->changes) {
-        find_place(p, process, address, &c->place);
+        c->changes != process->changes || c->era != era) {
+        find_place(p, process, where, address, &c->place);
         c->address = address;
         c->process = process;
         c->changes = process->changes;
+        c->era = era;
     }
     *place = c->place;
+}
+
+void places_unknown(struct places *p, uint64_t address, struct place *place)
+{
+    set_unknown(p, place, get_module(p, NAME_KERNEL, true), address);
 }
 
 static void call_file(struct places *p, struct mapping *m,
@@ -345,10 +401,11 @@ static void call_file(struct places *p, struct mapping *m,
 }
 
 void places_files(struct places *p, const struct process *process,
-                  uint64_t address, places_file_fn *fn, void *opaque)
+                  const struct symbolizer_where *where, uint64_t address,
+                  places_file_fn *fn, void *opaque)
 {
     struct mapping *here = address < ADDRESS_SHARED ?
-                           find_mapping(p, process->owner, address) : NULL;
+        find_mapping(p, process->owner, where, address) : NULL;
     size_t n;
     struct mapping *m = address_space_mappings(process->owner->space, &n);
 
@@ -382,14 +439,6 @@ static void add_starts(struct elf_file *elf, uint64_t bias, const char *name,
     }
 }
 
-void places_starts(struct places *p, const char *name, GArray *addresses)
-{
-    if (p->vmlinux) {
-        add_starts(p->vmlinux, p->vmlinux_bias, name, addresses);
-    }
-    address_space_starts(p->shared, name, addresses);
-}
-
 void places_starts_in(struct places *p, const struct btrail_process *version,
                       const char *name, GArray *addresses)
 {
@@ -411,6 +460,7 @@ void places_starts_in(struct places *p, const struct btrail_process *version,
  * most so many bytes, as far as the mapping goes.  NULL if there is none. */
 static struct elf_file *file_at(struct places *p,
                                 const struct process *process,
+                                const struct symbolizer_where *where,
                                 struct mapping *m, uint64_t *address,
                                 size_t *n)
 {
@@ -423,34 +473,37 @@ static struct elf_file *file_at(struct places *p,
     *n = MIN(*n, m->end - *address);
     in_file = *address - m->start + m->offset;
     /* This finds the file. */
-    places_find(p, process, *address, &place);
+    places_find(p, process, where, *address, &place);
     return m->elf && elf_file_address(m->elf, in_file, address) ? m->elf :
            NULL;
 }
 
 size_t places_read(struct places *p, const struct process *process,
-                   uint64_t address, void *buf, size_t n)
+                   const struct symbolizer_where *where, uint64_t address,
+                   void *buf, size_t n)
 {
     bool shared = address >= ADDRESS_SHARED;
-    struct elf_file *f;
-    size_t got = shared && p->vmlinux ?
-                 elf_file_read(p->vmlinux, address - p->vmlinux_bias, buf,
-                               n) : 0;
+    uint64_t bias;
+    struct elf_file *f = !shared ? NULL :
+        kernel_names_vmlinux(p->kernel, where->kernel, where->time, &bias);
+    size_t got = f ? elf_file_read(f, address - bias, buf, n) : 0;
 
     if (got) {
         return got;
     }
-    f = file_at(p, process, shared ? address_space_find(p->shared, address) :
-                find_mapping(p, process->owner, address), &address, &n);
+    f = file_at(p, process, where,
+                shared ? address_space_find(p->shared, address) :
+                find_mapping(p, process->owner, where, address), &address, &n);
     return f ? elf_file_read(f, address, buf, n) : 0;
 }
 
 size_t places_read_constant(struct places *p, const struct process *process,
+                            const struct symbolizer_where *where,
                             uint64_t address, void *buf, size_t n)
 {
     struct elf_file *f = address >= ADDRESS_SHARED ? NULL :
-        file_at(p, process, find_mapping(p, process->owner, address), &address,
-                &n);
+        file_at(p, process, where,
+                find_mapping(p, process->owner, where, address), &address, &n);
 
     return f ? elf_file_read_constant(f, address, buf, n) : 0;
 }

@@ -7,6 +7,7 @@
 #define BTRAIL_PLACES_H
 
 #include "symbolize/elf-files.h"
+#include "symbolize/kernel-names.h"
 #include "symbolize/processes.h"
 
 #define NAME_UNKNOWN    "[unknown]"
@@ -67,13 +68,14 @@ struct content_mappings;
 /**
  * places_new
  * @files:     belongs to the caller, as do all arguments
- * @vmlinux:   the kernel's ELF file, or NULL
- * @shared:    symbols and mappings of all address spaces
+ * @kernel:    names of the kernel's code
+ * @shared:    mappings of all address spaces
  * @names:     can be NULL
- * @processes: for the time at which mappings are searched
+ * @processes: for the mappings of processes
  * @contents:  mappings that nothing else shows; can be NULL
  */
-struct places *places_new(struct elf_files *files, struct elf_file *vmlinux,
+struct places *places_new(struct elf_files *files,
+                          struct kernel_names *kernel,
                           struct address_space *shared,
                           const struct btrail_names *names,
                           struct processes *processes,
@@ -82,7 +84,11 @@ void places_free(struct places *p);
 
 /* Finds the place of an address; see symbolizer_place(). */
 void places_find(struct places *p, const struct process *process,
-                 uint64_t address, struct place *place);
+                 const struct symbolizer_where *where, uint64_t address,
+                 struct place *place);
+
+/* The place of an address in the kernel that has no name */
+void places_unknown(struct places *p, uint64_t address, struct place *place);
 
 /**
  * places_files - the files on the host that are mapped in a process
@@ -93,14 +99,13 @@ void places_find(struct places *p, const struct process *process,
 typedef void places_file_fn(void *opaque, const struct mapping *mapping,
                             uint64_t bias);
 void places_files(struct places *p, const struct process *process,
-                  uint64_t address, places_file_fn *fn, void *opaque);
+                  const struct symbolizer_where *where, uint64_t address,
+                  places_file_fn *fn, void *opaque);
 
 /*
- * Add the addresses (uint64_t) at which functions of a name begin: of the
- * kernel, by its ELF file and by what is in all address spaces; and of files
+ * Adds the addresses (uint64_t) at which functions of a name begin in files
  * that a version of a process has mapped.
  */
-void places_starts(struct places *p, const char *name, GArray *addresses);
 void places_starts_in(struct places *p, const struct btrail_process *version,
                       const char *name, GArray *addresses);
 
@@ -109,11 +114,13 @@ void places_starts_in(struct places *p, const struct btrail_process *version,
  * Returns their number, at most @n.
  */
 size_t places_read(struct places *p, const struct process *process,
-                   uint64_t address, void *buf, size_t n);
+                   const struct symbolizer_where *where, uint64_t address,
+                   void *buf, size_t n);
 
 /* The same of bytes that the process cannot have changed: code and constants of
  * a program */
 size_t places_read_constant(struct places *p, const struct process *process,
+                            const struct symbolizer_where *where,
                             uint64_t address, void *buf, size_t n);
 
 #endif /* BTRAIL_PLACES_H */

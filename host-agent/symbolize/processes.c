@@ -39,8 +39,7 @@ struct processes {
     uint64_t work_left;
     unsigned count;
 
-    uint64_t time;              /* of the last search, and its result */
-    uint64_t last_root;
+    uint64_t last_root;         /* of the last search, and its result */
     const struct process *last;
     enum btrail_certainty last_certainty;
     const struct process *last_task;
@@ -321,13 +320,11 @@ static struct process *process_seen(struct processes *p,
 
 const struct process *processes_find(struct processes *p,
                                      const struct symbolizer_where *where,
-                                     uint64_t time,
                                      enum btrail_certainty *certainty)
 {
     const struct btrail_process *seen;
     gint64 root = btrail_cr3_root(where->cr3);
 
-    p->time = time;
     if (p->last && p->last_root == (uint64_t)root && !p->owners) {
         *certainty = p->last_certainty;
         return p->last;
@@ -337,7 +334,7 @@ const struct process *processes_find(struct processes *p,
     p->last_certainty = BTRAIL_UNKNOWN;
     if (p->owners && !(p->map && map_file_process(p->map, root))) {
         p->last_certainty = btrail_owners_process(p->owners, where->vcpu,
-                                                  where->index, time,
+                                                  where->index, where->time,
                                                   where->cr3, &seen);
         p->last = p->last_certainty != BTRAIL_UNKNOWN ?
                   process_seen(p, seen) : NULL;
@@ -349,11 +346,6 @@ const struct process *processes_find(struct processes *p,
     }
     *certainty = p->last_certainty;
     return p->last;
-}
-
-uint64_t processes_time(const struct processes *p)
-{
-    return p->time;
 }
 
 /* The task with an owner and names; copies them. */
@@ -399,10 +391,10 @@ const struct process *processes_borrower(struct processes *p,
  */
 static const struct process *find_owner(struct processes *p,
                                         const struct symbolizer_where *where,
-                                        uint64_t time, uint32_t pid)
+                                        uint32_t pid)
 {
     enum btrail_certainty certainty;
-    const struct process *found = processes_find(p, where, time, &certainty);
+    const struct process *found = processes_find(p, where, &certainty);
     const struct btrail_process *seen;
     const struct process *own;
 
@@ -410,7 +402,7 @@ static const struct process *find_owner(struct processes *p,
         found == p->others || (!found->seen && found->known)) {
         return found;
     }
-    seen = btrail_names_of_pid(p->names, time, where->cr3, pid);
+    seen = btrail_names_of_pid(p->names, where->time, where->cr3, pid);
     own = seen ? process_seen(p, seen) : NULL;
     if (own) {
         return own;
@@ -422,7 +414,6 @@ static const struct process *find_owner(struct processes *p,
 
 const struct process *processes_task(struct processes *p,
                                      const struct symbolizer_where *where,
-                                     uint64_t time,
                                      const struct btrail_task *task)
 {
     enum btrail_certainty certainty;
@@ -431,8 +422,8 @@ const struct process *processes_task(struct processes *p,
     };
     const struct map_process *named;
 
-    key.owner = task->kernel ? processes_find(p, where, time, &certainty) :
-                find_owner(p, where, time, task->pid);
+    key.owner = task->kernel ? processes_find(p, where, &certainty) :
+                find_owner(p, where, task->pid);
     if (p->last_task && p->last_task->owner == key.owner &&
         !memcmp(&p->last_named, task, sizeof(*task))) {
         return p->last_task;

@@ -56,12 +56,26 @@ struct process {
 
 /**
  * struct symbolizer_where - a place in a stream
+ * @time:   of the TIME event in force: host clock
+ * @kernel: number of the kernel that ran; 0: the only one, or none is known
  */
 struct symbolizer_where {
     unsigned vcpu;
     uint64_t index;
     uint64_t cr3;
+    uint64_t time;
+    uint32_t kernel;
 };
+
+/* That of record @i of a batch */
+static inline struct symbolizer_where
+symbolizer_at(unsigned vcpu, const struct btrail_batch *b, size_t i)
+{
+    return (struct symbolizer_where) {
+        .vcpu = vcpu, .index = b->index + i, .cr3 = b->cr3,
+        .time = b->time.host,
+    };
+}
 
 struct processes;
 
@@ -74,11 +88,7 @@ void processes_free(struct processes *p);
 /* Finds the process whose page table was in force; see symbolizer_process(). */
 const struct process *processes_find(struct processes *p,
                                      const struct symbolizer_where *where,
-                                     uint64_t time,
                                      enum btrail_certainty *certainty);
-
-/* The time in the last call of processes_find() */
-uint64_t processes_time(const struct processes *p);
 
 /* The idle task, or another task of the kernel, that borrows a page table */
 const struct process *processes_borrower(struct processes *p,
@@ -91,7 +101,6 @@ const struct process *processes_borrower(struct processes *p,
  */
 const struct process *processes_task(struct processes *p,
                                      const struct symbolizer_where *where,
-                                     uint64_t time,
                                      const struct btrail_task *task);
 
 /* Uses what is known of threads, for struct process's @tid. */

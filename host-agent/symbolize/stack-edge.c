@@ -53,7 +53,8 @@ static bool is_retpoline_end(struct stack_edges *st,
         n = symbolizer_code(st->s, process, where, address - n, bytes, n,
                             &exact) == n ? n : 0;
     }
-    return retpoline_end(bytes, n, symbolizer_bits(st->s, process, address));
+    return retpoline_end(bytes, n, symbolizer_bits(st->s, process, where,
+                                                  address));
 }
 
 /* Does nothing return to where @e has called from? */
@@ -62,15 +63,16 @@ static bool is_retpoline_call(struct stack_edges *st,
                               const struct symbolizer_where *where,
                               const struct stack_edge *e)
 {
-    const struct symbolizer_where there = {
-        where->vcpu, where->index + 1, where->cr3,
-    };
+    struct symbolizer_where there = *where;
     uint8_t bytes[RETPOLINE_TARGET];
     bool exact;
-    size_t n = symbolizer_code(st->s, process, &there, e->to, bytes,
-                               sizeof(bytes), &exact);
+    size_t n;
 
-    return retpoline_target(bytes, n, symbolizer_bits(st->s, process, e->to),
+    there.index++;
+    n = symbolizer_code(st->s, process, &there, e->to, bytes, sizeof(bytes),
+                        &exact);
+    return retpoline_target(bytes, n,
+                            symbolizer_bits(st->s, process, &there, e->to),
                             e->to - e->back <= RETPOLINE_SKIP);
 }
 
@@ -94,7 +96,7 @@ static enum stack_edge_kind kind_of_changed(struct stack_edges *st,
     case INSTRUCTION_CALL:
         return STACK_EDGE_CALL;
     case INSTRUCTION_JUMP:
-        symbolizer_place(st->s, process, insn->target, &target);
+        symbolizer_place(st->s, process, where, insn->target, &target);
         if (strstr(target.function->name, "return_thunk") &&
             !is_retpoline_end(st, process, where, e->from)) {
             return STACK_EDGE_RET;
@@ -118,11 +120,11 @@ static void classify(struct stack_edges *st, const struct process *process,
     bool exact;
     size_t n;
 
-    symbolizer_place(st->s, process, e->from, &from);
-    symbolizer_place(st->s, process, e->to, &to);
+    symbolizer_place(st->s, process, where, e->from, &from);
+    symbolizer_place(st->s, process, where, e->to, &to);
     n = symbolizer_code(st->s, process, where, e->from, bytes,
                         sizeof(bytes), &exact);
-    instruction_decode(bytes, n, symbolizer_bits(st->s, process,
+    instruction_decode(bytes, n, symbolizer_bits(st->s, process, where,
                                                  e->from),
                        e->from, &insn);
     e->from_fn = from.function;
@@ -207,16 +209,18 @@ static void classify(struct stack_edges *st, const struct process *process,
 }
 
 static struct stack_edge **edge_slot(const struct stack_edges *st,
-                                     uint32_t space, uint64_t from,
-                                     uint64_t to)
+                                     uint32_t space, uint32_t era,
+                                     uint64_t from, uint64_t to)
 {
     size_t mask = ((size_t)1 << st->bits) - 1;
-    size_t i = btrail_hash3(from, to, space) >> (64 - st->bits);
+    size_t i = btrail_hash3(from, to, (uint64_t)era << 32 | space) >>
+               (64 - st->bits);
 
     for (;; i = (i + 1) & mask) {
         const struct stack_edge *e = st->slots[i];
 
-        if (!e || (e->from == from && e->to == to && e->space == space)) {
+        if (!e || (e->from == from && e->to == to && e->space == space &&
+                   e->era == era)) {
             return &st->slots[i];
         }
     }
@@ -231,7 +235,8 @@ static void grow_edges(struct stack_edges *st)
     st->slots = g_new0(struct stack_edge *, (size_t)1 << st->bits);
     for (i = 0; i < n; i++) {
         if (old[i]) {
-            *edge_slot(st, old[i]->space, old[i]->from, old[i]->to) = old[i];
+            *edge_slot(st, old[i]->space, old[i]->era, old[i]->from,
+                       old[i]->to) = old[i];
         }
     }
     g_free(old);
@@ -247,29 +252,41 @@ static struct stack_edge *new_edge(struct stack_edges *st)
     return (struct stack_edge *)st->groups->pdata[st->groups->len - 1] + i;
 }
 
-const struct stack_edge *
-stack_edges_get(struct stack_edges *st, const struct process *process,
-                const struct symbolizer_where *where,
-                const struct btrail_record *r)
+/* The edge of a record in an era; 0 if it has nothing to do with the kernel */
+static const struct stack_edge *
+get_edge(struct stack_edges *st, const struct process *process,
+         const struct symbolizer_where *where, uint32_t era,
+         const struct btrail_record *r)
 {
     uint32_t space = r->from >= ADDRESS_SHARED && r->to >= ADDRESS_SHARED ?
                      KERNEL_SPACE : process->owner->id;
-    struct stack_edge **slot = edge_slot(st, space, r->from, r->to), *e;
+    struct stack_edge **slot = edge_slot(st, space, era, r->from, r->to), *e;
 
     if (G_LIKELY(*slot)) {
         return *slot;
     }
     if (st->used >= ((size_t)1 << st->bits) / 4 * 3) {
         grow_edges(st);
-        slot = edge_slot(st, space, r->from, r->to);
+        slot = edge_slot(st, space, era, r->from, r->to);
     }
     *slot = e = new_edge(st);
-    *e = (struct stack_edge) { .from = r->from, .to = r->to, .space = space };
+    *e = (struct stack_edge) {
+        .from = r->from, .to = r->to, .space = space, .era = era,
+    };
     classify(st, process->owner, where, e);
     e->plain = e->from_fn == e->to_fn &&
                (e->kind == STACK_EDGE_JUMP ||
                 (e->kind == STACK_EDGE_UNKNOWN && !e->start));
     return e;
+}
+
+const struct stack_edge *
+stack_edges_get(struct stack_edges *st, const struct process *process,
+                const struct symbolizer_where *where,
+                const struct btrail_record *r)
+{
+    return get_edge(st, process, where, (r->from | r->to) < ADDRESS_SHARED ?
+                    0 : symbolizer_era(st->s, where), r);
 }
 
 void stack_edges_get_all(struct stack_edges *st, const struct process *process,
@@ -279,24 +296,25 @@ void stack_edges_get_all(struct stack_edges *st, const struct process *process,
                          struct stack_run *runs)
 {
     const uint32_t id = process->owner->id;
+    const uint32_t all_era = symbolizer_era(st->s, where);
     const struct stack_edge *before = NULL;
     struct stack_run run;
 
     for (size_t i = 0; i < n; i++) {
         uint64_t from = records[i].from, to = records[i].to;
         uint32_t space = (from & to) >> 63 ? KERNEL_SPACE : id;
+        uint32_t era = (from | to) >> 63 ? all_era : 0;
         const struct stack_edge **recent =
             &st->recent[btrail_hash3(from, to, space) >> (64 - RECENT_BITS)];
         const struct stack_edge *e = *recent;
         bool stays;
 
         if (G_UNLIKELY(!e || e->from != from || e->to != to ||
-                       e->space != space)) {
-            const struct symbolizer_where at = {
-                where->vcpu, where->index + i, where->cr3,
-            };
+                       e->space != space || e->era != era)) {
+            struct symbolizer_where at = *where;
 
-            e = stack_edges_get(st, process, &at, &records[i]);
+            at.index += i;
+            e = get_edge(st, process, &at, era, &records[i]);
             *recent = e;
         }
         stays = before && e->plain && e->from_fn == before->to_fn &&

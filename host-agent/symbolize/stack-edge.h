@@ -45,6 +45,7 @@ struct stack_edge {
     const struct function *from_fn;
     const struct function *to_fn;
     uint32_t space;
+    uint32_t era;               /* of its ends in the kernel; else 0 */
     uint8_t kind;
     bool start;                 /* @to is the start of a function */
     bool handler;               /* an interrupt or exception goes to @to */
@@ -73,8 +74,9 @@ struct stack_edges *stack_edges_new(struct symbolizer *s, unsigned many);
 void stack_edges_free(struct stack_edges *st);
 
 /*
- * What the edge of a record does, which @process made at @where.  The result
- * is valid until stack_edges_reset(), and does not change.
+ * What the edge of a record does, which @process made at @where.  Where other
+ * names are known, it is another edge.  The result is valid until
+ * stack_edges_reset(), and does not change.
  */
 const struct stack_edge *
 stack_edges_get(struct stack_edges *st, const struct process *process,

@@ -23,6 +23,7 @@ struct symbolizer {
     struct address_space *own_shared;   /* if there is no map */
     struct address_space *shared;
     struct btrail_names *names;
+    struct kernel_names *kernel;
     struct btrail_owners *owners;
     struct btrail_code *code;
     struct content_mappings *contents;
@@ -41,22 +42,6 @@ static void add_image(struct symbolizer *s, const void *data, size_t size)
     elf_files_add_image(s->files, size > EI_CLASS &&
                         bytes[EI_CLASS] == ELFCLASS32 ? PLACES_VDSO32 :
                         PLACES_VDSO, data, size);
-}
-
-static void add_symbols(struct symbolizer *s)
-{
-    struct btrail_symbol symbol;
-
-    for (size_t i = 0; !btrail_names_symbol(s->names, i, &symbol); i++) {
-        g_autofree char *module = symbol.module ?
-                                  g_strdup_printf("[%s]", symbol.module) :
-                                  NULL;
-
-        if (g_utf8_validate(symbol.name, -1, NULL)) {
-            address_space_kallsyms(s->shared, symbol.address, symbol.type,
-                                   symbol.name, module);
-        }
-    }
 }
 
 /* Reads the sideband, without the parts that are damaged. */
@@ -87,7 +72,6 @@ static void read_sideband(struct symbolizer *s)
         if (btrail_names_cut(s->names) != UINT64_MAX) {
             s->left_out = "processes, mappings and symbols";
         }
-        add_symbols(s);
         if (btrail_owners_open(&s->owners, s->trace, s->names)) {
             s->owners = NULL;
         }
@@ -116,58 +100,6 @@ static struct elf_file *open_vmlinux(struct symbolizer *s, const char *path,
                     g_strerror(errno));
     }
     return vmlinux;
-}
-
-/* The address of a symbol that has one of two names; 0 if there is none */
-static uint64_t find_symbol(const struct symbolizer *s, const char *name,
-                            const char *other)
-{
-    uint64_t address;
-
-    return address_space_symbol_find(s->shared, name, &address) ||
-           (other && address_space_symbol_find(s->shared, other, &address)) ?
-           address : 0;
-}
-
-/*
- * Is an ELF file the kernel whose symbols the trace has?  Its functions are all
- * at the same distance from there then.  Without symbols nobody knows.
- */
-static bool is_kernel_of_guest(struct symbolizer *s, struct elf_file *vmlinux,
-                               const char *path, GError **error)
-{
-    static const char *const names[] = {
-        "_text", "_stext", "schedule", "do_exit", "vfs_read", "kernel_clone",
-        "kmem_cache_alloc_noprof", "kmem_cache_alloc", "_raw_spin_lock",
-    };
-    const char *first = NULL;
-    uint64_t distance = 0;
-    bool has_symbols = false;
-
-    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
-        const struct elf_symbol *symbol = elf_file_find(vmlinux, names[i]);
-        uint64_t address = find_symbol(s, names[i], NULL);
-
-        has_symbols |= !!address;
-        if (!address || !symbol) {
-            continue;
-        }
-        if (!first) {
-            first = names[i];
-            distance = address - symbol->start;
-        } else if (address - symbol->start != distance) {
-            g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "%s: not the "
-                        "kernel of this guest, but another build: '%s' and "
-                        "'%s' are elsewhere", path, first, names[i]);
-            return false;
-        }
-    }
-    if (has_symbols && !first) {
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "%s: not the kernel "
-                    "of this guest, or without symbols", path);
-        return false;
-    }
-    return true;
 }
 
 /* A folder that is not there has no file of the guest. */
@@ -217,8 +149,9 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
     if (trace) {
         read_sideband(s);
     }
-    if (vmlinux &&
-        !is_kernel_of_guest(s, vmlinux, options->vmlinux, error)) {
+    s->kernel = kernel_names_new(s->shared, s->names);
+    if (vmlinux && !kernel_names_set_vmlinux(s->kernel, vmlinux,
+                                             options->vmlinux, error)) {
         symbolizer_free(s);
         return NULL;
     }
@@ -227,7 +160,7 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
         s->contents = content_mappings_new(trace, s->code, s->names,
                                            s->owners);
     }
-    s->places = places_new(s->files, vmlinux, s->shared, s->names,
+    s->places = places_new(s->files, s->kernel, s->shared, s->names,
                            s->processes, s->contents);
     return s;
 }
@@ -240,6 +173,7 @@ void symbolizer_free(struct symbolizer *s)
         runs_free(s->runs);
         thread_lives_free(s->threads);
         processes_free(s->processes);
+        kernel_names_free(s->kernel);
         btrail_owners_close(s->owners);
         btrail_names_close(s->names);
         btrail_code_close(s->code);
@@ -252,10 +186,9 @@ void symbolizer_free(struct symbolizer *s)
 
 const struct process *symbolizer_process(struct symbolizer *s,
                                          const struct symbolizer_where *where,
-                                         uint64_t time,
                                          enum btrail_certainty *certainty)
 {
-    return processes_find(s->processes, where, time, certainty);
+    return processes_find(s->processes, where, certainty);
 }
 
 /* From which index on do the events of a stream name tasks?  UINT64_MAX:
@@ -284,8 +217,14 @@ static uint64_t first_task(const struct btrail_trace *trace, unsigned vcpu)
  */
 static void find_runs(struct symbolizer *s)
 {
-    static const char *const idle[] = { "do_idle", "schedule_idle" };
-    struct runs_symbols symbols = { 0 };
+    static const char *const names[] = {
+        "__switch_to_asm", "enter_lazy_tlb", "switch_mm_irqs_off",
+        "ret_from_fork_asm", "ret_from_fork", "kernel_clone", "_do_fork",
+        "do_exit", "do_idle", "schedule_idle",
+    };
+    struct symbol found[G_N_ELEMENTS(names)];
+    const struct symbol *idle = found + 8;
+    struct runs_symbols symbols;
     uint64_t until[BTRAIL_MAX_VCPUS];
     struct btrail_stream_info info;
     bool tasks = false;
@@ -298,24 +237,21 @@ static void find_runs(struct symbolizer *s)
         until[info.vcpu] = first_task(s->trace, info.vcpu);
         tasks |= until[info.vcpu] != UINT64_MAX;
     }
-    symbols.switch_to = find_symbol(s, "__switch_to_asm", NULL);
-    symbols.lazy = find_symbol(s, "enter_lazy_tlb", NULL);
-    symbols.switch_mm = find_symbol(s, "switch_mm_irqs_off", NULL);
+    /* Of several kernels, each switches elsewhere. */
+    if (!kernel_names_all(s->kernel, names, G_N_ELEMENTS(names), found)) {
+        return;
+    }
+    symbols = (struct runs_symbols) {
+        .switch_to = found[0].start, .lazy = found[1].start,
+        .switch_mm = found[2].start,
+        .birth = found[3].start ?: found[4].start,
+        .clone = found[5].start ?: found[6].start, .exit = found[7].start,
+        .idle = { { idle[0].start, idle[0].end },
+                  { idle[1].start, idle[1].end } },
+    };
     if (!symbols.switch_to || !symbols.lazy || !symbols.switch_mm) {
         return;
     }
-    for (unsigned i = 0; i < G_N_ELEMENTS(idle); i++) {
-        uint64_t start = find_symbol(s, idle[i], NULL);
-        const struct symbol *symbol = address_space_symbol(s->shared, start);
-
-        if (start && symbol) {
-            symbols.idle[i].start = start;
-            symbols.idle[i].end = symbol->end;
-        }
-    }
-    symbols.birth = find_symbol(s, "ret_from_fork_asm", "ret_from_fork");
-    symbols.clone = find_symbol(s, "kernel_clone", "_do_fork");
-    symbols.exit = find_symbol(s, "do_exit", NULL);
     s->runs = runs_new(s->trace, until, &symbols, btrail_parallel_threads());
     if (s->runs && !tasks && symbols.birth && symbols.clone && symbols.exit) {
         s->threads = thread_lives_new(s->runs, s->names, s->owners);
@@ -331,21 +267,21 @@ static bool is_kernel(const struct process *p)
 
 /* Finds the task that ran from a record on; @run is the record's run. */
 static void find_task(struct symbolizer *s,
-                      const struct symbolizer_where *where, uint64_t time,
+                      const struct symbolizer_where *where,
                       const struct run *run, struct task *task)
 {
-    task->process = processes_find(s->processes, where, time, &task->user);
+    task->process = processes_find(s->processes, where, &task->user);
     task->tid = -1;
     task->kernel = run->kind == RUN_USER ? task->user :
                    MIN(task->user, BTRAIL_LIKELY);
     if (run->kind == RUN_USER && is_kernel(task->process) && run->cr3) {
         /* The process ends and has returned its own page table. */
-        const struct symbolizer_where begin = {
-            where->vcpu, run->first, run->cr3,
-        };
+        struct symbolizer_where begin = *where;
 
-        task->process = processes_find(s->processes, &begin, run->time,
-                                       &task->user);
+        begin.index = run->first;
+        begin.cr3 = run->cr3;
+        begin.time = run->time;
+        task->process = processes_find(s->processes, &begin, &task->user);
         task->kernel = task->user;
     }
     /* Any task of the kernel can use the kernel's own page table. */
@@ -363,7 +299,7 @@ bool symbolizer_part(struct symbolizer *s, unsigned vcpu,
 {
     uint64_t index = part->count ? part->index + part->count : b->index;
     uint64_t done = index - b->index;
-    const struct symbolizer_where where = { vcpu, index, b->cr3 };
+    const struct symbolizer_where where = symbolizer_at(vcpu, b, done);
     struct run run = { .end = UINT64_MAX };
 
     if (done >= b->count) {
@@ -372,9 +308,10 @@ bool symbolizer_part(struct symbolizer *s, unsigned vcpu,
     *part = *b;
     part->index = index;
     part->records += done;
+    task->where = where;
+    task->era = symbolizer_era(s, &where);
     if (b->task.known) {
-        task->process = processes_task(s->processes, &where, b->time.host,
-                                       &b->task);
+        task->process = processes_task(s->processes, &where, &b->task);
         task->tid = b->task.tid;
         task->user = task->kernel = BTRAIL_SURE;
         part->count = b->count - done;
@@ -387,14 +324,49 @@ bool symbolizer_part(struct symbolizer *s, unsigned vcpu,
         run = runs_find(s->runs, vcpu, index);
     }
     part->count = MIN(b->count - done, run.end - index);
-    find_task(s, &where, b->time.host, &run, task);
+    find_task(s, &where, &run, task);
     return true;
 }
 
-void symbolizer_place(struct symbolizer *s, const struct process *process,
-                      uint64_t address, struct place *place)
+uint32_t symbolizer_era(struct symbolizer *s,
+                        const struct symbolizer_where *where)
 {
-    places_find(s->places, process, address, place);
+    return kernel_names_era(s->kernel, where->kernel, where->time, NULL);
+}
+
+void symbolizer_place(struct symbolizer *s, const struct process *process,
+                      const struct symbolizer_where *where, uint64_t address,
+                      struct place *place)
+{
+    places_find(s->places, process, where, address, place);
+}
+
+void symbolizer_place_until(struct symbolizer *s,
+                            const struct process *process,
+                            const struct symbolizer_where *where,
+                            uint64_t until, uint64_t address,
+                            struct place *place)
+{
+    struct symbolizer_where at = *where;
+    struct place other;
+    uint64_t last;
+
+    symbolizer_place(s, process, &at, address, place);
+    if (address < ADDRESS_SHARED) {
+        return;
+    }
+    for (;;) {
+        kernel_names_era(s->kernel, at.kernel, at.time, &last);
+        if (last >= until) {
+            return;
+        }
+        at.time = last + 1;
+        symbolizer_place(s, process, &at, address, &other);
+        if (other.function != place->function) {
+            places_unknown(s->places, address, place);
+            return;
+        }
+    }
 }
 
 const struct btrail_names *symbolizer_names(const struct symbolizer *s)
@@ -408,9 +380,9 @@ bool symbolizer_has_map(const struct symbolizer *s)
 }
 
 void symbolizer_starts(struct symbolizer *s, const char *name,
-                       GArray *addresses)
+                       GArray *starts)
 {
-    places_starts(s->places, name, addresses);
+    kernel_names_starts(s->kernel, name, starts);
 }
 
 void symbolizer_starts_in(struct symbolizer *s,
@@ -421,9 +393,10 @@ void symbolizer_starts_in(struct symbolizer *s,
 }
 
 void symbolizer_files(struct symbolizer *s, const struct process *process,
-                      uint64_t address, places_file_fn *fn, void *opaque)
+                      const struct symbolizer_where *where, uint64_t address,
+                      places_file_fn *fn, void *opaque)
 {
-    places_files(s->places, process, address, fn, opaque);
+    places_files(s->places, process, where, address, fn, opaque);
 }
 
 bool symbolizer_line(struct symbolizer *s, const struct place *place,
@@ -445,13 +418,14 @@ size_t symbolizer_code(struct symbolizer *s, const struct process *process,
 
     *exact = ret > 0 || address < ADDRESS_SHARED;
     return ret > 0 ? (size_t)ret :
-           places_read(s->places, process, address, buf, n);
+           places_read(s->places, process, where, address, buf, n);
 }
 
 size_t symbolizer_constant(struct symbolizer *s, const struct process *process,
+                           const struct symbolizer_where *where,
                            uint64_t address, void *buf, size_t n)
 {
-    return places_read_constant(s->places, process, address, buf, n);
+    return places_read_constant(s->places, process, where, address, buf, n);
 }
 
 struct btrail_code *symbolizer_captured(const struct symbolizer *s)
@@ -478,6 +452,7 @@ uint64_t symbolizer_code_until(const struct symbolizer *s,
 }
 
 unsigned symbolizer_bits(struct symbolizer *s, const struct process *process,
+                         const struct symbolizer_where *where,
                          uint64_t address)
 {
     struct place place;
@@ -485,7 +460,7 @@ unsigned symbolizer_bits(struct symbolizer *s, const struct process *process,
     if (address >= (UINT64_C(1) << 32)) {
         return 64;
     }
-    symbolizer_place(s, process, address, &place);
+    symbolizer_place(s, process, where, address, &place);
     return place.function->module->elf ? place.function->module->bits :
            process->owner->bits;
 }

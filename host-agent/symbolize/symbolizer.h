@@ -25,6 +25,8 @@ struct symbolizer;
  * @tid:     of a task that an event names; or -1
  * @user:    how sure it is for records of user mode
  * @kernel:  the same for the other records
+ * @where:   its first record
+ * @era:     see symbolizer_era(); the same for all its records
  *
  * A task of the kernel borrows the page table of the process that ran before
  * it.  Without events the functions that the kernel calls when it switches tell
@@ -35,6 +37,8 @@ struct task {
     int64_t tid;
     enum btrail_certainty user;
     enum btrail_certainty kernel;
+    struct symbolizer_where where;
+    uint32_t era;
 };
 
 /**
@@ -68,7 +72,6 @@ const char *symbolizer_left_out(const struct symbolizer *s);
 
 /**
  * symbolizer_process - the process whose page table was in force
- * @time:      host clock
  * @certainty: gets how sure the result is
  *
  * With page table isolation, the page table that a process has in user mode is
@@ -76,7 +79,6 @@ const char *symbolizer_left_out(const struct symbolizer *s);
  */
 const struct process *symbolizer_process(struct symbolizer *s,
                                          const struct symbolizer_where *where,
-                                         uint64_t time,
                                          enum btrail_certainty *certainty);
 
 /**
@@ -91,9 +93,30 @@ bool symbolizer_part(struct symbolizer *s, unsigned vcpu,
                      const struct btrail_batch *b, struct btrail_batch *part,
                      struct task *task);
 
-/* Finds the place of a process's address; @place->function is never NULL. */
+/*
+ * A number that is the same for places with the same names of the kernel's
+ * code: modules come and go, and so do kernels.
+ */
+uint32_t symbolizer_era(struct symbolizer *s,
+                        const struct symbolizer_where *where);
+
+/*
+ * Finds the place of a process's address, as it is known at @where: its time
+ * and its kernel count.  @place->function is never NULL.
+ */
 void symbolizer_place(struct symbolizer *s, const struct process *process,
-                      uint64_t address, struct place *place);
+                      const struct symbolizer_where *where, uint64_t address,
+                      struct place *place);
+
+/*
+ * The same for all records from @where up to a time: what it is called differs
+ * between them if it has no name.
+ */
+void symbolizer_place_until(struct symbolizer *s,
+                            const struct process *process,
+                            const struct symbolizer_where *where,
+                            uint64_t until, uint64_t address,
+                            struct place *place);
 
 /* What the sideband of the trace says; NULL if there is none */
 const struct btrail_names *symbolizer_names(const struct symbolizer *s);
@@ -101,16 +124,20 @@ const struct btrail_names *symbolizer_names(const struct symbolizer *s);
 /* Do the names of processes come from the file of --map, too? */
 bool symbolizer_has_map(const struct symbolizer *s);
 
-/* Add the addresses at which functions of a name begin; see places_starts(). */
+/*
+ * Add the addresses at which functions of a name begin: of the kernel, as
+ * struct kernel_start; and of programs, see places_starts_in().
+ */
 void symbolizer_starts(struct symbolizer *s, const char *name,
-                       GArray *addresses);
+                       GArray *starts);
 void symbolizer_starts_in(struct symbolizer *s,
                           const struct btrail_process *version,
                           const char *name, GArray *addresses);
 
 /* The files on the host that are mapped in a process; see places_files(). */
 void symbolizer_files(struct symbolizer *s, const struct process *process,
-                      uint64_t address, places_file_fn *fn, void *opaque);
+                      const struct symbolizer_where *where, uint64_t address,
+                      places_file_fn *fn, void *opaque);
 
 /* Finds the source line of a place; false if it is not known. */
 bool symbolizer_line(struct symbolizer *s, const struct place *place,
@@ -133,6 +160,7 @@ size_t symbolizer_code(struct symbolizer *s, const struct process *process,
 /* Reads bytes that the process cannot have changed: code and constants of the
  * files that it has mapped.  Returns their number. */
 size_t symbolizer_constant(struct symbolizer *s, const struct process *process,
+                           const struct symbolizer_where *where,
                            uint64_t address, void *buf, size_t n);
 
 /* The code that was captured; NULL if it cannot be read */
@@ -153,6 +181,7 @@ uint64_t symbolizer_code_until(const struct symbolizer *s,
 
 /* 16, 32 or 64: the mode that code at an address runs in */
 unsigned symbolizer_bits(struct symbolizer *s, const struct process *process,
+                         const struct symbolizer_where *where,
                          uint64_t address);
 
 #endif /* BTRAIL_SYMBOLIZER_H */

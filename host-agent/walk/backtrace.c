@@ -95,15 +95,11 @@ static bool follow(struct backtraces *b, struct stacks *st,
         stacks_begin(st);
         while (symbolizer_part(b->symbols, at->vcpu, &step, &part,
                                &add.task)) {
-            const struct symbolizer_where where = {
-                at->vcpu, part.index, part.cr3,
-            };
-
             add.first = part.index - step.index;
             add.n = part.count;
             add.edges = b->found;
             add.runs = b->runs;
-            stack_edges_get_all(b->edges, add.task.process, &where,
+            stack_edges_get_all(b->edges, add.task.process, &add.task.where,
                                 part.records, part.count, b->found, b->runs);
             stacks_add(st, &add);
             b->trace_back.process = add.task.process;

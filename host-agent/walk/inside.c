@@ -196,16 +196,12 @@ static void follow_step(struct inside *s)
     }
     stacks_begin(s->stacks);
     while (symbolizer_part(s->symbols, s->vcpu, &s->batch, &part, &add.task)) {
-        const struct symbolizer_where where = {
-            s->vcpu, part.index, part.cr3,
-        };
-
         add.first = part.index - s->batch.index;
         add.n = part.count;
         add.edges = s->found;
         add.runs = s->runs;
-        stack_edges_get_all(s->edges, add.task.process, &where, part.records,
-                            part.count, s->found, s->runs);
+        stack_edges_get_all(s->edges, add.task.process, &add.task.where,
+                            part.records, part.count, s->found, s->runs);
         stacks_add(s->stacks, &add);
     }
     s->followed = s->batch.index + s->batch.count;

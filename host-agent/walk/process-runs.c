@@ -91,7 +91,9 @@ static void end_run(struct search *s, const struct run *run)
 }
 
 /* Does a record go to the function that tasks end in? */
-static bool goes_to_end(const struct search *s, const struct btrail_record *r)
+static bool goes_to_end(const struct search *s,
+                        const struct symbolizer_where *where,
+                        const struct btrail_record *r)
 {
     const GArray *addresses = s->dead->addresses;
     bool found = false;
@@ -99,13 +101,14 @@ static bool goes_to_end(const struct search *s, const struct btrail_record *r)
     for (unsigned i = 0; r->to >> 63 && i < addresses->len; i++) {
         found |= g_array_index(addresses, uint64_t, i) == r->to;
     }
-    return found;
+    return found && sought_at(s->dead, r->to, where->kernel, where->time);
 }
 
 /* Reads records of one task. */
 static void read_records(struct search *s, struct run *run, unsigned vcpu,
                          const struct btrail_batch *b)
 {
+    const struct symbolizer_where where = symbolizer_at(vcpu, b, 0);
     size_t last = b->count - 1;
 
     if (!run->any && run->begun) {
@@ -117,7 +120,7 @@ static void read_records(struct search *s, struct run *run, unsigned vcpu,
     run->any = run->begun = true;
     for (size_t i = 0; i <= last && s->dead && is_wanted(s, &run->task);
          i++) {
-        run->dead |= goes_to_end(s, &b->records[i]);
+        run->dead |= goes_to_end(s, &where, &b->records[i]);
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include "lib/internal/names-private.h"
 #include "util/hash.h"
+#include "util/search.h"
 #include "util/sort.h"
 #include "walk/sought.h"
 
@@ -28,6 +29,7 @@ void sought_free(struct sought *s)
             g_clear_pointer(&s->others[i], g_array_unref);
         }
         g_array_unref(s->addresses);
+        g_clear_pointer(&s->starts, g_array_unref);
         marks_free(s->marks);
         mark_wanted_clear(&s->mark);
         g_free(s->process);
@@ -36,17 +38,48 @@ void sought_free(struct sought *s)
     }
 }
 
-/* All symbols that the trace has had for the kernel */
-static void add_kernel(const struct btrail_names *names, const char *function,
-                       GArray *addresses)
+static gint by_address(gconstpointer p, gconstpointer q)
 {
-    struct btrail_symbol symbol;
+    const struct kernel_start *a = p, *b = q;
 
-    for (size_t i = 0; !btrail_names_symbol(names, i, &symbol); i++) {
-        if (!strcmp(symbol.name, function)) {
-            g_array_append_val(addresses, symbol.address);
+    return BTRAIL_COMPARE(a->address, b->address) ?:
+           BTRAIL_COMPARE(b->always, a->always) ?:
+           BTRAIL_COMPARE(a->kernel, b->kernel) ?:
+           BTRAIL_COMPARE(a->from, b->from);
+}
+
+/* Adds addresses that are sought at some times.  Takes the array. */
+static void add_starts(struct sought *s, GArray *starts)
+{
+    g_array_sort(starts, by_address);
+    for (unsigned i = 0; i < starts->len; i++) {
+        const struct kernel_start *start =
+            &g_array_index(starts, struct kernel_start, i);
+
+        if (!i || start->address != start[-1].address) {
+            g_array_append_val(s->addresses, start->address);
         }
     }
+    s->starts = starts;
+}
+
+bool sought_at(const struct sought *s, uint64_t address, uint32_t kernel,
+               uint64_t time)
+{
+    const struct kernel_start *all = s->starts ? (void *)s->starts->data :
+                                     NULL;
+    unsigned n = s->starts ? s->starts->len : 0;
+    size_t first = BTRAIL_UP_TO(all, n, struct kernel_start, address,
+                                address - 1);
+    size_t i;
+
+    for (i = first; i < n && all[i].address == address; i++) {
+        if (all[i].always || (all[i].kernel == kernel &&
+                              time >= all[i].from && time <= all[i].last)) {
+            return true;
+        }
+    }
+    return i == first;
 }
 
 /*
@@ -199,21 +232,25 @@ struct sought *sought_function(const struct btrail_trace *trace,
                                const char *function, GError **error)
 {
     struct sought *s = sought_new();
-    struct btrail_names *names;
-    int ret = btrail_names_open(&names, trace);
+    GArray *starts = g_array_new(FALSE, FALSE, sizeof(struct kernel_start));
+    struct btrail_names *names = NULL;
+    int ret = symbols ? 0 : btrail_names_open(&names, trace);
 
     s->process = g_strdup(process);
     s->function = g_strdup(function);
     if (ret) {
         fail(error, "the trace: %s", btrail_strerror(ret));
+        g_array_unref(starts);
         sought_free(s);
         return NULL;
     }
-    add_kernel(names, function, s->addresses);
-    btrail_names_close(names);
     if (symbols) {
-        symbolizer_starts(symbols, function, s->addresses);
+        symbolizer_starts(symbols, function, starts);
+    } else {
+        kernel_starts_traced(names, function, starts);
     }
+    btrail_names_close(names);
+    add_starts(s, starts);
     if (!process && !s->addresses->len) {
         btrail_agent_fail(error, BTRAIL_AGENT_ERROR_NAMES,
                           "the guest's kernel has no function %s, or the trace "
@@ -261,5 +298,13 @@ struct sought *sought_addresses(GArray *addresses)
     g_array_unref(s->addresses);
     s->addresses = addresses;
     btrail_sort_u64(addresses);
+    return s;
+}
+
+struct sought *sought_starts(GArray *starts)
+{
+    struct sought *s = sought_new();
+
+    add_starts(s, starts);
     return s;
 }

@@ -14,6 +14,8 @@
 /**
  * struct sought
  * @addresses: of uint64_t, in order
+ * @starts:    of struct kernel_start, in the order of addresses: what is at one
+ *             of these addresses counts only at such times; or NULL
  * @blocks:    instructions, which can be anywhere in a block; otherwise what
  *             records go to
  * @process:   name of the process that runs them; NULL if any may
@@ -25,6 +27,7 @@
  */
 struct sought {
     GArray *addresses;
+    GArray *starts;
     bool blocks;
     char *process;
     char *function;
@@ -61,6 +64,14 @@ struct sought *sought_instruction(uint64_t address);
 
 /* What is at some addresses (uint64_t), in any order.  Takes the array. */
 struct sought *sought_addresses(GArray *addresses);
+
+/* What is at some addresses at some times (struct kernel_start).  Takes the
+ * array. */
+struct sought *sought_starts(GArray *starts);
+
+/* Is an address one of those that are sought at this time? */
+bool sought_at(const struct sought *s, uint64_t address, uint32_t kernel,
+               uint64_t time);
 
 void sought_free(struct sought *s);
 

@@ -137,7 +137,8 @@ static bool is_wanted(bool exception, const char *name, const char *function,
 
 /* Entries of external interrupts, one for each vector */
 static void add_external(const struct btrail_symbol *symbol,
-                         const char *wanted, GArray *addresses)
+                         const struct btrail_symbol_era *era,
+                         const char *wanted, GArray *starts)
 {
     uint64_t bytes = symbol->end - symbol->address, number;
     unsigned size = bytes > MOST_ENTRIES * SMALL ? LARGE : SMALL;
@@ -150,14 +151,14 @@ static void add_external(const struct btrail_symbol *symbol,
         uint64_t address = symbol->address + i * size;
 
         if (!wanted || number == FIRST_EXTERNAL + i) {
-            g_array_append_val(addresses, address);
+            kernel_start_add(starts, address, era);
         }
     }
 }
 
 /* What stands for the kernel's code in a trace of user mode */
 static void add_pseudo(bool exceptions_wanted, const char *name,
-                       GArray *addresses)
+                       GArray *starts)
 {
     static const uint64_t all[] = {
         BTRAIL_PSEUDO_PAGE_FAULT, BTRAIL_PSEUDO_EXCEPTION,
@@ -168,16 +169,17 @@ static void add_pseudo(bool exceptions_wanted, const char *name,
 
     /* Others are not told apart. */
     if (fault) {
-        g_array_append_vals(addresses, &all[0], 1);
+        kernel_start_add(starts, all[0], NULL);
     }
     if (!name) {
-        g_array_append_vals(addresses, &all[exceptions_wanted ? 1 : 2], 1);
+        kernel_start_add(starts, all[exceptions_wanted ? 1 : 2], NULL);
     }
 }
 
 void vectors_find(const struct btrail_names *names, bool exceptions_wanted,
-                  const char *name, GArray *addresses)
+                  const char *name, GArray *starts)
 {
+    struct btrail_symbol_era era;
     struct btrail_symbol symbol;
     bool prefixed = false;
 
@@ -186,18 +188,19 @@ void vectors_find(const struct btrail_names *names, bool exceptions_wanted,
 
         prefixed |= !!entry_name(symbol.name, &exception);
     }
-    for (size_t i = 0; !btrail_names_symbol(names, i, &symbol); i++) {
+    for (size_t i = 0; !btrail_names_symbol_era(names, i, &symbol, &era);
+         i++) {
         bool exception = false;
         const char *found = prefixed ? entry_name(symbol.name, &exception) :
                             old_name(symbol.name, &exception);
 
         if (found && exception == exceptions_wanted &&
             is_wanted(exception, found, symbol.name, name)) {
-            g_array_append_val(addresses, symbol.address);
+            kernel_start_add(starts, symbol.address, &era);
         }
         if (!exceptions_wanted && !strcmp(symbol.name, ENTRIES)) {
-            add_external(&symbol, name, addresses);
+            add_external(&symbol, &era, name, starts);
         }
     }
-    add_pseudo(exceptions_wanted, name, addresses);
+    add_pseudo(exceptions_wanted, name, starts);
 }

@@ -6,9 +6,7 @@
 #ifndef BTRAIL_VECTORS_H
 #define BTRAIL_VECTORS_H
 
-#include <glib.h>
-
-#include "backtrail/names.h"
+#include "symbolize/kernel-names.h"
 
 /**
  * vectors_find - where the kernel takes an interrupt or exception
@@ -16,13 +14,13 @@
  * @name:       a vector (14, 0xec), a name of the SDM ("#PF"), of Linux
  *              ("page_fault", "apic_timer_interrupt") or of the function; NULL
  *              for all
- * @addresses:  gets them, of uint64_t; none if the kernel has none of this
- *              name, or the trace no names
+ * @starts:     gets them, of struct kernel_start; none if the kernel has none
+ *              of this name, or the trace no names
  *
  * A session that leaves out the kernel has pseudo-addresses in their place,
  * which are added, too.
  */
 void vectors_find(const struct btrail_names *names, bool exceptions,
-                  const char *name, GArray *addresses);
+                  const char *name, GArray *starts);
 
 #endif /* BTRAIL_VECTORS_H */

@@ -251,6 +251,7 @@ static bool process_matches(struct visits *v, const struct reader *r, size_t i)
     uint64_t to = r->b.records[i].to;
     /* Kernels are in the upper half. */
     bool kernel = to >> 63, ok;
+    const struct symbolizer_where where = symbolizer_at(r->vcpu, &r->b, i);
     const struct process *process;
     struct place place;
 
@@ -261,7 +262,7 @@ static bool process_matches(struct visits *v, const struct reader *r, size_t i)
     process = task_of(v, r->vcpu, &r->b, i);
     ok = process && !strcmp(process->comm, s->process);
     if (ok && !kernel && s->function) {
-        symbolizer_place(v->symbols, process, to, &place);
+        symbolizer_place(v->symbols, process, &where, to, &place);
         ok = place.function->known && !place.offset &&
              !strcmp(place.function->name, s->function);
     }
@@ -291,8 +292,7 @@ static bool mark_matches(struct visits *v, const struct reader *r, size_t i)
 static bool prevented(struct visits *v, const struct reader *r, size_t i)
 {
     const struct btrail_record *record = &r->b.records[i];
-    const struct symbolizer_where where = { r->vcpu, r->b.index + i,
-                                            r->b.cr3 };
+    const struct symbolizer_where where = symbolizer_at(r->vcpu, &r->b, i);
     uint8_t bytes[INSTRUCTION_MAX];
     const struct process *process;
     struct instruction insn;
@@ -305,10 +305,10 @@ static bool prevented(struct visits *v, const struct reader *r, size_t i)
                                    bytes, sizeof(bytes), &exact);
 
         ran = !instruction_decode(bytes, n,
-                                  symbolizer_bits(v->symbols, process,
+                                  symbolizer_bits(v->symbols, process, &where,
                                                   record->from),
                                   record->from, &insn) || !exact ||
-              executed(v->symbols, process, &insn, 0, record->from,
+              executed(v->symbols, process, &where, &insn, 0, record->from,
                        record->to);
     }
     g_mutex_unlock(&v->lock);
@@ -329,6 +329,16 @@ static void set_visit(const struct reader *r, const struct btrail_batch *b,
     };
 }
 
+/* Does record @i go to the code, as far as its address and time say? */
+static bool is_target(const struct visits *v, const struct reader *r, size_t i)
+{
+    const struct symbolizer_where where = symbolizer_at(r->vcpu, &r->b, i);
+    uint64_t to = r->b.records[i].to;
+
+    return sought_at(v->sought, to, where.kernel, where.time) ||
+           (r->any && !(to >> 63));
+}
+
 /* Searches what records go to, up to record @end of the batch. */
 static bool find_target(struct reader *r, size_t end, struct visit *visit)
 {
@@ -338,7 +348,8 @@ static bool find_target(struct reader *r, size_t end, struct visit *visit)
         const struct btrail_record *record = &r->b.records[r->next];
 
         if ((is_sought(v, record->to) || (r->any && !(record->to >> 63))) &&
-            process_matches(v, r, r->next) && mark_matches(v, r, r->next)) {
+            is_target(v, r, r->next) && process_matches(v, r, r->next) &&
+            mark_matches(v, r, r->next)) {
             set_visit(r, &r->b, r->next, record, record->to, visit);
             r->next++;
             return true;

@@ -106,43 +106,46 @@ void walk_what_clear(struct walk_what *what)
 }
 
 /* Functions of the kernel that a system call is entered by */
-static void add_entries(const struct btrail_names *names, GArray *addresses)
+static void add_entries(const struct btrail_names *names, GArray *starts)
 {
-    const uint64_t pseudo = BTRAIL_PSEUDO_SYSCALL;
+    struct btrail_symbol_era era;
     struct btrail_symbol symbol;
 
-    for (size_t i = 0; !btrail_names_symbol(names, i, &symbol); i++) {
+    for (size_t i = 0; !btrail_names_symbol_era(names, i, &symbol, &era);
+         i++) {
         for (unsigned k = 0; k < G_N_ELEMENTS(entries); k++) {
             if (!strcmp(symbol.name, entries[k])) {
-                g_array_append_val(addresses, symbol.address);
+                kernel_start_add(starts, symbol.address, &era);
             }
         }
     }
-    g_array_append_val(addresses, pseudo);
+    kernel_start_add(starts, BTRAIL_PSEUDO_SYSCALL, NULL);
 }
 
 /* The functions of one system call */
 static void add_syscall(const struct btrail_names *names, const char *name,
-                        GArray *addresses, struct btrail_closest *closest)
+                        GArray *starts, struct btrail_closest *closest)
 {
+    struct btrail_symbol_era era;
     struct btrail_symbol symbol;
 
-    for (size_t i = 0; !btrail_names_symbol(names, i, &symbol); i++) {
+    for (size_t i = 0; !btrail_names_symbol_era(names, i, &symbol, &era);
+         i++) {
         const char *found = strchr("tTwW", symbol.type) ?
-                            syscall_name(names, UINT64_MAX, symbol.address,
+                            syscall_name(names, era.last, symbol.address,
                                          symbol.name) : NULL;
 
         if (found) {
             btrail_closest_offer(closest, found);
         }
         if (found && !strcmp(found, name)) {
-            g_array_append_val(addresses, symbol.address);
+            kernel_start_add(starts, symbol.address, &era);
         }
     }
 }
 
 static bool add_event(const struct walk_what *what,
-                      const struct btrail_names *names, GArray *addresses,
+                      const struct btrail_names *names, GArray *starts,
                       GError **error)
 {
     struct btrail_closest closest = btrail_closest_to(what->name ?: "");
@@ -150,13 +153,13 @@ static bool add_event(const struct walk_what *what,
     g_autofree char *hint = NULL;
 
     if (what->kind != WALK_WHAT_SYSCALL) {
-        vectors_find(names, exception, what->name, addresses);
+        vectors_find(names, exception, what->name, starts);
     } else if (what->name) {
-        add_syscall(names, what->name, addresses, &closest);
+        add_syscall(names, what->name, starts, &closest);
     } else {
-        add_entries(names, addresses);
+        add_entries(names, starts);
     }
-    if (addresses->len) {
+    if (starts->len) {
         return true;
     }
     hint = btrail_closest_hint(&closest);
@@ -170,7 +173,7 @@ struct sought *walk_what_sought(const struct walk_what *what,
                                 const struct btrail_trace *trace,
                                 struct symbolizer *symbols, GError **error)
 {
-    GArray *addresses;
+    GArray *starts;
     struct btrail_names *names;
     bool ok;
     int ret;
@@ -190,12 +193,12 @@ struct sought *walk_what_sought(const struct walk_what *what,
         fail(error, "the trace: %s", btrail_strerror(ret));
         return NULL;
     }
-    addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    ok = add_event(what, names, addresses, error);
+    starts = g_array_new(FALSE, FALSE, sizeof(struct kernel_start));
+    ok = add_event(what, names, starts, error);
     btrail_names_close(names);
     if (!ok) {
-        g_array_unref(addresses);
+        g_array_unref(starts);
         return NULL;
     }
-    return sought_addresses(addresses);
+    return sought_starts(starts);
 }

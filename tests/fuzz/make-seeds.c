@@ -448,8 +448,13 @@ static void make_monitors(const char *dir)
 /* A trace that has snapshots and symbols */
 static void make_names(const char *dir)
 {
-    static const char symbols[] = "ffffffff81000000 T _stext\n"
-                                  "ffffffffc0000000 t load\t[mod]\n";
+    /* All of them; what is of modules, which is another one; both, changed */
+    static const char *const symbols[] = {
+        "ffffffff81000000 T _stext\nffffffffc0000000 t load\t[mod]\n",
+        "ffffffffc0000000 t run\t[other]\nffffffffc0000080 e .end\t[other]\n",
+        "ffffffff81000000 T _stext\nffffffff81000000 T alias\n"
+        "ffffffffc0000000 t run\t[other]\nffffffffc0000090 e .end\t[other]\n",
+    };
     static const char syscalls[] = "64 0 ffffffff81000010\n"
                                    "64 1 ffffffff81000010\n";
     static struct btrail_thread thread = { 7, 1, 5, "t" };
@@ -477,8 +482,13 @@ static void make_names(const char *dir)
         p.flags = i == 1 ? BTRAIL_PROCESS_SEEN : 0;
         sample_snapshot(w, &snapshot);
         info.kind = BTRAIL_SIDEBAND_SYMBOLS;
-        info.size = sizeof(symbols) - 1;
-        g_assert_cmpint(btrail_writer_sideband(w, &info, symbols), ==, 0);
+        info.size = strlen(symbols[i]);
+        g_assert_cmpint(btrail_writer_sideband(w, &info, symbols[i]), ==, 0);
+        info.kind = BTRAIL_SIDEBAND_HELD;
+        info.size = 0;
+        info.time += 50;
+        g_assert_cmpint(btrail_writer_sideband(w, &info, NULL), ==, 0);
+        info.time = snapshot.end;
         info.kind = BTRAIL_SIDEBAND_SYSCALLS;
         info.size = sizeof(syscalls) - 1;
         g_assert_cmpint(btrail_writer_sideband(w, &info, syscalls), ==, 0);

@@ -16,12 +16,13 @@
 static void check_address(struct address_space *as, uint64_t address)
 {
     const struct mapping *m = address_space_find(as, address);
-    const struct symbol *s = address_space_symbol(as, address);
+    struct symbol s;
+    bool found = address_space_symbol(as, address, &s);
 
     fuzz_require(!m || (m->start <= address && address < m->end && m->path));
     /* The last one of all has no end. */
-    fuzz_require(!s || (s->start <= address && s->name &&
-                        (address < s->end || s->end == UINT64_MAX)));
+    fuzz_require(!found || (s.start <= address && s.name &&
+                            (address < s.end || s.end == UINT64_MAX)));
 }
 
 static void check_space(struct address_space *as)

@@ -15,6 +15,7 @@
 #include "backtrail/names.h"
 #include "fuzz.h"
 #include "lib/internal/meta.h"
+#include "lib/internal/names-private.h"
 
 /* Larger than any batch: records are read, all of them. */
 static struct btrail_record copy[1 << 16];
@@ -515,6 +516,24 @@ static void ask(const struct btrail_names *names, uint64_t time, uint64_t cr3,
     }
 }
 
+/* Each symbol is found where it begins, or one of the same address is. */
+static void read_symbols(const struct btrail_names *names)
+{
+    struct btrail_symbol_era era;
+    struct btrail_symbol s, found;
+
+    for (size_t i = 0; !btrail_names_symbol_era(names, i, &s, &era); i++) {
+        fuzz_require(era.from <= era.last && s.end >= s.address &&
+                     strlen(s.name) < 1u << 24);
+        btrail_names_era(names, era.kernel, era.from, &era);
+        fuzz_require(era.number);
+        if (s.address != UINT64_MAX &&
+            !btrail_names_era_symbol(names, era.number, s.address, &found)) {
+            fuzz_require(found.address == s.address);
+        }
+    }
+}
+
 static void read_names(struct btrail_trace *trace)
 {
     struct btrail_names *names;
@@ -527,6 +546,7 @@ static void read_names(struct btrail_trace *trace)
         fuzz_require(ret == -BTRAIL_ERR_MEMORY || ret == -BTRAIL_ERR_IO);
         return;
     }
+    read_symbols(names);
     for (i = 0; !btrail_trace_sideband(trace, i, &info, NULL); i++) {
         struct btrail_snapshot *snapshot;
         void *data;

@@ -155,48 +155,61 @@ static void test_all(void)
     }
 }
 
+/* The name of the code at an address, NULL if there is none */
+static const char *name_at(struct address_space *as, uint64_t address)
+{
+    struct symbol s;
+
+    return address_space_symbol(as, address, &s) ? s.name : NULL;
+}
+
 static void test_symbols(void)
 {
     struct address_space *as = address_space_new();
     static const char *const lines[] = {
         "ffffffff81000100 T second",
         "ffffffff81000000 T _text",
-        "ffffffff81000000 T zz_alias",
+        "ffffffff81000000 T a_later_alias",
         "ffffffff81000200 d data",
+        "ffffffff81000300 t tail",
+        "ffffffff81000380 e .end",
         "0000000000000000 A absolute",
         "ffffffffc0000000 t in_module\t[e1000]",
     };
     static const char *const bad[] = {
         "no symbol", "12 t x trailing", "12 tt x", "", "12 t \xff",
     };
+    struct symbol s;
     uint64_t address;
     unsigned i;
 
-    g_assert_null(address_space_symbol(as, 5));
+    g_assert_null(name_at(as, 5));
     for (i = 0; i < G_N_ELEMENTS(lines); i++) {
         g_assert_true(address_space_kallsyms_line(as, lines[i]));
     }
     for (i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_assert_false(address_space_kallsyms_line(as, bad[i]));
     }
-    g_assert_cmpstr(address_space_symbol(as, 0xffffffff810000ff)->name, ==,
-                    "_text");
-    g_assert_cmphex(address_space_symbol(as, 0xffffffff81000000)->end, ==,
-                    0xffffffff81000100);
-    g_assert_cmpstr(address_space_symbol(as, 0xffffffff81000100)->name, ==,
-                    "second");
+    g_assert_cmpstr(name_at(as, 0xffffffff810000ff), ==, "_text");
+    g_assert_true(address_space_symbol(as, 0xffffffff81000000, &s));
+    g_assert_cmpstr(s.name, ==, "_text");
+    g_assert_cmphex(s.end, ==, 0xffffffff81000100);
+    g_assert_cmpstr(name_at(as, 0xffffffff81000100), ==, "second");
     /* Data is no function, and ends one. */
-    g_assert_null(address_space_symbol(as, 0xffffffff81000200));
-    g_assert_null(address_space_symbol(as, 0x1000));
-    g_assert_cmpstr(address_space_symbol(as, 0xffffffffc0000010)->module, ==,
-                    "[e1000]");
+    g_assert_null(name_at(as, 0xffffffff81000200));
+    g_assert_null(name_at(as, 0x1000));
+    /* Nothing with a name is behind an end line. */
+    g_assert_cmpstr(name_at(as, 0xffffffff8100037f), ==, "tail");
+    g_assert_null(name_at(as, 0xffffffff81000380));
+    g_assert_true(address_space_symbol(as, 0xffffffffc0000010, &s));
+    g_assert_cmpstr(s.module, ==, "[e1000]");
+    g_assert_cmphex(s.end, ==, UINT64_MAX);
     g_assert_true(address_space_symbol_find(as, "second", &address));
     g_assert_cmphex(address, ==, 0xffffffff81000100);
     g_assert_false(address_space_symbol_find(as, "third", &address));
     /* One that is added later */
     g_assert_true(address_space_kallsyms_line(as, "ffffffff81000080 t new"));
-    g_assert_cmpstr(address_space_symbol(as, 0xffffffff810000ff)->name, ==,
-                    "new");
+    g_assert_cmpstr(name_at(as, 0xffffffff810000ff), ==, "new");
     address_space_free(as);
 }
 

@@ -34,11 +34,13 @@ static void check(struct chooser *c, const struct filter *f, uint64_t start,
     };
     unsigned vcpu = g_test_rand_int_range(0, 3);
     const struct symbolizer_where where = {
-        vcpu, b.index, 0x1000 * g_test_rand_int_range(1, 3),
+        .vcpu = vcpu, .index = b.index,
+        .cr3 = 0x1000 * g_test_rand_int_range(1, 3),
     };
     enum btrail_certainty certainty;
     struct task task = {
-        .process = symbolizer_process(names, &where, 0, &certainty),
+        .process = symbolizer_process(names, &where, &certainty),
+        .where = where,
     };
     size_t n;
 

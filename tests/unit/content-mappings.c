@@ -393,7 +393,7 @@ static void test_places(void)
         { 0xa00004, NAME_UNKNOWN, 0xa00004 },
     };
     const struct symbolizer_options options = { 0 };
-    const struct symbolizer_where where = { .cr3 = USER };
+    const struct symbolizer_where where = { .cr3 = USER, .time = START + 10 };
     enum btrail_certainty certainty;
     const struct process *process;
     struct symbolizer *names;
@@ -410,10 +410,10 @@ static void test_places(void)
     page(&s, USER, 0x900000, A0);
     end(&s, mappings, G_N_ELEMENTS(mappings));
     names = symbolizer_new(&options, s.trace, NULL);
-    process = symbolizer_process(names, &where, START + 10, &certainty);
+    process = symbolizer_process(names, &where, &certainty);
     g_assert_cmpstr(process->comm, ==, "known");
     for (i = 0; i < G_N_ELEMENTS(places); i++) {
-        symbolizer_place(names, process, places[i].address, &place);
+        symbolizer_place(names, process, &where, places[i].address, &place);
         g_assert_cmpstr(place.function->module->name, ==, places[i].module);
         g_assert_cmphex(place.address, ==, places[i].offset);
     }

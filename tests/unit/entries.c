@@ -34,6 +34,10 @@ static void test_symbols(void)
         "ffffffffc0000000 t page_fault\t[module]\n"
         "nonsense\n"
         "ffffffff81800400 T asm_sysvec_apic_timer_interrupt";
+    static const char modules[] = "ffffffffc0000000 t page_fault\t[module]\n";
+    static const char ended[] =
+        "ffffffff81800400 T asm_sysvec_apic_timer_interrupt\n"
+        "ffffffff81800420 e .end\n";
     struct btrail_entries *e = btrail_entries_new();
     unsigned i;
 
@@ -51,6 +55,13 @@ static void test_symbols(void)
     check(e, PAGE, 0xffffffff817fffff, BTRAIL_PSEUDO_TO_KERNEL);
     check(e, PAGE, 0xffffffff81800400, BTRAIL_PSEUDO_INTERRUPT);
     check(e, PAGE, 0xffffffffc0000000, BTRAIL_PSEUDO_INTERRUPT);
+    /* Of the same kernel */
+    btrail_entries_symbols(e, modules, strlen(modules));
+    check(e, PAGE, SYSCALL, BTRAIL_PSEUDO_SYSCALL);
+    /* Behind an end line nothing has a name. */
+    btrail_entries_symbols(e, ended, strlen(ended));
+    check(e, PAGE, 0xffffffff81800410, BTRAIL_PSEUDO_INTERRUPT);
+    check(e, PAGE, 0xffffffff81800420, BTRAIL_PSEUDO_TO_KERNEL);
     /* Another kernel */
     btrail_entries_symbols(e, text, 40);
     check(e, PAGE, SYSCALL, BTRAIL_PSEUDO_TO_KERNEL);

@@ -17,13 +17,14 @@
 
 static struct symbolizer *names;
 static const struct process *process;
+static const struct symbolizer_where where = { .cr3 = 0x1000 };
 
 static bool ran(const char *bytes, size_t n, uint64_t from, uint64_t to)
 {
     struct instruction insn;
 
     g_assert_true(instruction_decode(bytes, n, 64, from, &insn));
-    return executed(names, process, &insn, 0, from, to);
+    return executed(names, process, &where, &insn, 0, from, to);
 }
 
 #define RAN(bytes, from, to) ran(bytes, sizeof(bytes) - 1, from, to)
@@ -81,15 +82,14 @@ static void test_moved(void)
     struct instruction insn;
 
     g_assert_true(instruction_decode(JMP_10, 2, 64, USER, &insn));
-    g_assert_true(executed(names, process, &insn, 0x1000, USER + 0x1000,
-                           USER + 0x1010));
-    g_assert_false(executed(names, process, &insn, 0x1000, USER + 0x1000,
-                            USER + 0x10));
+    g_assert_true(executed(names, process, &where, &insn, 0x1000,
+                           USER + 0x1000, USER + 0x1010));
+    g_assert_false(executed(names, process, &where, &insn, 0x1000,
+                            USER + 0x1000, USER + 0x10));
 }
 
 int main(int argc, char **argv)
 {
-    const struct symbolizer_where where = { .cr3 = 0x1000 };
     enum btrail_certainty certainty;
     g_autofree char *text = NULL;
     int ret;
@@ -103,7 +103,7 @@ int main(int argc, char **argv)
         "%" G_GINT64_MODIFIER "x T irq_entries_start\n"
         "cr3 1000 pid=5 sample\n", KERNEL, ENTRY, TIMER, FAULT, TABLE);
     names = sample_symbolizer(NULL, text);
-    process = symbolizer_process(names, &where, 0, &certainty);
+    process = symbolizer_process(names, &where, &certainty);
     g_test_add_func("/executed/anywhere", test_anywhere);
     g_test_add_func("/executed/direct", test_direct);
     g_test_add_func("/executed/user", test_user);

@@ -128,12 +128,14 @@ static void write_trace(const char *path)
 static struct lane_record record_in(uint64_t cr3, uint64_t index,
                                     uint64_t from, uint64_t to)
 {
-    const struct symbolizer_where where = { 0, index, cr3 };
+    const struct symbolizer_where where = {
+        .index = index, .cr3 = cr3, .time = 2,
+    };
     enum btrail_certainty certainty;
 
     return (struct lane_record) {
         .record = { from, to, 0 }, .at = { 0, index }, .cr3 = cr3,
-        .process = symbolizer_process(names, &where, 2, &certainty),
+        .process = symbolizer_process(names, &where, &certainty),
         .time = { 2, 0, BTRAIL_NO_ICOUNT },
     };
 }

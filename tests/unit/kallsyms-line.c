@@ -70,11 +70,34 @@ static void test_next(void)
     g_assert_true(text == end);
 }
 
+static void test_end(void)
+{
+    static const struct {
+        const char *line;
+        bool end;
+    } lines[] = {
+        { "ffffffffc0001000 e .end\t[mod]", true },
+        { "ffffffff82000000 e .end", true },
+        { "ffffffff82000000 t .end", false },
+        { "ffffffff82000000 e .ends", false },
+        { "ffffffff82000000 e end", false },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(lines); i++) {
+        struct btrail_kallsyms_line s;
+
+        g_assert_true(btrail_kallsyms_parse(lines[i].line,
+                                            strlen(lines[i].line), &s));
+        g_assert_true(btrail_kallsyms_is_end(&s) == lines[i].end);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/kallsyms-line/good", test_good);
     g_test_add_func("/kallsyms-line/bad", test_bad);
     g_test_add_func("/kallsyms-line/next", test_next);
+    g_test_add_func("/kallsyms-line/end", test_end);
     return g_test_run();
 }

@@ -279,7 +279,9 @@ static void check_record(const struct fixture *f, const struct lane_record *r,
                          size_t i)
 {
     const struct made *m = made_at(f, i);
-    const struct symbolizer_where where = { m->vcpu, m->index, m->cr3 };
+    const struct symbolizer_where where = {
+        .vcpu = m->vcpu, .index = m->index, .cr3 = m->cr3, .time = m->host,
+    };
     const struct symbolizer_where got = lane_where(r);
     enum btrail_certainty certainty;
 
@@ -292,11 +294,12 @@ static void check_record(const struct fixture *f, const struct lane_record *r,
     g_assert_cmpuint(r->time.host, ==, m->host);
     g_assert_true(r->task.known);
     g_assert_cmpuint(r->task.tid, ==, m->task + 1);
-    g_assert_true(r->process == symbolizer_process(f->symbols, &where, m->host,
+    g_assert_true(r->process == symbolizer_process(f->symbols, &where,
                                                    &certainty));
     g_assert_cmpuint(got.vcpu, ==, m->vcpu);
     g_assert_cmpuint(got.index, ==, m->index);
     g_assert_cmphex(got.cr3, ==, m->cr3);
+    g_assert_cmpuint(got.time, ==, m->host);
     /* Before the lane nothing is known anyway. */
     g_assert_true(!i || r->lost == m->lost);
 }

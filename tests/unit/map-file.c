@@ -15,6 +15,15 @@ static struct map_file *parse(const char *text, GError **error)
     return map_file_parse(copy, "names.map", error);
 }
 
+static void check_name(struct address_space *as, uint64_t address,
+                       const char *name)
+{
+    struct symbol s;
+
+    g_assert_true(address_space_symbol(as, address, &s));
+    g_assert_cmpstr(s.name, ==, name);
+}
+
 static void test_good(void)
 {
     g_autoptr(GError) error = NULL;
@@ -33,12 +42,8 @@ static void test_good(void)
     struct map_process *p;
 
     g_assert_no_error(error);
-    g_assert_cmpstr(address_space_symbol(map_file_shared(map),
-                                         0xffffffff81000180)->name, ==,
-                    "second");
-    g_assert_cmpstr(address_space_symbol(map_file_shared(map),
-                                         0xffffffff81000000)->name, ==,
-                    "_text");
+    check_name(map_file_shared(map), 0xffffffff81000180, "second");
+    check_name(map_file_shared(map), 0xffffffff81000000, "_text");
     p = map_file_process(map, 0x80000000022f2000);
     g_assert_cmpstr(p->name, ==, "sorter one");
     g_assert_cmpint(p->pid, ==, 137);
@@ -47,8 +52,7 @@ static void test_good(void)
     g_assert_cmphex(address_space_find(p->space, 0x401000)->offset, ==,
                     0x1000);
     g_assert_cmpstr(address_space_find(p->space, 0x7ffc0000)->path, ==, "");
-    g_assert_cmpstr(address_space_symbol(p->space, 0x401800)->name, ==,
-                    "main");
+    check_name(p->space, 0x401800, "main");
     p = map_file_process(map, 0x2460000);
     g_assert_null(p->name);
     g_assert_cmpint(p->pid, ==, -1);

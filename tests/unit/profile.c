@@ -63,9 +63,8 @@ static uint64_t count_slowly(const struct cli_trace *t, struct symbolizer *s,
                         ==, 0);
         while (!btrail_cursor_next(cursor, &b)) {
             for (k = 0; k < b.count; k++) {
-                const struct symbolizer_where where = {
-                    info.vcpu, b.index + k, b.cr3,
-                };
+                const struct symbolizer_where where =
+                    symbolizer_at(info.vcpu, &b, k);
                 enum btrail_certainty certainty;
                 struct place from, to;
                 const struct filter_record r = {
@@ -73,13 +72,12 @@ static uint64_t count_slowly(const struct cli_trace *t, struct symbolizer *s,
                     .time = b.time.host >= t->start ?
                             (int64_t)(b.time.host - t->start) : -1,
                     .from = b.records[k].from, .to = b.records[k].to,
-                    .process = symbolizer_process(s, &where, b.time.host,
-                                                  &certainty),
+                    .process = symbolizer_process(s, &where, &certainty),
                     .from_place = &from, .to_place = &to,
                 };
 
-                symbolizer_place(s, r.process, r.from, &from);
-                symbolizer_place(s, r.process, r.to, &to);
+                symbolizer_place(s, r.process, &where, r.from, &from);
+                symbolizer_place(s, r.process, &where, r.to, &to);
                 if (!filter || filter_matches(filter, &r)) {
                     count(table, key(&r, by_vcpu), 1);
                     records++;

@@ -50,7 +50,7 @@ static void setup(struct setup *x, const char *program)
     g_assert_true(g_file_set_contents(map, text, -1, NULL));
     x->s = symbolizer_new(&options, NULL, NULL);
     g_assert_nonnull(x->s);
-    x->process = symbolizer_process(x->s, &where, 0, &certainty);
+    x->process = symbolizer_process(x->s, &where, &certainty);
     x->edges = stack_edges_new(x->s, MANY + 1);
     x->elf = elf_file_open(program);
     g_unlink(map);
@@ -221,7 +221,7 @@ static void test_many(void)
     unsigned i;
 
     setup(&x, sample);
-    other = symbolizer_process(x.s, &where, 0, &certainty);
+    other = symbolizer_process(x.s, &where, &certainty);
     for (i = 0; i < MANY; i++) {
         get(&x, 0x400000 + i, 0x400000 + 7 * i);
     }

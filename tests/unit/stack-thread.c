@@ -190,7 +190,7 @@ static void count(GHashTable *sums, char *path, uint64_t n)
 static void feed(struct machine *m, unsigned vcpu,
                  const struct btrail_batch *b)
 {
-    const struct symbolizer_where where = { vcpu, b->index, b->cr3 };
+    const struct symbolizer_where where = symbolizer_at(vcpu, b, 0);
     struct stack_part part = { .vcpu = vcpu, .n = 1, .ticks = 1 };
     struct btrail_batch some = { .count = 0 };
     const struct stack_edge *edge;

@@ -208,10 +208,8 @@ static void feed_batch(struct fed *f, unsigned vcpu,
 
     stacks_begin(f->st);
     while (symbolizer_part(f->s, vcpu, b, &part, &out.task)) {
-        const struct symbolizer_where where = { vcpu, part.index, part.cr3 };
-
-        stack_edges_get_all(f->edges, out.task.process, &where, part.records,
-                            part.count, edges, runs);
+        stack_edges_get_all(f->edges, out.task.process, &out.task.where,
+                            part.records, part.count, edges, runs);
         out.first = part.index - b->index;
         out.n = part.count;
         stacks_add(f->st, &out);

@@ -8,6 +8,7 @@
 
 #include "gdb/symbol-file.h"
 #include "scratch.h"
+#include "symbol-samples.h"
 
 #define K(n)    (UINT64_C(0xffffffff81000000) + (n))
 #define M(n)    (UINT64_C(0xffffffffc0000000) + (n))
@@ -147,6 +148,29 @@ static void test_many(void)
     g_assert_cmpuint(g_strv_length(lines), ==, n + 1);
 }
 
+/* What has the place of something else at other times is not there. */
+static void test_times(void)
+{
+    g_autofree char *path = g_build_filename(folder, "t.btrail", NULL);
+    g_autoptr(GString) all = g_string_new(NULL);
+    struct btrail_trace *trace;
+    struct btrail_names *names;
+    GArray *symbols;
+
+    symbol_samples_write(path);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_cmpint(btrail_names_open(&names, trace), ==, 0);
+    symbols = symbol_file_symbols(names);
+    for (unsigned i = 0; i < symbols->len; i++) {
+        g_string_append_printf(all, "%s ", g_array_index(
+            symbols, struct btrail_symbol, i).name);
+    }
+    g_assert_cmpstr(all->str, ==, "_text do_work _end stay dummy_setup ");
+    g_array_unref(symbols);
+    btrail_names_close(names);
+    btrail_trace_close(trace);
+}
+
 int main(int argc, char **argv)
 {
     int ret;
@@ -157,6 +181,7 @@ int main(int argc, char **argv)
     g_test_add_func("/symbol-file/gdb", test_gdb);
     g_test_add_func("/symbol-file/hostile", test_hostile);
     g_test_add_func("/symbol-file/many", test_many);
+    g_test_add_func("/symbol-file/times", test_times);
     ret = g_test_run();
     scratch_remove(folder);
     return ret;

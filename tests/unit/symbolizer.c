@@ -13,6 +13,8 @@
 #include "code-samples.h"
 #include "scratch.h"
 #include "snapshot-samples.h"
+#include "symbol-samples.h"
+#include "symbolize/stack-edge.h"
 #include "symbolize/symbolizer.h"
 
 static const char *sample;
@@ -32,11 +34,20 @@ static char *write_map(const char *text)
 static const struct process *who(struct symbolizer *s, uint64_t time,
                                  uint64_t cr3)
 {
-    const struct symbolizer_where where = { .cr3 = cr3 };
-
+    const struct symbolizer_where where = { .cr3 = cr3, .time = time };
     enum btrail_certainty certainty;
 
-    return symbolizer_process(s, &where, time, &certainty);
+    return symbolizer_process(s, &where, &certainty);
+}
+
+static const struct symbolizer_where nowhere;
+
+static void find_place(struct symbolizer *s, const struct process *process,
+                       uint64_t time, uint64_t address, struct place *place)
+{
+    const struct symbolizer_where where = { .time = time };
+
+    symbolizer_place(s, process, &where, address, place);
 }
 
 /* The sample is mapped as a whole: an address is its offset in the file. */
@@ -92,7 +103,7 @@ static void test_names(void)
     /* ELF: the sample's code lies at the same offset and address. */
     leaf = elf_file_find(f, "sample_leaf");
     label = elf_file_find(f, "sample_label");
-    symbolizer_place(s, sorter, BASE + leaf->start + 1, &place);
+    find_place(s, sorter, 150, BASE + leaf->start + 1, &place);
     g_assert_cmpstr(place.function->name, ==, "sample_leaf");
     g_assert_cmpstr(place.function->module->name, ==, "sample");
     g_assert_cmpstr(place.function->module->path, ==, "/bin/sample");
@@ -102,37 +113,37 @@ static void test_names(void)
     g_assert_cmpuint(symbolizer_code(s, sorter, &where, BASE + label->start,
                                      bytes, 4, &exact), ==, 4);
     g_assert_cmpint(memcmp(bytes, "\x90\x90\x90\xc3", 4), ==, 0);
-    g_assert_cmpuint(symbolizer_bits(s, sorter, BASE), ==, 64);
-    symbolizer_place(s, sorter, BASE + leaf->start + 2, &again);
+    g_assert_cmpuint(symbolizer_bits(s, sorter, &nowhere, BASE), ==, 64);
+    find_place(s, sorter, 150, BASE + leaf->start + 2, &again);
     g_assert_true(again.function == place.function);
 
     /* Elsewhere it is not known, or something else. */
-    symbolizer_place(s, second, BASE + leaf->start, &place);
+    find_place(s, second, 150, BASE + leaf->start, &place);
     g_assert_false(place.function->known);
     g_assert_cmpstr(place.function->name, ==, NAME_UNKNOWN);
     g_assert_cmpuint(symbolizer_code(s, second, &where, BASE + leaf->start,
                                      bytes, 4, &exact), ==, 0);
-    symbolizer_place(s, sorter, 0x7f0000000123, &place);
+    find_place(s, sorter, 150, 0x7f0000000123, &place);
     g_assert_cmpstr(place.function->module->name, ==, "lost.so");
     g_assert_cmphex(place.offset, ==, 0x2123);
     g_assert_false(symbolizer_line(s, &place, &file, &line));
-    symbolizer_place(s, sorter, 0x10080, &place);
+    find_place(s, sorter, 150, 0x10080, &place);
     g_assert_cmpstr(place.function->name, ==, "jitted");
-    symbolizer_place(s, sorter, 0x10101, &place);
+    find_place(s, sorter, 150, 0x10101, &place);
     g_assert_cmpstr(place.function->name, ==, "jitted2");
-    symbolizer_place(s, sorter, 0x10000000, &place);
+    find_place(s, sorter, 150, 0x10000000, &place);
     g_assert_cmpstr(place.function->name, ==, NAME_UNKNOWN);
 
     /* The kernel is the same for all. */
-    symbolizer_place(s, third, KERNEL + 0x104, &place);
-    symbolizer_place(s, sorter, KERNEL + 0x108, &again);
+    find_place(s, third, 150, KERNEL + 0x104, &place);
+    find_place(s, sorter, 150, KERNEL + 0x108, &again);
     g_assert_true(place.function == again.function);
     g_assert_cmpstr(place.function->name, ==, "do_work");
     g_assert_cmpstr(place.function->module->name, ==, NAME_KERNEL);
     g_assert_true(place.function->module->kernel);
-    symbolizer_place(s, sorter, 0xffffffffc0000001, &place);
+    find_place(s, sorter, 150, 0xffffffffc0000001, &place);
     g_assert_cmpstr(place.function->module->name, ==, "[e1000]");
-    symbolizer_place(s, sorter, UINT64_MAX, &place);
+    find_place(s, sorter, 150, UINT64_MAX, &place);
     g_assert_false(place.function->known);
     symbolizer_free(s);
     elf_file_close(f);
@@ -196,13 +207,13 @@ static void test_vmlinux(void)
 
     g_assert_no_error(error);
     p = who(s, 0, 0);
-    symbolizer_place(s, p, bias + start, &place);
+    find_place(s, p, 150, bias + start, &place);
     g_assert_cmpstr(place.function->name, ==, "sample_leaf");
     g_assert_cmpstr(place.function->module->name, ==, NAME_KERNEL);
     g_assert_true(symbolizer_line(s, &place, &file, &line));
     g_assert_cmpuint(symbolizer_code(s, p, &where, bias + start, bytes, 4,
                                      &exact), ==, 4);
-    symbolizer_place(s, p, 0xffffffffc0000010, &place);
+    find_place(s, p, 150, 0xffffffffc0000010, &place);
     g_assert_cmpstr(place.function->name, ==, "probe");
     symbolizer_free(s);
     elf_file_close(f);
@@ -305,19 +316,19 @@ static void test_sideband(void)
     g_assert_true(who(s, 150, 0x5000) == worker);
     /* Nobody's */
     g_assert_cmpstr(who(s, 150, 0x7000)->comm, ==, "cr3:0x7000");
-    symbolizer_place(s, worker, BASE + leaf, &place);
+    find_place(s, worker, 150, BASE + leaf, &place);
     g_assert_cmpstr(place.function->name, ==, "sample_leaf");
-    symbolizer_place(s, worker, 0x7ffff0000000 + leaf + 1, &place);
+    find_place(s, worker, 150, 0x7ffff0000000 + leaf + 1, &place);
     g_assert_cmpstr(place.function->name, ==, "sample_leaf");
     g_assert_cmpstr(place.function->module->name, ==, "[vdso]");
-    symbolizer_place(s, worker, KERNEL + 0x120, &place);
+    find_place(s, worker, 150, KERNEL + 0x120, &place);
     g_assert_cmpstr(place.function->name, ==, "do_work");
     old = who(s, 150, 0x8000);
     g_assert_cmpint(old->tid, ==, -1);
-    symbolizer_place(s, old, 0x8048010, &place);
+    find_place(s, old, 150, 0x8048010, &place);
     g_assert_cmpstr(place.function->module->name, ==, "old");
-    g_assert_cmpuint(symbolizer_bits(s, old, 0x8048010), ==, 32);
-    g_assert_cmpuint(symbolizer_bits(s, worker, 0x1000), ==, 64);
+    g_assert_cmpuint(symbolizer_bits(s, old, &nowhere, 0x8048010), ==, 32);
+    g_assert_cmpuint(symbolizer_bits(s, worker, &nowhere, 0x1000), ==, 64);
     symbolizer_free(s);
     btrail_trace_close(trace);
     elf_file_close(f);
@@ -371,7 +382,9 @@ static void test_tasks(void)
         .cr3 = 0x5000, .records = records, .count = G_N_ELEMENTS(records),
         .time.host = 200,
     };
-    const struct symbolizer_where other = { .vcpu = 1, .cr3 = 0x6000 };
+    const struct symbolizer_where other = {
+        .vcpu = 1, .cr3 = 0x6000, .time = 200,
+    };
     struct btrail_batch part = { .count = 0 };
     enum btrail_certainty certainty;
     g_autofree char *path = g_build_filename(folder, "t.btrail", NULL);
@@ -409,7 +422,7 @@ static void test_tasks(void)
         }
     }
     g_assert_cmpuint(n, ==, G_N_ELEMENTS(steps));
-    g_assert_cmpint(symbolizer_process(s, &other, 200, &certainty)->tid, ==,
+    g_assert_cmpint(symbolizer_process(s, &other, &certainty)->tid, ==,
                     8);
     g_assert_cmpint(certainty, ==, BTRAIL_SURE);
     symbolizer_free(s);
@@ -600,7 +613,8 @@ static void test_named(void)
                 g_assert_true(!b.task.known || task.user == BTRAIL_SURE);
                 g_assert_true(!b.task.known || task.kernel == BTRAIL_SURE);
                 g_assert_true(task.process->known);
-                symbolizer_place(s, task.process, BASE, &place);
+                symbolizer_place(s, task.process, &task.where, BASE,
+                                 &place);
                 g_assert_cmpstr(place.function->module->name, ==,
                                 step->module);
             }
@@ -624,6 +638,97 @@ static void test_named(void)
     btrail_trace_close(trace);
 }
 
+/* What is at an address at a time: NAME+OFFSET MODULE */
+static void check_place(struct symbolizer *s, uint64_t time, uint64_t address,
+                        const char *want)
+{
+    g_autofree char *got = NULL;
+    struct place place;
+
+    find_place(s, who(s, time, 0x5000), time, address, &place);
+    got = g_strdup_printf("%s+%x %s", place.function->name,
+                          place.function->known ? (unsigned)place.offset : 0,
+                          place.function->module->name);
+    g_assert_cmpstr(got, ==, want);
+}
+
+/* Modules come and go, and have the same addresses. */
+static void test_times(void)
+{
+    const uint64_t module = SYMBOL_SAMPLES_MODULE;
+    g_autofree char *path = g_build_filename(folder, "t.btrail", NULL);
+    g_autofree char *text = g_strdup_printf(
+        "%" G_GINT64_MODIFIER "x t stated\n", module + 0x2000);
+    g_autofree char *map = write_map(text);
+    const struct symbolizer_options mapped = { .map = map };
+    const struct symbolizer_options none = { 0 };
+    struct symbolizer_where where = { .time = 1500 };
+    struct btrail_trace *trace;
+    struct place first, again;
+    const struct process *p;
+    struct stack_edges *edges;
+    const struct stack_edge *e;
+
+    symbol_samples_write(path);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    for (unsigned pass = 0; pass < 2; pass++) {
+        const struct btrail_record r = {
+            SYMBOL_SAMPLES_KERNEL + 8, module, 0,
+        };
+        struct symbolizer *s = symbolizer_new(pass ? &mapped : &none, trace,
+                                              NULL);
+
+        /* In any order: what was found before does not matter. */
+        for (unsigned i = 0; i < 3; i++) {
+            check_place(s, 3500, module + 0x10, "tun_get+10 [tun]");
+            check_place(s, 1500, module + 0x10, "dummy_xmit+10 [dummy]");
+            check_place(s, 2500, module + 0x10, "[unknown]+0 "
+                        "[kernel.kallsyms]");
+            check_place(s, 999, module + 0x10, "[unknown]+0 "
+                        "[kernel.kallsyms]");
+            check_place(s, 4001, module + 0x10, "[unknown]+0 "
+                        "[kernel.kallsyms]");
+            check_place(s, 2500, module - 0x2000, "stay+0 [stays]");
+            check_place(s, 0, SYMBOL_SAMPLES_KERNEL + 1,
+                        "do_work+1 [kernel.kallsyms]");
+        }
+        /* Behind its end nothing is a module's. */
+        check_place(s, 1500, module + 0x10f, "dummy_setup+f [dummy]");
+        check_place(s, 1500, module + 0x110, "[unknown]+0 [kernel.kallsyms]");
+        check_place(s, 3500, module + 0x100, "[unknown]+0 [kernel.kallsyms]");
+        /* What a person states holds all the time. */
+        for (uint64_t time = 500; time < 5000; time += 1000) {
+            check_place(s, time, module + 0x2001, pass ?
+                        "stated+1 [kernel.kallsyms]" :
+                        "[unknown]+0 [kernel.kallsyms]");
+        }
+        /* The same function is the same one. */
+        p = who(s, 1500, 0x5000);
+        find_place(s, p, 1500, module - 0x2000, &first);
+        find_place(s, p, 3500, module - 0x2000 + 4, &again);
+        g_assert_true(first.function == again.function);
+        where.time = 1500;
+        g_assert_cmpuint(symbolizer_era(s, &where), !=, 0);
+        symbolizer_place_until(s, p, &where, 2000, module, &first);
+        g_assert_cmpstr(first.function->name, ==, "dummy_xmit");
+        symbolizer_place_until(s, p, &where, 2001, module, &first);
+        g_assert_false(first.function->known);
+        symbolizer_place_until(s, p, &where, 4000, module - 0x2000, &first);
+        g_assert_cmpstr(first.function->name, ==, "stay");
+        /* An edge to code that has changed is another one. */
+        edges = stack_edges_new(s, 0);
+        e = stack_edges_get(edges, p, &where, &r);
+        g_assert_cmpstr(e->to_fn->name, ==, "dummy_xmit");
+        g_assert_true(stack_edges_get(edges, p, &where, &r) == e);
+        where.time = 3500;
+        e = stack_edges_get(edges, p, &where, &r);
+        g_assert_cmpstr(e->to_fn->name, ==, "tun_get");
+        stack_edges_free(edges);
+        symbolizer_free(s);
+    }
+    btrail_trace_close(trace);
+}
+
 /* Without any names nothing fails, however many address spaces there are. */
 static void test_nothing(void)
 {
@@ -638,13 +743,13 @@ static void test_nothing(void)
     }
     g_assert_cmpstr(p->comm, ==, "[others]");
     g_assert_cmpstr(who(s, 0, 0)->comm, ==, "cr3:0x0");
-    symbolizer_place(s, p, 0x1234, &place);
+    find_place(s, p, 150, 0x1234, &place);
     g_assert_cmpstr(place.function->name, ==, NAME_UNKNOWN);
     g_assert_cmpstr(place.function->module->name, ==, NAME_UNKNOWN);
     g_assert_cmphex(place.offset, ==, 0x1234);
-    symbolizer_place(s, p, KERNEL, &place);
+    find_place(s, p, 150, KERNEL, &place);
     g_assert_cmpstr(place.function->module->name, ==, NAME_KERNEL);
-    g_assert_cmpuint(symbolizer_bits(s, p, 5), ==, 64);
+    g_assert_cmpuint(symbolizer_bits(s, p, &nowhere, 5), ==, 64);
     symbolizer_free(s);
     symbolizer_free(NULL);
 }
@@ -658,6 +763,7 @@ int main(int argc, char **argv)
     sample = argv[1];
     folder = scratch_new();
     g_test_add_func("/symbolizer/names", test_names);
+    g_test_add_func("/symbolizer/times", test_times);
     g_test_add_func("/symbolizer/vmlinux", test_vmlinux);
     g_test_add_func("/symbolizer/other-vmlinux", test_other_vmlinux);
     g_test_add_func("/symbolizer/sideband", test_sideband);

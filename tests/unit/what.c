@@ -120,14 +120,19 @@ static struct btrail_names *open_names(const char *symbols)
 static uint64_t find(const struct btrail_names *names, bool exceptions,
                      const char *name)
 {
-    g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    g_autoptr(GArray) found = g_array_new(FALSE, FALSE,
+                                          sizeof(struct kernel_start));
     uint64_t address = 0;
     unsigned n = 0;
 
     vectors_find(names, exceptions, name, found);
     for (unsigned i = 0; i < found->len; i++) {
-        if (!btrail_pseudo_name(g_array_index(found, uint64_t, i))) {
-            address = g_array_index(found, uint64_t, i);
+        const struct kernel_start *start =
+            &g_array_index(found, struct kernel_start, i);
+
+        g_assert_true(start->always == !!btrail_pseudo_name(start->address));
+        if (!start->always) {
+            address = start->address;
             n++;
         }
     }
