@@ -22,8 +22,12 @@
 #define TABLE_PART_SIZE 80
 /* A table has no more parts than Linux has modules; the last has the rest. */
 #define PARTS_MAX       4096
-/* Where the kernel's half begins, with page tables of any depth */
+/*
+ * Where the kernel's part of all addresses begins, with page tables of any
+ * depth; and the least that it can be configured to with 32 bits
+ */
 #define KERNEL_HALF     (UINT64_C(1) << 63)
+#define KERNEL_PART_32  (UINT64_C(1) << 30)
 #define PAGE_SIZE       4096
 
 /**
@@ -152,6 +156,20 @@ void btrail_kernel_symbols_free(struct btrail_kernel_symbols *ks)
     }
 }
 
+/* Symbols below are not of code: those of per-CPU data, and constants. */
+static uint64_t lowest_address(const char *text, size_t size)
+{
+    const char *p = text, *end = text + size;
+    struct btrail_kallsyms_line line;
+
+    while (btrail_kallsyms_next(&p, end, &line)) {
+        if (line.address >= KERNEL_HALF) {
+            return KERNEL_HALF;
+        }
+    }
+    return KERNEL_PART_32;
+}
+
 /* The part of a text; adds the memory that a new one takes. */
 static struct symbols_part *get_part(struct btrail_kernel_symbols *ks,
                                      const char *text, size_t size,
@@ -167,7 +185,8 @@ static struct symbols_part *get_part(struct btrail_kernel_symbols *ks,
         part = g_new0(struct symbols_part, 1);
         part->hash = key.hash;
         part->number = UINT32_MAX;
-        btrail_symbol_list_init(&part->list, text, size, KERNEL_HALF);
+        btrail_symbol_list_init(&part->list, text, size,
+                                lowest_address(text, size));
         g_hash_table_add(ks->parts, part);
         *memory += sizeof(*part) + btrail_symbol_list_memory(&part->list);
     }

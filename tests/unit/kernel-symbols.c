@@ -212,6 +212,36 @@ static void test_kexec(void)
     btrail_kernel_symbols_free(ks);
 }
 
+/* A kernel of 32 bits is below 4 GiB; another one has no symbols there. */
+static void test_32(void)
+{
+    static const char own[] =
+        "00000000 A constant\n"
+        "dd000000 T _stext\n"
+        "dd000100 T first\n"
+        "dd000200 e .end\n";
+    static const char own_64[] =
+        "0000000000030000 A cpu_data\n"
+        "00000000c1000000 A constant\n"
+        "ffffffff81000000 T _stext\n";
+    struct btrail_kernel_symbols *ks = btrail_kernel_symbols_new();
+
+    add(ks, 1, 0, own, "f7c00000 t load\t[mod]\n");
+    add(ks, 2, 50, own_64, "");
+    btrail_kernel_symbols_complete(ks, 0, UINT64_MAX);
+    check(ks, 1, 10, 0x10, "-");
+    check(ks, 1, 10, 0xdd000010, "_stext+10/100");
+    check(ks, 1, 10, 0xdd0001ff, "first+ff/100");
+    check(ks, 1, 10, 0xdd000200, "-");
+    check(ks, 1, 10, 0xf7c00000, "load+0/100000 mod");
+    check(ks, 1, 10, 0xffffffffdd000010, "-");
+    check(ks, 2, 60, 0xdd000010, "-");
+    check(ks, 2, 60, 0xc1000000, "-");
+    check(ks, 2, 60, 0x30000, "-");
+    check(ks, 2, 60, 0xffffffff81000001, "_stext+1/1000");
+    btrail_kernel_symbols_free(ks);
+}
+
 /* Where symbols end: at the next one, an end line, or with their page */
 static void test_ends(void)
 {
@@ -361,6 +391,7 @@ int main(int argc, char **argv)
     g_test_add_func("/kernel-symbols/held", test_held);
     g_test_add_func("/kernel-symbols/modules-only", test_modules_only);
     g_test_add_func("/kernel-symbols/kexec", test_kexec);
+    g_test_add_func("/kernel-symbols/32", test_32);
     g_test_add_func("/kernel-symbols/ends", test_ends);
     g_test_add_func("/kernel-symbols/aliases", test_aliases);
     g_test_add_func("/kernel-symbols/lost", test_lost);
