@@ -545,10 +545,13 @@ static void make_linux(const char *dir)
         g_byte_array_append(a, head, sizeof(head));
         put_pages(a, &f, FAKE_NOTE, FAKE_STRUCTS);
         write_file(dir, find, a->data, a->len);
-        g_byte_array_set_size(a, sizeof(head));
-        g_byte_array_append(a, later, sizeof(later));
-        put_pages(a, &f, FAKE_STRUCTS, FAKE_PAGES);
-        write_file(dir, snapshot, a->data, a->len);
+        /* The form of symbols makes no difference then. */
+        if (flags < FAKE_AFTER) {
+            g_byte_array_set_size(a, sizeof(head));
+            g_byte_array_append(a, later, sizeof(later));
+            put_pages(a, &f, FAKE_STRUCTS, FAKE_PAGES);
+            write_file(dir, snapshot, a->data, a->len);
+        }
         g_byte_array_unref(a);
         fake_linux_clear(&f);
     }
