@@ -164,7 +164,7 @@ static const char *column_text(const struct sorted *s,
             return place->function->name;
         }
         g_snprintf(buf, NAMES_SIZE, "[%c] %.400s",
-                   (to ? r->to : r->from) >= ADDRESS_SHARED ? 'k' : '.',
+                   place->function->module->kernel ? 'k' : '.',
                    place->function->name);
         return buf;
     case KEY_LINE:

@@ -57,6 +57,16 @@ uint32_t kernel_names_era(struct kernel_names *k, uint32_t kernel,
 bool kernel_names_find(struct kernel_names *k, uint32_t kernel, uint64_t time,
                        uint64_t address, struct symbol *symbol);
 
+/*
+ * Can it be an address of a kernel?  From ADDRESS_SHARED on it is one; those of
+ * a kernel of 32 bits are addresses that a process of another one can have.
+ */
+static inline bool kernel_names_may_have(uint64_t address)
+{
+    return address >= ADDRESS_SHARED ||
+           (address >> 30 && address <= UINT32_MAX);
+}
+
 /**
  * struct kernel_start - an address at which a function begins
  * @kernel: number of the kernel that has it, at @from and up to @last

@@ -238,11 +238,16 @@ static bool place_by_symbol(struct places *p, const struct process *process,
                             struct place *place)
 {
     bool shared = address >= ADDRESS_SHARED;
+    bool found;
     struct symbol symbol;
     const char *path;
 
-    if (!find_symbol(p, process, where, address, &symbol) ||
-        (m && symbol.start < m->start)) {
+    found = find_symbol(p, process, where, address, &symbol);
+    if (!found && !m && !shared && kernel_names_may_have(address)) {
+        found = shared = kernel_names_find(p->kernel, where->kernel,
+                                           where->time, address, &symbol);
+    }
+    if (!found || (m && symbol.start < m->start)) {
         return false;
     }
     path = symbol.module ? symbol.module : m && *m->path ? m->path :
@@ -368,7 +373,7 @@ void places_find(struct places *p, const struct process *process,
 {
     size_t hash = btrail_hash2(address, (uintptr_t)process->owner) >> 32;
     struct found_place *c = &p->cache[hash % CACHE_SIZE];
-    uint32_t era = address < ADDRESS_SHARED ? 0 :
+    uint32_t era = !kernel_names_may_have(address) ? 0 :
                    kernel_names_era(p->kernel, where->kernel, where->time,
                                     NULL);
 

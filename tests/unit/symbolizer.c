@@ -729,6 +729,50 @@ static void test_times(void)
     btrail_trace_close(trace);
 }
 
+/* The code of a kernel of 32 bits has names where a process has none. */
+static void test_32(void)
+{
+    static const char symbols[] = "c1000000 T _text\n"
+                                  "c1000100 T do_work\n"
+                                  "c1000200 e .end\n"
+                                  "f7c00000 t load\t[mod]\n";
+    const struct btrail_sideband_info info = {
+        .kind = BTRAIL_SIDEBAND_SYMBOLS, .size = sizeof(symbols) - 1,
+    };
+    const struct symbolizer_options none = { 0 };
+    g_autofree char *path = g_build_filename(folder, "32.btrail", NULL);
+    g_autofree char *map = write_map(
+        "cr3 5000 pid=7 prog\n"
+        "c1000000-c1000180 r-xp 00000000 00:00 0 /bin/mapped\n");
+    const struct symbolizer_options mapped = { .map = map };
+    struct btrail_writer *writer;
+    struct btrail_trace *trace;
+    struct symbolizer *s;
+    struct place place;
+
+    g_assert_cmpint(btrail_writer_open(&writer, path, BTRAIL_WRITER_REPLACE),
+                    ==, 0);
+    g_assert_cmpint(btrail_writer_sideband(writer, &info, symbols), ==, 0);
+    g_assert_cmpint(btrail_writer_close(writer), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    s = symbolizer_new(&none, trace, NULL);
+    check_place(s, 10, 0xc1000110, "do_work+10 [kernel.kallsyms]");
+    check_place(s, 10, 0xf7c00001, "load+1 [mod]");
+    check_place(s, 10, 0xc1000200, "[unknown]+0 [unknown]");
+    check_place(s, 10, 0xb1000000, "[unknown]+0 [unknown]");
+    check_place(s, 10, 0xffffffffc1000110, "[unknown]+0 [kernel.kallsyms]");
+    find_place(s, who(s, 10, 0x5000), 10, 0xc1000110, &place);
+    g_assert_true(place.function->module->kernel);
+    symbolizer_free(s);
+
+    s = symbolizer_new(&mapped, trace, NULL);
+    g_assert_nonnull(s);
+    check_place(s, 10, 0xc1000110, "[unknown]+0 mapped");
+    check_place(s, 10, 0xc1000190, "do_work+90 [kernel.kallsyms]");
+    symbolizer_free(s);
+    btrail_trace_close(trace);
+}
+
 /* Without any names nothing fails, however many address spaces there are. */
 static void test_nothing(void)
 {
@@ -769,6 +813,7 @@ int main(int argc, char **argv)
     g_test_add_func("/symbolizer/sideband", test_sideband);
     g_test_add_func("/symbolizer/tasks", test_tasks);
     g_test_add_func("/symbolizer/named", test_named);
+    g_test_add_func("/symbolizer/32", test_32);
     g_test_add_func("/symbolizer/nothing", test_nothing);
     ret = g_test_run();
     scratch_remove(folder);
