@@ -35,6 +35,8 @@
  * @hash:    of the text
  * @new_text: the text, if it may be new; or NULL
  * @number:  of a kernel's own symbols, or UINT32_MAX
+ * @first, @last: where the first and the last one of code begins; the first is
+ *           behind the last if there is none
  * @era:     number of the last era that has it, while these are searched
  * @after:   the same of the last one that may end with it
  * @span:    the span that this era is in
@@ -44,6 +46,8 @@ struct symbols_part {
     const char *new_text;
     struct btrail_symbol_list list;
     uint32_t number;
+    uint64_t first;
+    uint64_t last;
     uint32_t era;
     uint32_t after;
     uint32_t span;
@@ -55,6 +59,7 @@ struct symbols_part {
  * @own:  of the kernel itself; NULL if it is not known
  * @parts: of modules
  * @ends: it has end lines
+ * @coming: the next one of another kernel; or NULL
  */
 struct symbol_table {
     uint32_t kernel;
@@ -63,6 +68,7 @@ struct symbol_table {
     uint64_t held;
     struct symbols_part *own;
     GPtrArray *parts;
+    const struct symbol_table *coming;
     bool ends;
 };
 
@@ -71,19 +77,28 @@ struct symbol_table {
  * @before: the table, or else the last one
  * @after:  the next one, if it is not known which of both holds; or NULL
  * @sure:   @before holds; else only its own symbols do, or what @after has, too
+ * @coming: the next table of another kernel, which may run already; or NULL
  */
 struct era {
     struct btrail_symbol_era e;
     const struct symbol_table *before;
     const struct symbol_table *after;
+    const struct symbol_table *coming;
     bool sure;
 };
 
-/* A part, and from when to when it was there; @first: symbols before it */
+/**
+ * struct part_span - a part, and from when to when it was there
+ * @other: another kernel ran before that, from @since on; what it has not at
+ *         the same places can have been there since then; or NULL
+ * @first: symbols before it
+ */
 struct part_span {
     const struct symbols_part *part;
     const struct symbol_table *table;
+    const struct symbols_part *other;
     struct btrail_symbol_era e;
+    uint64_t since;
     uint64_t first;
 };
 
@@ -170,6 +185,23 @@ static uint64_t lowest_address(const char *text, size_t size)
     return KERNEL_PART_32;
 }
 
+/* Sets where the code of a part begins and ends. */
+static void find_code(struct symbols_part *part)
+{
+    const GArray *entries = part->list.entries;
+
+    part->first = UINT64_MAX;
+    for (guint i = 0; i < entries->len; i++) {
+        const struct btrail_symbol_entry *e =
+            &g_array_index(entries, struct btrail_symbol_entry, i);
+
+        if (btrail_symbol_is_code(e->type)) {
+            part->first = MIN(part->first, e->address);
+            part->last = e->address;
+        }
+    }
+}
+
 /* The part of a text; adds the memory that a new one takes. */
 static struct symbols_part *get_part(struct btrail_kernel_symbols *ks,
                                      const char *text, size_t size,
@@ -187,6 +219,7 @@ static struct symbols_part *get_part(struct btrail_kernel_symbols *ks,
         part->number = UINT32_MAX;
         btrail_symbol_list_init(&part->list, text, size,
                                 lowest_address(text, size));
+        find_code(part);
         g_hash_table_add(ks->parts, part);
         *memory += sizeof(*part) + btrail_symbol_list_memory(&part->list);
     }
@@ -344,6 +377,7 @@ static void add_era(struct btrail_kernel_symbols *ks,
     struct era era = {
         .e = { ks->eras->len + 1, before->kernel, UINT32_MAX, from, last },
         .before = before, .after = after, .sure = sure,
+        .coming = before->coming,
     };
 
     if (from >= ks->cut) {
@@ -358,12 +392,24 @@ static void add_era(struct btrail_kernel_symbols *ks,
     g_array_append_val(ks->eras, era);
 }
 
+/* Sets what comes after each of @n tables that have one number. */
+static void find_coming(const GPtrArray *tables, guint first, guint n)
+{
+    for (guint i = first + n - 1; i-- > first;) {
+        struct symbol_table *t = tables->pdata[i];
+        const struct symbol_table *next = tables->pdata[i + 1];
+
+        t->coming = next->own != t->own ? next : next->coming;
+    }
+}
+
 /* The eras of a kernel, which has these @n tables */
 static void add_eras(struct btrail_kernel_symbols *ks,
                      const GPtrArray *tables, guint first, guint n)
 {
     const struct symbol_table *t = tables->pdata[first];
 
+    find_coming(tables, first, n);
     if (t->time) {
         add_era(ks, t, NULL, false, 0, t->time - 1);
     }
@@ -396,7 +442,7 @@ static void note_part(struct btrail_kernel_symbols *ks, struct era *era,
                       const struct symbol_table *table,
                       struct symbols_part *part)
 {
-    struct part_span span = { part, table, era->e, 0 };
+    struct part_span span = { .part = part, .table = table, .e = era->e };
 
     if (part->era == era->e.number) {
         return;
@@ -414,7 +460,9 @@ static void note_part(struct btrail_kernel_symbols *ks, struct era *era,
 
 static void add_spans(struct btrail_kernel_symbols *ks)
 {
-    uint64_t symbols = 0;
+    const struct symbol_table *coming = NULL;
+    uint64_t symbols = 0, since = 0;
+    const struct symbols_part *other = NULL;
 
     for (guint i = 0; i < ks->eras->len; i++) {
         struct era *era = &g_array_index(ks->eras, struct era, i);
@@ -422,7 +470,23 @@ static void add_spans(struct btrail_kernel_symbols *ks)
         const GPtrArray *after = era->after ? era->after->parts : NULL;
 
         if (era->e.own != UINT32_MAX) {
+            guint spans = ks->spans->len;
+
             note_part(ks, era, era->before, era->before->own);
+            if (spans < ks->spans->len && coming &&
+                coming->kernel == era->e.kernel &&
+                coming->own == era->before->own) {
+                struct part_span *span = &g_array_index(
+                    ks->spans, struct part_span, spans);
+
+                span->other = other;
+                span->since = since;
+            }
+        }
+        if (era->coming && era->coming != coming) {
+            coming = era->coming;
+            other = era->before->own;
+            since = era->e.from;
         }
         for (guint k = 0; after && k < after->len; k++) {
             ((struct symbols_part *)after->pdata[k])->after = era->e.number;
@@ -597,6 +661,35 @@ static bool is_common(const struct era *era, struct btrail_symbol *a,
     return true;
 }
 
+/* Has a kernel code near an address? */
+static bool is_near(const struct symbols_part *own, uint64_t address)
+{
+    return own && address >= own->first &&
+           address <= MIN(own->last, UINT64_MAX - SYMBOL_SIZE_MAX) +
+                      SYMBOL_SIZE_MAX;
+}
+
+/*
+ * Before the first table of the next kernel, that may run already.  What one of
+ * them has, and the other one nothing near, is of the former.
+ */
+static bool find_by_place(const struct era *era, uint64_t address,
+                          struct btrail_symbol *symbol)
+{
+    const struct symbol_table *before = era->before, *coming = era->coming;
+
+    if (!coming || !coming->own) {
+        return false;
+    }
+    if (!is_near(before->own, address)) {
+        return is_near(coming->own, address) &&
+               find_in_table(coming, true, address, symbol);
+    }
+    return era->after && before->own != era->after->own &&
+           !is_near(coming->own, address) &&
+           find_in_table(before, true, address, symbol);
+}
+
 int btrail_kernel_symbols_find(const struct btrail_kernel_symbols *ks,
                                uint32_t number, uint64_t address,
                                struct btrail_symbol *symbol)
@@ -610,14 +703,13 @@ int btrail_kernel_symbols_find(const struct btrail_kernel_symbols *ks,
         return -BTRAIL_ERR_END;
     }
     own_only = !era->sure && !era->after;
-    if (!find_in_table(era->before, own_only, address, symbol)) {
-        return -BTRAIL_ERR_END;
-    }
-    if (!era->after) {
+    if (find_in_table(era->before, own_only, address, symbol) &&
+        (!era->after ||
+         (find_in_table(era->after, false, address, &after) &&
+          is_common(era, symbol, &after)))) {
         return 0;
     }
-    return find_in_table(era->after, false, address, &after) &&
-           is_common(era, symbol, &after) ? 0 : -BTRAIL_ERR_END;
+    return find_by_place(era, address, symbol) ? 0 : -BTRAIL_ERR_END;
 }
 
 int btrail_kernel_symbols_get(const struct btrail_kernel_symbols *ks, size_t i,
@@ -652,6 +744,9 @@ int btrail_kernel_symbols_get(const struct btrail_kernel_symbols *ks, size_t i,
     if (era) {
         *era = span->e;
         era->number = 0;
+        if (span->other && !is_near(span->other, e->address)) {
+            era->from = span->since;
+        }
     }
     return 0;
 }

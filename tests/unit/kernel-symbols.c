@@ -180,6 +180,10 @@ static void test_kexec(void)
         "ffffffff80ffff00 T _text\n"
         "ffffffff81000080 T other\n"
         "ffffffff81000800 D _end\n";
+    static const char far[] =
+        "ffffffff8d000000 T far\n"
+        "ffffffff8d000020 T far_away\n"
+        "ffffffff8d0000a0 D far_end\n";
     struct btrail_kernel_symbols *ks = btrail_kernel_symbols_new();
 
     add(ks, 0, 1000, kernel, "");
@@ -191,6 +195,27 @@ static void test_kexec(void)
     check(ks, 0, 2000, 0xffffffff81000110, "other+90/780");
     check(ks, 0, 2000, 0xffffffff81000210, "other+190/780");
     g_assert_cmpuint(btrail_kernel_symbols_owns(ks), ==, 2);
+    btrail_kernel_symbols_free(ks);
+
+    /* Where only one of them is, it is known who ran. */
+    ks = btrail_kernel_symbols_new();
+    add(ks, 0, 1000, kernel, dummy);
+    btrail_kernel_symbols_held(ks, 0, 1500);
+    add(ks, 0, 2000, far, "");
+    btrail_kernel_symbols_complete(ks, 0, UINT64_MAX);
+    for (uint64_t time = 1000; time < 3000; time += 501) {
+        check(ks, 0, time, 0xffffffff8d000020, "far_away+0/80");
+    }
+    check(ks, 0, 1000, 0xffffffff81000110, "first+10/100");
+    check(ks, 0, 1501, 0xffffffff81000110, "first+10/100");
+    check(ks, 0, 1999, 0xffffffff81000110, "first+10/100");
+    check(ks, 0, 2000, 0xffffffff81000110, "-");
+    check(ks, 0, 1501, MODULE + 0x10, "-");
+    check_all(ks, "_text 0:0-1500\nfirst 0:0-1500\ndata 0:0-1500\n"
+              "last 0:0-1500\n_end 0:0-1500\n"
+              "dummy_xmit 0:1000-1500\ndummy_setup 0:1000-1500\n"
+              "dummy_ops 0:1000-1500\n"
+              "far 0:0-\nfar_away 0:0-\nfar_end 0:0-\n");
     btrail_kernel_symbols_free(ks);
 
     /* With numbers, each is known all the time. */
