@@ -664,7 +664,8 @@ static bool is_common(const struct era *era, struct btrail_symbol *a,
 /* Has a kernel code near an address? */
 static bool is_near(const struct symbols_part *own, uint64_t address)
 {
-    return own && address >= own->first &&
+    return own && own->first <= own->last &&
+           address >= own->first - MIN(own->first, SYMBOL_SIZE_MAX) &&
            address <= MIN(own->last, UINT64_MAX - SYMBOL_SIZE_MAX) +
                       SYMBOL_SIZE_MAX;
 }

@@ -409,6 +409,209 @@ static void test_memory(void)
     btrail_kernel_symbols_free(ks);
 }
 
+/* Tables at random, and what the rules say of them line by line */
+
+#define LINES   14
+#define TABLES  6
+#define AT      0xffffffffc0000000
+#define TICK    3
+
+/* @module: 0: the kernel itself; @name: 0: an end line */
+struct line {
+    uint64_t address;
+    unsigned module;
+    unsigned name;
+    bool data;
+};
+
+/* Lines of the kernel itself come first.  @held: 0: up to the next one */
+struct table {
+    uint64_t time;
+    uint64_t held;
+    unsigned own;
+    unsigned n;
+    struct line lines[LINES];
+};
+
+static struct line make_line(unsigned module)
+{
+    return (struct line) {
+        AT + 0x400 * g_test_rand_int_range(0, 16), module,
+        g_test_rand_int_range(1, 4), !g_test_rand_int_range(0, 4),
+    };
+}
+
+/* @before: the table that has the same symbols of the kernel itself; or NULL */
+static void make_table(struct table *t, const struct table *before)
+{
+    bool ends = g_test_rand_bit();
+
+    t->own = before ? before->own : (unsigned)g_test_rand_int_range(1, 6);
+    t->n = g_test_rand_int_range(t->own, LINES + 1);
+    for (unsigned i = 0; i < t->n; i++) {
+        struct line *l = &t->lines[i];
+
+        if (i < t->own && before) {
+            *l = before->lines[i];
+            continue;
+        }
+        *l = make_line(i < t->own ? 0 : g_test_rand_int_range(1, 3));
+        l->data &= i > 0;
+        l->name = i && ends && !g_test_rand_int_range(0, 4) ? 0 : l->name;
+    }
+}
+
+static void add_table(struct btrail_kernel_symbols *ks, const struct table *t,
+                      bool own)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (unsigned i = own ? 0 : t->own; i < t->n; i++) {
+        const struct line *l = &t->lines[i];
+        g_autofree char *name = l->name ? g_strdup_printf("f%u", l->name) :
+                                g_strdup(".end");
+        g_autofree char *module = l->module ?
+            g_strdup_printf("\t[m%u]", l->module) : g_strdup("");
+
+        g_string_append_printf(text, "%" G_GINT64_MODIFIER "x %c %s%s\n",
+                               l->address, !l->name ? 'e' : l->data ? 'd' :
+                               't', name, module);
+    }
+    btrail_kernel_symbols_add(ks, 0, t->time, text->str, text->len);
+    if (t->held) {
+        btrail_kernel_symbols_held(ks, 0, t->held);
+    }
+}
+
+/* What a table has at an address, and where it ends; false if nothing */
+static bool look(const struct table *t, bool own_only, uint64_t address,
+                 struct line *found, uint64_t *end)
+{
+    const struct line *best = NULL, *next = NULL;
+    unsigned n = own_only ? t->own : t->n;
+    bool ends = false;
+
+    for (unsigned i = 0; i < t->n; i++) {
+        const struct line *l = &t->lines[i];
+
+        ends |= !l->name;
+        if (i < n && l->name && l->address <= address &&
+            (!best || l->address > best->address)) {
+            best = l;
+        }
+    }
+    if (!best) {
+        return false;
+    }
+    *found = *best;
+    *end = best->address + (1 << 20);
+    for (unsigned i = 0; i < n; i++) {
+        const struct line *l = &t->lines[i];
+
+        if (l->address <= best->address) {
+            continue;
+        }
+        *end = MIN(*end, l->address);
+        if (l->name && (!next || l->address < next->address)) {
+            next = l;
+        }
+    }
+    if (!ends && (!next || next->module != best->module ||
+                  (best->module && next->data))) {
+        *end = MIN(*end, (best->address | 4095) + 1);
+    }
+    return address < *end;
+}
+
+static bool same_own(const struct table *a, const struct table *b)
+{
+    return a->own == b->own &&
+           !memcmp(a->lines, b->lines, a->own * sizeof(*a->lines));
+}
+
+/* The same of all tables at a time */
+static bool look_at(const struct table *all, uint64_t time, uint64_t address,
+                    struct line *found, uint64_t *end)
+{
+    const struct table *t = NULL, *next = NULL;
+    struct line other;
+    uint64_t other_end, sure;
+
+    for (unsigned i = TABLES; i-- && !t;) {
+        t = all[i].time <= time ? &all[i] : NULL;
+        next = t && i + 1 < TABLES ? t + 1 : NULL;
+    }
+    if (!t) {
+        return look(all, true, address, found, end);
+    }
+    sure = !t->held ? UINT64_MAX : next ? t->held - MIN(t->held, TICK) :
+           t->held;
+    if (time <= sure) {
+        return look(t, false, address, found, end);
+    }
+    if (!next) {
+        return look(t, true, address, found, end);
+    }
+    if (!look(t, false, address, found, end) ||
+        !look(next, false, address, &other, &other_end) ||
+        found->address != other.address || found->name != other.name ||
+        found->module != other.module) {
+        return false;
+    }
+    if (!found->module && same_own(t, next)) {
+        *end = MIN(*end, other_end);
+    }
+    return *end == other_end || (!found->module && same_own(t, next));
+}
+
+static void check_random(const struct btrail_kernel_symbols *ks,
+                         const struct table *all)
+{
+    for (unsigned i = 0; i < 300; i++) {
+        uint64_t time = g_test_rand_int_range(0, 100 * TABLES + 100);
+        uint64_t address = AT + g_test_rand_int_range(0, 0x6000);
+        g_autofree char *want = NULL;
+        struct line line;
+        uint64_t end;
+
+        if (!look_at(all, time, address, &line, &end)) {
+            check(ks, 0, time, address, "-");
+            continue;
+        }
+        want = line.module ?
+            g_strdup_printf("f%u+%x/%x m%u", line.name,
+                            (unsigned)(address - line.address),
+                            (unsigned)(end - line.address), line.module) :
+            g_strdup_printf("f%u+%x/%x", line.name,
+                            (unsigned)(address - line.address),
+                            (unsigned)(end - line.address));
+        check(ks, 0, time, address, want);
+    }
+}
+
+static void test_random(void)
+{
+    for (unsigned round = 0; round < 500; round++) {
+        struct btrail_kernel_symbols *ks = btrail_kernel_symbols_new();
+        struct table all[TABLES];
+
+        for (unsigned i = 0; i < TABLES; i++) {
+            bool own = !i || !g_test_rand_int_range(0, 3);
+
+            memset(&all[i], 0, sizeof(all[i]));
+            make_table(&all[i], own ? NULL : &all[i - 1]);
+            all[i].time = 100 * i + g_test_rand_int_range(1, 90);
+            if (g_test_rand_bit()) {
+                all[i].held = all[i].time + g_test_rand_int_range(0, 10);
+            }
+            add_table(ks, &all[i], own || g_test_rand_bit());
+        }
+        btrail_kernel_symbols_complete(ks, TICK, UINT64_MAX);
+        check_random(ks, all);
+        btrail_kernel_symbols_free(ks);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -422,5 +625,6 @@ int main(int argc, char **argv)
     g_test_add_func("/kernel-symbols/lost", test_lost);
     g_test_add_func("/kernel-symbols/many", test_many);
     g_test_add_func("/kernel-symbols/memory", test_memory);
+    g_test_add_func("/kernel-symbols/random", test_random);
     return g_test_run();
 }
