@@ -26,7 +26,8 @@
  *           that is not known
  *
  * Addresses of its symbols, 0 if it does not have one: @init_task,
- * @init_mm, @utsname (what VMCOREINFO says of it), @modules (its list), @special_ops (special_mapping_vmops).
+ * @init_mm, @utsname (by VMCOREINFO), @modules (its list), @special_ops
+ * (special_mapping_vmops).
  *
  * @kthreadd: the task that is the parent of all threads of the kernel, 0 until
  *           it has been found

@@ -150,7 +150,8 @@ static void test_no_data_symbols(void)
         }
         note = (char *)f.memory + FAKE_NOTE * GUEST_PAGE_SIZE;
         sprintf(note + strlen(note), "SYMBOL(init_uts_ns)=%" G_GINT64_MODIFIER
-                "x\n%s", f.next, i == 1 ? "" : "OFFSET(uts_namespace.name)=4\n");
+                "x\n%s", f.next,
+                i == 1 ? "" : "OFFSET(uts_namespace.name)=4\n");
         strcpy((char *)fake_linux_at(&f, f.next + 4 + 130),
                i == 2 ? "6.0-fakes" : "6.0-fake");
         m = memory_of(&f);
