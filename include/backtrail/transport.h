@@ -548,7 +548,8 @@ struct btrail_tasks {
  * as when RAM was plugged or unplugged.
  */
 #define BTRAIL_MEMORY_MAX_RANGES    64
-#define BTRAIL_MEMORY_MAX_FILES     16
+/* With the table, as many as QEMU sends in one message */
+#define BTRAIL_MEMORY_MAX_FILES     15
 
 enum btrail_memory_reason {
     BTRAIL_MEMORY_SHARED = 0,
