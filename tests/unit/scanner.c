@@ -239,6 +239,32 @@ static void test_plugged(void)
     g_assert_cmpuint(count_files("/proc/self/fd"), ==, before);
 }
 
+/* A kernel that nobody would find, until the guest says where its note is */
+static void test_note(void)
+{
+    static const struct {
+        uint32_t name_size, size, type;
+        char name[12];
+    } head = { 11, 1024, 0, "VMCOREINFO" };
+    struct guest_memory_files files;
+    struct rig r;
+    uint8_t *note;
+
+    start(&r, false);
+    note = r.guest.memory + FAKE_NOTE * GUEST_PAGE_SIZE;
+    memmove(note + sizeof(head), note, head.size);
+    memcpy(note, &head, sizeof(head));
+    write_ram(&r, r.guest.memory);
+    g_usleep(12 * PAUSE_US);
+    g_assert_cmpint(g_atomic_int_get(&r.named), ==, 0);
+    files = files_of(&r, FAKE_SIZE);
+    files.head.note = FAKE_NOTE * GUEST_PAGE_SIZE;
+    files.head.note_size = sizeof(head) + head.size;
+    btrail_scanner_memory(r.scanner, &files);
+    wait_named(&r, true);
+    finish(&r);
+}
+
 static char *missing(struct rig *r)
 {
     struct btrail_scanner_result result;
@@ -291,6 +317,7 @@ int main(int argc, char **argv)
     g_test_add_func("/scanner/not-waited-for", test_not_waited_for);
     g_test_add_func("/scanner/only-symbols", test_only_symbols);
     g_test_add_func("/scanner/plugged", test_plugged);
+    g_test_add_func("/scanner/note", test_note);
     g_test_add_func("/scanner/private", test_private);
     return g_test_run();
 }
