@@ -94,6 +94,15 @@ static void do_jump(struct stacks *st, struct stack_cpu *cpu,
                       (e->start || (far && !e->to_fn->known));
 }
 
+/* Does the function that was called last return? */
+static bool returns_to_caller(const struct stack_context *c,
+                              const struct stack_edge *e)
+{
+    return c->n > stack_bottom(c) &&
+           c->frames[c->n - 1].kind == STACK_FRAME_CALL &&
+           stack_goes_back(&c->frames[c->n - 1], e->to);
+}
+
 static void do_return(struct stacks *st, struct stack_cpu *cpu,
                       const struct stack_edge *e)
 {
@@ -110,7 +119,7 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
         return;
     }
     cpu->arriving = arrives ? 0 : cpu->arriving;
-    if (top && top->kind == STACK_FRAME_CALL && stack_goes_back(top, e->to)) {
+    if (returns_to_caller(c, e)) {
         return_to(st, cpu, c->n - 1, e);
         return;
     }
@@ -373,10 +382,16 @@ static void do_iret(struct stacks *st, struct stack_cpu *cpu,
     }
     if (last >= 0) {
         /* It continues elsewhere: an exception was fixed up. */
-        stack_pop_to(&st->contexts, c, last, e);
-    } else {
-        c->node = stack_tree_sibling(&st->tree, c->node, e->to_fn);
+        c->n = last;
+        c->node = c->frames[last].caller;
+        c->replaced = c->frames[last].replaced;
+        if (c->replaced || returns_to_caller(c, e)) {
+            /* Linux does the return of srso_safe_ret() that it interrupts. */
+            do_return(st, cpu, e);
+            return;
+        }
     }
+    c->node = stack_tree_sibling(&st->tree, c->node, e->to_fn);
 }
 
 /* The instruction is not known; functions must do. */

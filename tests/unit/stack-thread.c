@@ -5,7 +5,8 @@
  *
  * All code is on two pages, one of the kernel and one of user mode.  In a
  * function there is a call of each other one, a return, and a last instruction
- * that enters or leaves the kernel.
+ * that enters or leaves the kernel.  The kernel has return thunks, and code
+ * without a symbol, which it calls by retpolines.
  */
 #include <glib.h>
 #include <string.h>
@@ -18,18 +19,27 @@
 #define BASE    UINT64_C(0x400000)
 
 enum function_number {
-    ENTRY, SCHEDULE, SWITCH_ASM, SWITCH, FORK, WORK, IDLE, LAST,
+    ENTRY, SCHEDULE, SWITCH_ASM, SWITCH, FORK, WORK, IDLE, LAST, HANDLER,
+    THUNK, RETURN_THUNK, SAFE_RETURN, COMPILED,
     MAIN, LEFT, RIGHT, LEAF, N_FUNCTIONS,
 };
 
 static const char *const names[N_FUNCTIONS] = {
     "entry", "schedule", "__switch_to_asm", "__switch_to",
     "ret_from_fork_asm", "work", "do_idle", "do_task_dead",
+    "asm_sysvec_apic_timer_interrupt",
+    "indirect_thunk", "return_thunk", "safe_return", "[unknown]",
     "main", "left", "right", "leaf",
 };
 
 /* Offsets in a function */
-enum { CALLS = 0x10, RETURN = 0xa0, SPECIAL = 0xb0 };
+enum {
+    CALLS = 0x10, RETURN_JUMP = 0x90, RETURN = 0xa0, SPECIAL = 0xb0,
+    /* Retpolines: with a return, and with a jump to one */
+    RETPOLINE = 0xc0, RETPOLINE_JUMP = 0xd0,
+};
+/* Offsets in a retpoline, and its size */
+enum { REPLACES = 6, ENDS = 10, RETPOLINE_SIZE = 11 };
 
 enum { VCPUS = 3, TIDS = 10, SPACES = 6, MAX_DEPTH = 40 };
 
@@ -101,6 +111,18 @@ static void make_pages(uint8_t pages[2][BTRAIL_CODE_PAGE_SIZE])
     }
     put_jump(pages[0], address_of(SWITCH_ASM) + SPECIAL, 0xe9,
              address_of(SWITCH));
+    for (unsigned f = 0; f < MAIN; f++) {
+        put_jump(pages[0], address_of(f) + RETURN_JUMP, 0xe9,
+                 address_of(RETURN_THUNK));
+    }
+    for (unsigned at = RETPOLINE; at <= RETPOLINE_JUMP; at += 0x10) {
+        memcpy(pages[0] + ((address_of(THUNK) + at) & 0xfff),
+               "\xe8\1\0\0\0\xcc\x48\x89\x04\x24\xc3", RETPOLINE_SIZE);
+    }
+    put_jump(pages[0], address_of(THUNK) + RETPOLINE_JUMP + ENDS, 0xe9,
+             address_of(RETURN_THUNK));
+    memcpy(pages[0] + (address_of(SAFE_RETURN) & 0xfff),
+           "\x48\x8d\x64\x24\x08\xc3", 6);
 }
 
 static uint64_t space(unsigned i)
@@ -146,8 +168,9 @@ static char *write_map(const char *folder)
     g_autoptr(GString) text = g_string_new(NULL);
 
     for (unsigned f = 0; f < MAIN; f++) {
-        g_string_append_printf(text, "%" G_GINT64_MODIFIER "x T %s\n",
-                               address_of(f), names[f]);
+        g_string_append_printf(text, "%" G_GINT64_MODIFIER "x %c %s\n",
+                               address_of(f), f == COMPILED ? 'd' : 'T',
+                               names[f]);
     }
     for (unsigned i = 0; i < SPACES; i++) {
         g_string_append_printf(text, "cr3 %" G_GINT64_MODIFIER "x\n",
@@ -252,6 +275,89 @@ static void leave(struct machine *m, unsigned vcpu)
     struct thread *t = m->now[vcpu];
 
     emit(m, vcpu, address_of(top(t)) + RETURN, t->back[t->n - 1]);
+    t->n--;
+}
+
+static void call_pointer(struct machine *m, unsigned vcpu, unsigned f);
+
+/*
+ * An interrupt in the kernel, whose handler calls functions through pointers,
+ * and goes on at @to
+ */
+static void interrupt(struct machine *m, unsigned vcpu, uint64_t from,
+                      uint64_t to)
+{
+    struct thread *t = m->now[vcpu];
+
+    emit(m, vcpu, from, address_of(HANDLER));
+    push(t, HANDLER, from);
+    if (t->n < MAX_DEPTH - 10) {
+        call_pointer(m, vcpu, COMPILED);
+        leave(m, vcpu);
+        call(m, vcpu, WORK);
+        leave(m, vcpu);
+    }
+    emit(m, vcpu, address_of(HANDLER) + SPECIAL, to);
+    t->n--;
+}
+
+static bool sometimes(void)
+{
+    return g_test_rand_int_range(0, 8) == 0;
+}
+
+/* A jump to the return thunk, which returns to @to */
+static void return_by_thunk(struct machine *m, unsigned vcpu, uint64_t from,
+                            uint64_t to)
+{
+    struct thread *t = m->now[vcpu];
+    uint64_t thunk = address_of(RETURN_THUNK);
+    uint64_t safe = address_of(SAFE_RETURN);
+
+    emit(m, vcpu, from, thunk);
+    t->path[t->n - 1] = RETURN_THUNK;
+    if (sometimes()) {
+        interrupt(m, vcpu, thunk, thunk);
+    }
+    emit(m, vcpu, call_site(RETURN_THUNK, SAFE_RETURN), safe);
+    t->path[t->n - 1] = SAFE_RETURN;
+    if (sometimes()) {
+        interrupt(m, vcpu, safe, safe);
+    } else if (sometimes()) {
+        /* The handler does the return. */
+        interrupt(m, vcpu, safe, to);
+        return;
+    }
+    emit(m, vcpu, safe + 5, to);
+}
+
+/* A call through a pointer: a retpoline */
+static void call_pointer(struct machine *m, unsigned vcpu, unsigned f)
+{
+    struct thread *t = m->now[vcpu];
+    bool jump = g_test_rand_bit();
+    uint64_t at = address_of(THUNK) + (jump ? RETPOLINE_JUMP : RETPOLINE);
+
+    call(m, vcpu, THUNK);
+    emit(m, vcpu, at, at + REPLACES);
+    if (sometimes()) {
+        interrupt(m, vcpu, at + REPLACES, at + REPLACES);
+    }
+    if (jump) {
+        return_by_thunk(m, vcpu, at + ENDS, address_of(f));
+    } else {
+        emit(m, vcpu, at + ENDS, address_of(f));
+    }
+    t->path[t->n - 1] = f;
+}
+
+/* Returns, as leave() does, by a return thunk. */
+static void leave_by_thunk(struct machine *m, unsigned vcpu)
+{
+    struct thread *t = m->now[vcpu];
+
+    return_by_thunk(m, vcpu, address_of(top(t)) + RETURN_JUMP,
+                    t->back[t->n - 1]);
     t->n--;
 }
 
@@ -411,10 +517,16 @@ static void step_kernel(struct machine *m, unsigned vcpu)
     struct thread *t = m->now[vcpu], *next;
     unsigned what = g_test_rand_int_range(0, 100);
 
-    if (what < 25 && t->n < 20) {
+    if (what < 15 && t->n < 20) {
         call(m, vcpu, WORK);
-    } else if (what < 50 && top(t) == WORK) {
-        leave(m, vcpu);
+    } else if (what < 25 && t->n < 20) {
+        call_pointer(m, vcpu, g_test_rand_bit() ? WORK : COMPILED);
+    } else if (what < 50 && (top(t) == WORK || top(t) == COMPILED)) {
+        if (g_test_rand_bit()) {
+            leave(m, vcpu);
+        } else {
+            leave_by_thunk(m, vcpu);
+        }
     } else if (what < 60) {
         next = g_test_rand_bit() ? some_thread(m, true) : &m->threads[vcpu];
         if (next && next != t) {
