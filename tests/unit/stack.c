@@ -185,7 +185,8 @@ struct fed {
 static struct fed fed_new(struct symbolizer *s)
 {
     return (struct fed) {
-        s, stack_edges_new(s, 0), stacks_new(&(struct stacks_options) { false }),
+        s, stack_edges_new(s, 0),
+        stacks_new(&(struct stacks_options) { false }),
     };
 }
 
@@ -500,14 +501,14 @@ int main(int argc, char **argv)
 
         g_assert_nonnull(sample);
         g_ptr_array_add(samples, sample);
-        add_test("recursion", sample, test_recursion);
-        add_test("longjmp", sample, test_longjmp);
-        add_test("signals", sample, test_signals);
-        add_test("tail", sample, test_tail);
         add_test("pointers", sample, test_pointers);
         add_test("stripped", sample, test_stripped);
-        add_test("stacks", sample, test_stacks);
     }
+    add_test("recursion", samples->pdata[0], test_recursion);
+    add_test("longjmp", samples->pdata[0], test_longjmp);
+    add_test("signals", samples->pdata[0], test_signals);
+    add_test("tail", samples->pdata[0], test_tail);
+    add_test("stacks", samples->pdata[0], test_stacks);
     add_test("gaps", samples->pdata[0], test_gaps);
     add_test("random", samples->pdata[0], test_random);
     ret = g_test_run();
