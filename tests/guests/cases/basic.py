@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""a kernel boots, and runs programs that count what they do"""
+
+import backtrail
+import snapshots
+
+MODULES = ('tun',)
+COUNTED = (r'^BT: counted pid=(\d+) calls=(\d+) getpriority=(\d+) '
+           r'ioctls=(\d+)$')
+
+
+def run(lab, cpu=None, **options):
+    with lab.guest(modules=MODULES, cpu=cpu, **options) as g:
+        lab.facts['kernel'] = g.release
+        g.run('modprobe tun')
+        with g.traced('basic.btrail') as trace:
+            number = g.begin('counted')
+            counted = g.wait(COUNTED)
+            g.end(number)
+            g.run('seq 2000 | sort -n | md5sum; ls -l /')
+        told = g.tell()
+        said = g.record.output()
+    lab.sound(trace)
+    lab.check('names', 'has no names' not in said and 'not ' not in
+              said.partition('\n')[2], said.partition('\n')[2].strip())
+    check(lab, trace, told, counted)
+
+
+def check(lab, trace, told, counted):
+    """What a trace with the program counted must show"""
+    pid, calls, asked, ioctls = (int(n) for n in counted.groups())
+    lab.judge(trace, [told], programs=lab.programs())
+    names = {(r['comm'], r['pid']) for r in account_rows(trace)}
+    for comm in 'counted', 'computes', 'asks':
+        lab.check('threads', (comm, str(pid)) in names,
+                  f'no records of {comm}, pid {pid}')
+    # Who sleeps runs nowhere, so that one snapshot finds none at times.
+    found = snapshots.threads(trace)
+    lab.check('threads', any(t.vcpu >= 0 for t in found),
+              f'no snapshot says which vCPU runs a thread, of {len(found)}')
+    for thread in found:
+        lab.check('snapshots', told.knows_task(thread.comm, thread.pid,
+                                               thread.tid) or thread.pid == 0,
+                  f'a snapshot has {thread}')
+    made = {(r['comm'], r['sym']): r['calls'] for r in
+            called(trace, '--children')}
+    lab.check('calls', made.get(('computes', 'counted_step')) == calls,
+              f'counted_step was called {calls} times, not '
+              f'{made.get(("computes", "counted_step"))}')
+    # The compiler makes one of them, or two, of which one only jumps.
+    times = {made.get(('counted', symbol))
+             for symbol in ('tun_chr_ioctl', '__tun_chr_ioctl')}
+    lab.check('modules', ioctls in times,
+              f'the ioctl of tun was called {ioctls} times, not {times}')
+    made = {(r['comm'], r['sym']): r['calls']
+            for r in called(trace, '--syscalls')}
+    lab.check('system calls', made.get(('asks', 'getpriority')) == asked,
+              f'getpriority was called {asked} times, not '
+              f'{made.get(("asks", "getpriority"))}')
+
+
+def account_rows(trace):
+    return backtrail.run_json('report', '--sort', 'comm,pid', '--min-share',
+                              '0', trace)['rows']
+
+
+def called(trace, kind):
+    return backtrail.run_json('report', kind, '--min-share', '0',
+                              '--comm', 'counted,computes,asks', trace,
+                              check=False)['rows']

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What runs in the guests of tests/guests: one file each, and one program for
+ * all, which goes by the name that it is started with
+ */
+#ifndef GUESTS_PROGRAMS_H
+#define GUESTS_PROGRAMS_H
+
+int account_main(int argc, char **argv);
+int counted_main(int argc, char **argv);
+
+/* Print what has failed, with the reason in errno, and end. */
+_Noreturn void die(const char *what);
+
+#endif
