@@ -29,9 +29,9 @@ def _comm(text):
 
 class Account:
     """What tests/guests/programs/account.c has said, at a time of the host's
-    monotonic clock"""
+    monotonic clock; symbols are those of an earlier one, if it has none"""
 
-    def __init__(self, text, time):
+    def __init__(self, text, time, symbols=None):
         self.time = time
         texts = {}
         at = 0
@@ -42,7 +42,10 @@ class Account:
             texts[name.decode()] = text[end + 1:at].decode('latin-1')
         self.mounts = texts['mounts']
         self._read_modules(texts['modules'])
-        self._read_symbols(texts['kallsyms'])
+        if symbols:
+            self.symbols, self.addresses = symbols.symbols, symbols.addresses
+        else:
+            self._read_symbols(texts['kallsyms'])
         self._read_threads(texts['threads'])
         self._read_events(texts['trace'])
 
@@ -135,14 +138,14 @@ class Verdict:
 
     def __init__(self):
         self.counts = collections.Counter()
-        self.wrong = []
+        self.wrong = {}         # {what is wrong: [records, sample]}
 
-    def add(self, kind, records, wrong=None):
+    def add(self, kind, records, wrong=None, sample=''):
         """kind is 'kernel', 'user' or 'task'; wrong says what is wrong."""
         self.counts[kind] += records
         if wrong:
             self.counts[f'wrong {kind}'] += records
-            self.wrong.append((records, wrong))
+            self.wrong.setdefault(wrong, [0, sample])[0] += records
 
     def unknown(self, kind, records):
         self.counts[kind] += records
@@ -152,21 +155,20 @@ class Verdict:
         """Of the records of this kind, those that are unknown, or wrong"""
         return self.counts[f'{of} {kind}'] / max(1, self.counts[kind])
 
-    def merge(self, other):
-        self.counts += other.counts
-        self.wrong += other.wrong
-        return self
-
     def samples(self):
-        return [f'{text} ({records} records)' for records, text in
-                sorted(self.wrong, reverse=True)[:SAMPLES]]
+        """Of what is wrong, that of which there is most"""
+        most = sorted(((n, wrong, sample)
+                       for wrong, (n, sample) in self.wrong.items()),
+                      reverse=True)
+        return [f'{wrong}{sample} ({n} records)'
+                for n, wrong, sample in most[:SAMPLES]]
 
 
 class Programs:
     """The functions of a program of the guest, as nm has them"""
 
-    def __init__(self, path, dso):
-        self.dso = dso
+    def __init__(self, path, dsos):
+        self.dsos = dsos
         names = subprocess.run(['nm', '-n', path], capture_output=True,
                                text=True, check=True).stdout
         self.names = collections.defaultdict(set)
@@ -248,15 +250,14 @@ def _judge_symbol(verdict, records, address, dso, name, accounts, programs):
     kernel = any(address >= (1 << 63 if a.addresses[-1] >> 32 else 0xc0000000)
                  for a in accounts)
     if not kernel:
-        if programs is None or dso != programs.dso or name == UNKNOWN:
-            if name == UNKNOWN:
-                verdict.unknown('user', records)
-            else:
-                verdict.add('user', records)
-        elif programs.right(address, name):
+        if name == UNKNOWN:
+            verdict.unknown('user', records)
+        elif not programs or dso not in programs.dsos or \
+                programs.right(address, name):
             verdict.add('user', records)
         else:
-            verdict.add('user', records, f'{address:#x} is named {name}')
+            verdict.add('user', records, f'{name} is another function',
+                        f', at {address:#x}')
         return
     if name == UNKNOWN:
         verdict.unknown('kernel', records)
@@ -269,5 +270,6 @@ def _judge_symbol(verdict, records, address, dso, name, accounts, programs):
             return
         if symbol:
             said.append(f'{symbol.name} ({symbol.dso})')
-    verdict.add('kernel', records, f'{address:#x} is named {name} ({dso}), '
-                f'and is {" or ".join(dict.fromkeys(said)) or "nothing"}')
+    verdict.add('kernel', records, f'{name} ({dso}) is '
+                f'{" or ".join(dict.fromkeys(said)) or "nothing"}',
+                f', at {address:#x}')

@@ -3,9 +3,7 @@
 
 import ctypes
 import functools
-import glob
 import os
-import re
 import struct
 import subprocess
 import time
@@ -112,54 +110,3 @@ def unpack(root):
     os.mkdir(root)
     subprocess.run(['cpio', '--quiet', '-id', '--no-absolute-filenames', '-I',
                     os.path.join(folder(), 'initrd')], cwd=root, check=True)
-
-
-KERNELS = {
-    'bullseye': 'linux-image-5.10.0-46-cloud-amd64_5.10.262-1_amd64.deb',
-    'bookworm': 'linux-image-6.1.0-56-cloud-amd64_6.1.192-2_amd64.deb',
-    'trixie': 'linux-image-6.12.107+deb13-cloud-amd64_6.12.107-1_amd64.deb',
-}
-
-
-def newest_kernel(name):
-    """Fetch the newest package that apt knows of the same kernel series; None
-    if there is none."""
-    series = re.match(r'linux-image-(\d+\.\d+)\.', KERNELS[name])[1]
-    found = subprocess.run(
-        ['apt-cache', 'search', '--names-only',
-         rf'^linux-image-{re.escape(series)}\.[^ ]*-cloud-amd64$'],
-        capture_output=True, text=True, check=False).stdout.split('\n')
-    packages = sorted((line.split()[0] for line in found if line),
-                      key=lambda p: [int(n) for n in re.findall(r'\d+', p)])
-    download = os.path.join(os.path.dirname(os.path.dirname(folder())),
-                            'download')
-    if not packages or subprocess.run(
-            ['apt-get', '-qq', '-o', 'APT::Sandbox::User=root', 'download',
-             packages[-1]], cwd=download, check=False,
-            stdin=subprocess.DEVNULL).returncode:
-        return None
-    return max(glob.glob(os.path.join(download, packages[-1] + '_*.deb')),
-               key=os.path.getmtime, default=None)
-
-
-def fetch_kernel(name):
-    """The package of one of KERNELS.  Debian replaces kernels by newer ones:
-    if it cannot be had, one of the same series; if there is none, the test
-    that needs it is skipped."""
-    fetch = os.path.join(qemu.TOP, 'scripts', 'fetch')
-    result = subprocess.run([fetch, KERNELS[name]], capture_output=True,
-                            text=True, stdin=subprocess.DEVNULL)
-    if not result.returncode:
-        return result.stdout.strip()
-    package = newest_kernel(name)
-    if not package:
-        qemu.skip(f'no kernel of {name}: {result.stderr.strip()}')
-    return package
-
-
-def unpack_package(package, target):
-    """Unpack vmlinuz and some modules of a kernel's package."""
-    subprocess.run(['bash', '-c', 'set -o pipefail; dpkg-deb --fsys-tarfile '
-                    '"$0" | tar -C "$1" -x --wildcards "./boot/vmlinuz-*" '
-                    '"*/kernel/lib/*"', package, target],
-                   check=True)

@@ -159,14 +159,23 @@ def _name(path):
     return os.path.basename(path).partition('.ko')[0].replace('-', '_')
 
 
+def _paths(folder):
+    """{name: path} of the modules of an unpacked kernel"""
+    return {_name(name): os.path.join(path, name)
+            for path, _, files in os.walk(os.path.join(folder, 'modules'))
+            for name in files}
+
+
+def module(folder, name):
+    """What is in a module of an unpacked kernel"""
+    return _plain(_paths(folder)[name.replace('-', '_')])
+
+
 def add_modules(folder, root, names):
     """Put modules, and those that they need, below root, where modprobe finds
     them; names that the kernel has no module for are returned."""
     version = release(os.path.join(folder, 'vmlinuz'))
-    paths = {}
-    for path, _, files in os.walk(os.path.join(folder, 'modules')):
-        for name in files:
-            paths[_name(name)] = os.path.join(path, name)
+    paths = _paths(folder)
     target = os.path.join(root, 'lib', 'modules', version)
     os.makedirs(target)
     depends = {}

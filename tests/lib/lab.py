@@ -29,11 +29,11 @@ class Lab:
             self.failures.append((about, wrong))
         return bool(holds)
 
-    def programs(self, name=None):
-        """The functions of the guest's own programs"""
-        kernel = kernels.table()[name] if name else self.kernel
-        return account.Programs(kernels.programs(kernels.arch(kernel)),
-                                'programs')
+    def programs(self, *others):
+        """The functions of the guest's own programs, also under other names of
+        their file"""
+        return account.Programs(kernels.programs(kernels.arch(self.kernel)),
+                                ('programs', *others))
 
     def sound(self, trace):
         """The trace is whole."""

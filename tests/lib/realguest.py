@@ -29,12 +29,14 @@ class GuestError(Exception):
 class RealGuest:
     """with RealGuest(kernels.table()['6.12-cloud'], folder) as g: …
 
-    Its files are in a folder of the caller's.  memory is in MiB; words go to
-    its command line, more to QEMU's.
+    Its files are in a folder of the caller's.  memory is in MiB, and maximal
+    (slots, MiB) for what can be plugged in; ram is [(id, MiB)] if it is not all
+    one.  words go to its command line, more to QEMU's.
     """
 
     def __init__(self, kernel, folder, modules=(), words=(), memory=512, smp=2,
-                 cpu=None, board='pc', more=(), files=None, ram=None):
+                 cpu=None, board='pc', more=(), files=None, ram=None,
+                 reboots=False, maximal=None):
         self.kernel = kernel
         self.folder = folder
         self.more = list(more)
@@ -61,10 +63,12 @@ class RealGuest:
             arguments += ['-kernel', self.vmlinuz, '-initrd', initrd, '-append',
                           ' '.join(('console=ttyS0', 'quiet', 'panic=-1',
                                     'no_timer_check', *words))]
+        size = f'{memory}M'
+        if maximal:
+            size += f',slots={maximal[0]},maxmem={maximal[1]}M'
         self.vm = qemu.Qemu([
-            '-accel', 'tcg', '-smp', str(smp), '-machine', board, '-m',
-            f'{memory}M', *(['-cpu', cpu] if cpu else []), '-no-reboot',
-            '-device', 'branch-trace', *arguments, *self.more], qmp_sockets=2)
+            '-accel', 'tcg', '-smp', str(smp), '-machine', board, '-m', size, *(['-cpu', cpu] if cpu else []),
+            *([] if reboots else ['-no-reboot']), '-device', 'branch-trace', *arguments, *self.more], qmp_sockets=2)
 
     def __enter__(self):
         self.vm.start()
@@ -118,16 +122,21 @@ class RealGuest:
         self.wait('^BT: ready', timeout)
         self.commands = 0
 
-    def tell(self):
-        """The guest's account of itself, an account.Account"""
+    def tell(self, symbols=None):
+        """The guest's account of itself, an account.Account; with the symbols
+        of an earlier one, it is quick"""
         self.accounts += 1
-        number = self.begin(f'account {self.accounts}')
+        number = self.begin(f'account {self.accounts}'
+                            f'{" tasks" if symbols else ""}')
         size = int(self.wait(rf'^BT: account {self.accounts} (\d+)$')[1])
         start = time.monotonic()
         text = self._pages(size)
         self.vm.send_serial('\n')
         self.end(number)
-        return account.Account(text, start)
+        with open(os.path.join(self.folder, f'account-{self.accounts}'),
+                  'wb') as f:
+            f.write(text)
+        return account.Account(text, start, symbols)
 
     def _pages(self, size):
         sought = b'BT: page' + struct.pack('<I', self.accounts)
@@ -153,13 +162,35 @@ class RealGuest:
             raise GuestError(f'{len(text)} bytes of an account of {size}')
         return text
 
+    def move(self, state):
+        """Go on from a file with its state, in a QEMU that is new."""
+        serial = self.vm.serial()
+        old = self.vm
+        self.vm = qemu.Qemu([*old.given, '-incoming', f'file:{state}'],
+                            qmp_sockets=2)
+        with open(self.vm.path('serial.log'), 'w', encoding='utf-8') as f:
+            f.write(serial)
+        old.close()
+        self.vm.append_serial()
+        self.vm.start()
+        deadline = time.monotonic() + STEP_S
+        while self.vm.qmp.command('query-status')['status'] != 'paused':
+            if time.monotonic() > deadline:
+                raise GuestError(f'it is not restored: {self.vm.output()}')
+            time.sleep(0.05)
+        self.vm.qmp.command('cont')
+
+    def recorded(self, path):
+        """A backtrail.Record of it, which has not begun"""
+        self.record = backtrail.Record(self.vm.qmp_paths[1], path,
+                                       path + '.log', '--force')
+        return self.record
+
     @contextlib.contextmanager
     def traced(self, name, named=True):
         """While the guest is traced; yields the trace's path."""
         path = os.path.join(self.folder, name)
-        with backtrail.Record(self.vm.qmp_paths[1], path, path + '.log',
-                              '--force') as record:
-            self.record = record
+        with self.recorded(path) as record:
             if named:
                 time.sleep(guest.NAMED_S)
             yield path

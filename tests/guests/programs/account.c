@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * account NUMBER: the guest's own account of itself, in pages of its memory
+ * account NUMBER [tasks]: the guest's own account of itself, in pages of its
+ * memory; with tasks, all but the kernel's symbols, which are many
  *
  * Each page begins with "BT: page", NUMBER and the page's number.  What follows
  * are texts with a line "NAME SIZE" before each one.  When all are there, the
@@ -139,7 +140,7 @@ int account_main(int argc, char **argv)
         { "kallsyms", "/proc/kallsyms" },
         { "modules", "/proc/modules" },
         { "mounts", "/proc/self/mountinfo" },
-        { "trace", "/sys/kernel/tracing/trace" },
+        { "trace", "/sys/kernel/tracing/instances/tasks/trace" },
     };
     struct text t = { 0 };
 
@@ -149,9 +150,10 @@ int account_main(int argc, char **argv)
     if (pages == MAP_FAILED) {
         die("mmap");
     }
-    /* A page of our own for each: a huge one is as good, but none is needed. */
     for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
-        add_file(&t, files[i][1]);
+        if (i != 0 || argc == 2) {
+            add_file(&t, files[i][1]);
+        }
         say(files[i][0], &t);
     }
     add_threads(&t);

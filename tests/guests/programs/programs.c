@@ -10,7 +10,15 @@ static const struct {
     int (*main)(int argc, char **argv);
 } programs[] = {
     { "account", account_main },
+    { "box", box_main },
+    { "bpf", bpf_main },
     { "counted", counted_main },
+    { "gone", gone_main },
+    { "kexec", kexec_main },
+    { "memfd", memfd_main },
+    { "nested", nested_main },
+    { "spin", spin_main },
+    { "uring", uring_main },
 };
 
 void die(const char *what)

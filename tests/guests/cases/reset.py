@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""a machine is reset, and boots again"""
+
+import time
+
+import guest
+
+KERNEL = '6.12-cloud'
+MODULES = ('tun',)
+
+
+def run(lab):
+    with lab.guest(modules=MODULES, reboots=True) as g:
+        before = g.tell()
+        with g.traced('reset.btrail') as trace:
+            g.run('spin 200')
+            first = g.tell(symbols=before)
+            leaves = time.monotonic()
+            g.begin('reboot -f')
+            g.rebooted()
+            time.sleep(guest.NAMED_S)
+            named = time.monotonic()
+            g.run('modprobe tun')
+            g.run('counted')
+        second = g.tell()
+    lab.sound(trace)
+    programs = lab.programs()
+    lab.judge(trace, [first], 'first boot', end=leaves, programs=programs)
+    lab.judge(trace, [first, second], 'reset', kernel=1, task=1,
+              programs=programs)
+    lab.judge(trace, [second], 'second boot', start=named, programs=programs)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""a guest sleeps and wakes, goes back to a snapshot, moves to another QEMU"""
+
+import os
+import subprocess
+import time
+
+import guest
+import qemu
+
+KERNEL = '6.12-cloud'
+CASES = {'S3': {'what': 'sleep'}, 'loadvm': {'what': 'loadvm'},
+         'migrated': {'what': 'migrate'}}
+
+
+def run(lab, what):
+    {'sleep': sleep, 'loadvm': loadvm, 'migrate': migrate}[what](lab)
+
+
+def sleep(lab):
+    """Suspended to RAM, and woken up, in the middle of a trace"""
+    with lab.guest() as g:
+        with g.traced('sleep.btrail') as trace:
+            g.run('spin 200')
+            number = g.begin('echo mem >/sys/power/state')
+            g.vm.qmp.wait_event('SUSPEND', 60)
+            g.vm.qmp.command('system_wakeup')
+            g.end(number)
+            woken = time.monotonic()
+            g.run('counted')
+            g.run('spin 200')
+        told = g.tell()
+    lab.sound(trace)
+    lab.judge(trace, [told], programs=lab.programs(), kernel=0.05, task=0.05)
+    lab.judge(trace, [told], 'woken', start=woken, programs=lab.programs())
+
+
+def loadvm(lab):
+    """Back to a snapshot in the middle of a trace"""
+    image = os.path.join(lab.folder, 'states.qcow2')
+    subprocess.run([os.path.join(os.path.dirname(qemu.patched()), 'qemu-img'),
+                    'create', '-q', '-f', 'qcow2', image, '1G'], check=True)
+    with lab.guest(more=['-drive', f'file={image},if=none,id=states'],
+                   memory=256) as g:
+        with g.traced('loadvm.btrail') as trace:
+            g.run('spin 200')
+            g.vm.qmp.hmp('savevm here')
+            number = g.commands
+            g.run('counted')
+            first = g.tell()
+            g.vm.qmp.hmp('loadvm here')
+            g.commands = number
+            back = time.monotonic()
+            # What is new has the PIDs of what was there.
+            g.run('spin 300')
+            g.run('seq 1000 | sort -n | md5sum')
+        second = g.tell()
+    lab.sound(trace)
+    lab.judge(trace, [first], 'before', end=back - 0.5,
+              programs=lab.programs())
+    lab.judge(trace, [second], 'after', start=back, programs=lab.programs())
+
+
+def migrate(lab):
+    """Two traces: of the guest before it moves, and after"""
+    state = os.path.join(lab.folder, 'state')
+    with lab.guest(memory=256) as g:
+        before = g.tell()
+        trace = os.path.join(lab.folder, 'before.btrail')
+        with g.recorded(trace) as record:
+            time.sleep(guest.NAMED_S)
+            g.run('spin 200')
+            first = g.tell(symbols=before)
+            g.vm.qmp.command('migrate', {'uri': f'file:{state}'})
+            g.vm.qmp.wait_migrated()
+            lab.check('record', record.wait() == 0 and
+                      'migrated' in record.output(), record.output())
+        lab.sound(trace)
+        lab.judge(trace, [first], 'before', programs=lab.programs())
+        g.move(state)
+        with g.traced('after.btrail') as trace:
+            g.run('counted')
+            g.run('spin 200')
+        second = g.tell()
+    lab.sound(trace)
+    lab.judge(trace, [second], 'after', programs=lab.programs())
