@@ -21,6 +21,10 @@ def run(lab, cpu=None, **options):
         told = g.tell()
         said = g.record.output()
     lab.sound(trace)
+    # What the kernel does not have as it is known
+    for text in backtrail.run_json('info', trace)['meta'].get(
+            'names', {}).get('missing', []):
+        lab.check('missing', False, text)
     lab.check('names', 'has no names' not in said and 'not ' not in
               said.partition('\n')[2], said.partition('\n')[2].strip())
     check(lab, trace, told, counted)
