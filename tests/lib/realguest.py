@@ -162,17 +162,25 @@ class RealGuest:
             raise GuestError(f'{len(text)} bytes of an account of {size}')
         return text
 
-    def move(self, state):
-        """Go on from a file with its state, in a QEMU that is new."""
+    def _in_new_qemu(self, *more):
+        """Its serial port says what it has said before, and goes on."""
         serial = self.vm.serial()
         old = self.vm
-        self.vm = qemu.Qemu([*old.given, '-incoming', f'file:{state}'],
-                            qmp_sockets=2)
+        self.vm = qemu.Qemu([*old.given, *more], qmp_sockets=2)
         with open(self.vm.path('serial.log'), 'w', encoding='utf-8') as f:
             f.write(serial)
         old.close()
         self.vm.append_serial()
         self.vm.start()
+
+    def restart(self):
+        """Power on again."""
+        self._in_new_qemu()
+        self.rebooted()
+
+    def move(self, state):
+        """Go on from a file with its state, in a QEMU that is new."""
+        self._in_new_qemu('-incoming', f'file:{state}')
         deadline = time.monotonic() + STEP_S
         while self.vm.qmp.command('query-status')['status'] != 'paused':
             if time.monotonic() > deadline:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""a guest sleeps and wakes, goes back to a snapshot, moves to another QEMU"""
+"""a guest sleeps, hibernates, goes back to a snapshot, moves to another QEMU"""
 
 import os
 import subprocess
@@ -10,11 +10,12 @@ import qemu
 
 KERNEL = '6.12-cloud'
 CASES = {'S3': {'what': 'sleep'}, 'loadvm': {'what': 'loadvm'},
-         'migrated': {'what': 'migrate'}}
+         'migrated': {'what': 'migrate'}, 'hibernate': {'what': 'hibernate'}}
 
 
 def run(lab, what):
-    {'sleep': sleep, 'loadvm': loadvm, 'migrate': migrate}[what](lab)
+    {'sleep': sleep, 'loadvm': loadvm, 'migrate': migrate,
+     'hibernate': hibernate}[what](lab)
 
 
 def sleep(lab):
@@ -84,3 +85,35 @@ def migrate(lab):
         second = g.tell()
     lab.sound(trace)
     lab.judge(trace, [second], 'after', programs=lab.programs())
+
+
+def hibernate(lab):
+    """Suspended to a disk; the kernel that boots then hands over to the one
+    that it finds there, in the middle of a trace"""
+    disk = os.path.join(lab.folder, 'disk')
+    with open(disk, 'wb') as f:
+        f.truncate(512 << 20)
+    with lab.guest(modules=('virtio_blk',), memory=256, more=[
+            '-drive', f'file={disk},format=raw,if=virtio']) as g:
+        g.run('modprobe virtio_blk; mkswap /dev/vda; swapon /dev/vda; '
+              'echo shutdown >/sys/power/disk')
+        number = g.begin('echo disk >/sys/power/state')
+        g.vm.wait(120)
+        g.restart()
+        boots = g.tell()
+        with g.traced('hibernate.btrail') as trace:
+            g.run('spin 200')
+            g.begin('modprobe virtio_blk; cat /sys/block/vda/dev '
+                    '>/sys/power/resume')
+            g.end(number)
+            g.commands = number
+            time.sleep(guest.NAMED_S)
+            named = time.monotonic()
+            g.run('counted')
+            g.run('spin 200')
+        told = g.tell()
+    lab.sound(trace)
+    programs = lab.programs()
+    lab.judge(trace, [boots, told], 'both', kernel=1, task=1,
+              programs=programs)
+    lab.judge(trace, [told], 'after', start=named, programs=programs)
