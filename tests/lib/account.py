@@ -47,7 +47,7 @@ class Account:
         else:
             self._read_symbols(texts['kallsyms'])
         self._read_threads(texts['threads'])
-        self._read_events(texts['trace'])
+        self._read_events(texts['boot'] + texts['trace'])
 
     def _read_modules(self, text):
         """{name: (address, end)}"""

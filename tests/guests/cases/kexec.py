@@ -4,12 +4,14 @@
 import os
 import time
 
+import account
 import guest
 import kernels
+import realguest
 
 KERNEL = '6.12-cloud'
 # earlyprintk: so that the decompressor says when it runs
-WORDS = 'console=ttyS0 panic=-1 no_timer_check loglevel=5 earlyprintk=ttyS0'
+WORDS = ' '.join((*realguest.WORDS, 'loglevel=5', 'earlyprintk=ttyS0'))
 CASES = {
     'kexec': {'second': '6.1-cloud'},
     'kexec-7.3': {'second': '7.3-cloud'},
@@ -54,3 +56,9 @@ def run(lab, second, how='load', words=()):
               kernel=1, task=1, programs=programs)
     lab.judge(trace, [second], 'second kernel', start=named,
               programs=programs)
+    # All that the program kexec does itself has names; its page tables stay
+    # those of what comes then, for a while.
+    for row in account.rows(trace, 'sym', '--comm', 'kexec', '--filter',
+                            'user && sym == [unknown]'):
+        lab.check('kexec', row['records'] < 1000, f'{row["records"]} records '
+                  'without a function are given to the task that has gone')

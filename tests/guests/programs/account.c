@@ -140,6 +140,7 @@ int account_main(int argc, char **argv)
         { "kallsyms", "/proc/kallsyms" },
         { "modules", "/proc/modules" },
         { "mounts", "/proc/self/mountinfo" },
+        { "boot", "/tmp/boot-trace" },
         { "trace", "/sys/kernel/tracing/instances/tasks/trace" },
     };
     struct text t = { 0 };
