@@ -193,6 +193,27 @@ class Programs:
         return i >= 0 and name in self.names[self.addresses[i]]
 
 
+class InitCode:
+    """Functions that a module has only while it is loaded, as readelf has them:
+    no account is of that time"""
+
+    def __init__(self, path, module):
+        self.dso = f'[{module}]'
+        lines = subprocess.run(['readelf', '-SsW', path], capture_output=True,
+                               text=True, check=True).stdout
+        section = re.search(r'\[ *(\d+)\] \.init\.text ', lines)[1]
+        self.functions = [
+            (int(m[1], 16), int(m[2], 0), m[3]) for m in re.finditer(
+                r': (\w+) +(\w+) FUNC +\w+ +\w+ +%s (\S+)$' % section, lines,
+                re.M)]
+
+    def right(self, address, dso, name):
+        """The section begins with a page."""
+        return dso == self.dso and any(
+            function == name and (address - start) % 4096 < size
+            for start, size, function in self.functions)
+
+
 def window(trace, start, end):
     """--time for what lies between two times of the host, if they are known"""
     if start is None and end is None:
@@ -214,9 +235,11 @@ def rows(trace, sort, *options):
     return backtrail.json.loads(result.stdout)['rows']
 
 
-def judge(trace, accounts, start=None, end=None, programs=None, options=()):
+def judge(trace, accounts, start=None, end=None, programs=None, init=(),
+          options=()):
     """Compare what reports of a trace name between two times of the host's
-    clock with accounts: a name must be as one of them has it."""
+    clock with accounts: a name must be as one of them has it, or as InitCode
+    has it."""
     options = [*options, *window(trace, start, end)]
     verdict = Verdict()
     _judge_tasks(verdict, rows(trace, 'comm,pid,tid', *options), accounts)
@@ -225,7 +248,7 @@ def judge(trace, accounts, start=None, end=None, programs=None, options=()):
             address = row['from' if not end_ else 'to']
             _judge_symbol(verdict, row['records'], int(address, 16),
                           row[f'dso{end_}'], row[f'sym{end_}'], accounts,
-                          programs)
+                          programs, init)
     return verdict
 
 
@@ -246,7 +269,8 @@ def _judge_tasks(verdict, lines, accounts):
                         f'tid {row["tid"]}')
 
 
-def _judge_symbol(verdict, records, address, dso, name, accounts, programs):
+def _judge_symbol(verdict, records, address, dso, name, accounts, programs,
+                  init):
     kernel = any(address >= (1 << 63 if a.addresses[-1] >> 32 else 0xc0000000)
                  for a in accounts)
     if not kernel:
@@ -270,6 +294,9 @@ def _judge_symbol(verdict, records, address, dso, name, accounts, programs):
             return
         if symbol:
             said.append(f'{symbol.name} ({symbol.dso})')
+    if any(code.right(address, dso, name) for code in init):
+        verdict.add('kernel', records)
+        return
     verdict.add('kernel', records, f'{name} ({dso}) is '
                 f'{" or ".join(dict.fromkeys(said)) or "nothing"}',
                 f', at {address:#x}')

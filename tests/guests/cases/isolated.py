@@ -19,7 +19,7 @@ def run(lab):
             g.run('taskset 8 spin 100; taskset 10 spin 100; wait')
         told = g.tell()
     lab.sound(trace)
-    lab.judge(trace, [told], programs=lab.programs())
+    lab.judge(trace, [told], task=0.1, programs=lab.programs())
     ran = {r['cpu'] for r in account.rows(trace, 'comm,cpu')
            if r['comm'] == 'spin'}
     lab.check('threads', {'3', '4', '6'} <= ran, f'spin ran on {ran}')

@@ -8,7 +8,7 @@ KERNEL = '6.12-cloud'
 CASES = {'plugged-before': {'during': False}, 'plugged-during': {'during': True}}
 MEMORY = 256                    # MiB; as much is plugged in
 # What is left of the first memory is filled, so that tasks live in the new one.
-FILL = ('free=$(sed -n "s/^MemFree: *\\([0-9]*\\) .*/\\1/p" /proc/meminfo); '
+FILL = ('mount -o remount,size=100% /tmp; free=$(sed -n "s/^MemFree: *\\([0-9]*\\) .*/\\1/p" /proc/meminfo); '
         'dd if=/dev/zero of=/tmp/fill bs=1k count=$((free - 20000)) '
         '2>/dev/null')
 ONLINE = ('for m in /sys/devices/system/memory/memory*/state; do '
