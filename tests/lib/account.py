@@ -124,10 +124,9 @@ class Account:
         if pid == 0:
             return comm is None or re.fullmatch(r'swapper(/\d+)?', comm)
         if tid is None:
-            return pid in self.comms and \
-                (comm is None or any(comm in self.comms[t]
-                                     for t in self.pids
-                                     if pid in self.pids[t]))
+            threads = [t for t, pids in self.pids.items() if pid in pids]
+            return threads and (comm is None or any(
+                comm in self.comms[t] for t in threads))
         return tid in self.comms and \
             (comm is None or comm in self.comms[tid]) and \
             (pid is None or not self.pids[tid] or pid in self.pids[tid])
