@@ -89,7 +89,9 @@ class RealGuest:
         """The re.Match of what the guest writes next that matches"""
         deadline = time.monotonic() + timeout
         while True:
-            text = self.vm.serial().replace('\r', '')
+            # Firmware clears screens.
+            text = re.sub('\x1b\\[[0-9;=?]*[A-Za-z]|\r', '',
+                          self.vm.serial())
             end = text.rfind('\n') + 1
             match = re.compile(pattern, re.M).search(text[:end], self.said)
             if match:
