@@ -21,7 +21,7 @@ CASES = {
                   'how': 'panic', 'words': ['crashkernel=256M']},
 }
 GO = {'load': 'kexec go',
-      'panic': 'echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger'}
+      'panic': 'echo 1 >/proc/sys/kernel/sysrq; kexec crash'}
 
 
 def run(lab, second, how='load', words=()):

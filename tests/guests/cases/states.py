@@ -103,10 +103,13 @@ def hibernate(lab):
         boots = g.tell()
         with g.traced('hibernate.btrail') as trace:
             g.run('spin 200')
+            first = g.tell(symbols=boots)
+            leaves = time.monotonic()
             g.begin('modprobe virtio_blk; cat /sys/block/vda/dev '
                     '>/sys/power/resume')
             g.end(number)
             g.commands = number
+            resumed = time.monotonic()
             time.sleep(guest.NAMED_S)
             named = time.monotonic()
             g.run('counted')
@@ -114,6 +117,7 @@ def hibernate(lab):
         told = g.tell()
     lab.sound(trace)
     programs = lab.programs()
-    lab.judge(trace, [boots, told], 'both', kernel=1, task=1,
+    lab.judge(trace, [first], 'boots', end=leaves, programs=programs)
+    lab.judge(trace, [told], 'resumed', start=resumed, kernel=1, task=1,
               programs=programs)
     lab.judge(trace, [told], 'after', start=named, programs=programs)

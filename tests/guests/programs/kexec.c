@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * kexec load|panic KERNEL INITRD WORDS: loads a kernel, to be started by
- * "kexec go", or when the one that runs panics
+ * "kexec go", or when the one that runs panics, as it does by "kexec crash"
  */
 #include <fcntl.h>
 #include <linux/kexec.h>
@@ -25,6 +25,13 @@ int kexec_main(int argc, char **argv)
         syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2,
                 LINUX_REBOOT_CMD_KEXEC, NULL);
         die("reboot");
+    }
+    if (argc == 2 && strcmp(argv[1], "crash") == 0) {
+        int fd = open("/proc/sysrq-trigger", O_WRONLY);
+
+        if (write(fd, "c", 1) != 1) {
+            die("sysrq-trigger");
+        }
     }
     if (argc != 5) {
         return 2;
