@@ -100,10 +100,11 @@ class Account:
                 if int(m[4], 16) & CLONE_THREAD and self.pids[parent]:
                     pid = max(self.pids[parent])
                 self._add(pid, tid, m[3])
-            m = re.search(r' task_rename: pid=(\d+) oldcomm=(.*) newcomm=(.*) '
-                          'oom_score_adj', line)
+            # Some kernels do not say whose name it is: that of who writes it
+            m = re.search(r'-(\d+) +\[\d+\] .* task_rename: (?:pid=(\d+) )?'
+                          r'oldcomm=(.*) newcomm=(.*) oom_score_adj', line)
             if m:
-                renamed.append((int(m[1]), m[2], m[3]))
+                renamed.append((int(m[2] or m[1]), m[3], m[4]))
         for tid, old, new in renamed:
             self.comms[tid] |= {_comm(old), _comm(new)}
 

@@ -75,12 +75,14 @@ def packages(kernel):
     name = _script('fetch-package', '--list', '--arch', arch(kernel),
                    kernel.suite, f'linux-image-{kernel.version}')[0]
     version = re.escape(name.removeprefix('linux-image-'))
-    try:
-        return fetch(kernel.suite, f'linux-binary-{version}',
-                     f'linux-modules-{version}', architecture=arch(kernel))
-    except Missing:
-        return fetch(kernel.suite, re.escape(name),
-                     architecture=arch(kernel))
+    # The archive keeps the modules of old series for less time.
+    for names in ([f'linux-binary-{version}', f'linux-modules-{version}'],
+                  [f'linux-binary-{version}']):
+        try:
+            return fetch(kernel.suite, *names, architecture=arch(kernel))
+        except Missing:
+            pass
+    return fetch(kernel.suite, re.escape(name), architecture=arch(kernel))
 
 
 def newest():
@@ -256,6 +258,11 @@ def programs(architecture):
 
     return os.path.join(machine.cached('programs', key.hexdigest()[:16], make),
                         'programs')
+
+
+def has_modules(kernel):
+    """Has the archive the modules of a Kernel?"""
+    return os.listdir(os.path.join(unpacked(kernel), 'modules')) != []
 
 
 def make_initrd(kernel, path, modules=(), files=None):

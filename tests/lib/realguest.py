@@ -188,7 +188,7 @@ class RealGuest:
         """Go on from a file with its state, in a QEMU that is new."""
         self._in_new_qemu('-incoming', f'file:{state}')
         deadline = time.monotonic() + STEP_S
-        while self.vm.qmp.command('query-status')['status'] != 'paused':
+        while self.vm.qmp.command('query-status')['status'] == 'inmigrate':
             if time.monotonic() > deadline:
                 raise GuestError(f'it is not restored: {self.vm.output()}')
             time.sleep(0.05)
