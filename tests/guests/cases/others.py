@@ -50,15 +50,14 @@ def run(lab, package, what, option='-kernel', under=None):
                 f'{folder}/vmlinuz console=hvc0 quiet,{initrd}']
     with lab.guest(more=more, memory=768) as g:
         if under:
-            g.wait('BT: ready', 240)
+            # What its console then says depends on Xen.
+            g.wait('about to get started', 120)
+            time.sleep(15)
         else:
             time.sleep(4)
         trace = os.path.join(lab.folder, 'others.btrail')
         with g.traced('others.btrail', named=False):
             time.sleep(2)
-            if under:
-                g.vm.send_serial('spin 300\n')
-                time.sleep(2)
         said = g.record.output()
     lab.sound(trace)
     named = [r for r in account.rows(trace, 'comm,dso,sym')
