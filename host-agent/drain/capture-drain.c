@@ -25,10 +25,9 @@ static uint16_t gap_reason(const struct capture_drain *d,
     return BTRAIL_GAP_CORRUPT;
 }
 
-/* Has something new scanned; if possible before the guest continues. */
-static void scan_new(struct capture_drain *d)
+/* Waits for a scan that was requested, if the guest waits for it, too. */
+static void wait_for_scan(struct capture_drain *d)
 {
-    btrail_scanner_request(d->names->scanner);
     if (d->connection->header.policy == BTRAIL_OVERFLOW_PAUSE) {
         btrail_scanner_wait(d->names->scanner);
     }
@@ -47,7 +46,8 @@ static void report_cr3s(struct capture_drain *d,
         }
     }
     if (new) {
-        scan_new(d);
+        btrail_scanner_request(scanner);
+        wait_for_scan(d);
     }
 }
 
@@ -55,10 +55,14 @@ static void report_cr3s(struct capture_drain *d,
 static void got_code(struct capture_drain *d, unsigned vcpu, uint64_t number,
                      const struct btrail_code_item *item, const uint8_t *page)
 {
-    if (d->names->scanner && item->type == BTRAIL_CODE_PAGE &&
-        !(item->linear >> 63)) {
-        d->new_code |= btrail_scanner_report_code(d->names->scanner, item->cr3,
-                                                  item->linear);
+    if (d->names->scanner && item->type == BTRAIL_CODE_PAGE) {
+        if (item->linear >> 63) {
+            d->new_kernel_code |= btrail_scanner_report_kernel_code(
+                d->names->scanner, item->linear);
+        } else {
+            d->new_code |= btrail_scanner_report_code(
+                d->names->scanner, item->cr3, item->linear);
+        }
     }
     capture_names_code(d->names, vcpu, item);
     if (d->members->in_step) {
@@ -73,13 +77,19 @@ static void got_code(struct capture_drain *d, unsigned vcpu, uint64_t number,
     }
 }
 
-/* One snapshot for all code that was handed on */
+/* One snapshot and one check for all code that was handed on */
 static void scan_new_code(struct capture_drain *d)
 {
     if (d->new_code) {
-        d->new_code = false;
-        scan_new(d);
+        btrail_scanner_request(d->names->scanner);
     }
+    if (d->new_kernel_code) {
+        btrail_scanner_request_check(d->names->scanner);
+    }
+    if (d->new_code || d->new_kernel_code) {
+        wait_for_scan(d);
+    }
+    d->new_code = d->new_kernel_code = false;
 }
 
 void capture_drain_init(struct capture_drain *d,

@@ -36,6 +36,7 @@ struct capture_vcpu {
  * @vcpus:     connection->header.vcpus of them
  * @events:    a copy of those of the current slab
  * @new_code:  code has run in a mapping that no snapshot has
+ * @new_kernel_code: code has run that may be of a new module of the kernel
  * @drained:   the first slab was drained
  * @ended:     the producer has said END
  * @next_vcpu: the next one for capture_drain_little()
@@ -48,6 +49,7 @@ struct capture_drain {
     struct capture_vcpu *vcpus;
     struct btrail_event *events;
     bool new_code;
+    bool new_kernel_code;
     bool drained;
     bool ended;
     unsigned next_vcpu;

@@ -69,6 +69,26 @@ void capture_names_join(struct capture_names *n, struct btrail_session *s,
     }
 }
 
+void capture_names_leave(struct capture_names *n, struct btrail_session *s)
+{
+    struct btrail_sideband_info info = { .kind = BTRAIL_SIDEBAND_HELD };
+    struct btrail_buf packed = { 0 };
+
+    if (!n->scanner || !btrail_session_sees(s, BTRAIL_PRIVILEGE_KERNEL)) {
+        return;
+    }
+    btrail_scanner_request_check(n->scanner);
+    btrail_scanner_wait(n->scanner);
+    g_mutex_lock(&n->members->lock);
+    info.time = btrail_scanner_held(n->scanner);
+    if (info.time) {
+        btrail_sideband_pack(&info, NULL, &packed);
+        btrail_session_sideband(s, info.kind, packed.data, packed.len);
+        btrail_buf_free(&packed);
+    }
+    g_mutex_unlock(&n->members->lock);
+}
+
 /* Hands a snapshot to the sessions that see nothing of the kernel. */
 static void send_user_snapshot(struct capture_names *n,
                                const struct btrail_found *found)

@@ -108,6 +108,9 @@ static inline void capture_names_code(struct capture_names *n, unsigned vcpu,
     }
 }
 
+/* Tells a session that leaves until when its symbols have held. */
+void capture_names_leave(struct capture_names *n, struct btrail_session *s);
+
 /* Gets what is known now; to be cleared with btrail_scanner_result_clear(). */
 void capture_names_so_far(struct capture_names *n,
                           struct btrail_scanner_result *result);

@@ -133,6 +133,7 @@ static void remove_session(struct btrail_capture *c, struct btrail_session *s)
                                       BTRAIL_END_STOPPED);
         }
     }
+    capture_names_leave(&c->names, s);
     capture_names_so_far(&c->names, &names);
     end_session(c, s, BTRAIL_END_STOPPED, &names);
     btrail_scanner_result_clear(&names);

@@ -183,6 +183,26 @@ static void find_pages(struct linux_kernel *k, const struct vmcoreinfo *v)
     }
 }
 
+/* Finds the lists of code that the kernel has made. */
+static void find_lists(struct linux_kernel *k)
+{
+    const struct linux_layout *l = &k->layout;
+
+    if (symbol_or_none(k, "bpf_kallsyms", &k->bpf) &&
+        l->bpf_node == LINUX_NONE && !is_missing(k, LINUX_BPF)) {
+        add_missing(k, "bpf_ksym.lnode is missing: " LINUX_BPF);
+    }
+    if (symbol_or_none(k, "ftrace_ops_trampoline_list", &k->ftrace) &&
+        l->ftrace_node == LINUX_NONE) {
+        add_missing(k, "ftrace_ops.list is missing: " LINUX_FTRACE);
+    }
+    symbol_or_none(k, "kprobe_optinsn_slots", &k->optprobes);
+    if (symbol_or_none(k, "kprobe_insn_slots", &k->kprobes) &&
+        l->slots_page_node == LINUX_NONE) {
+        add_missing(k, "kprobe_insn_page.list is missing: " LINUX_KPROBES);
+    }
+}
+
 /* Finds what processes are read by; only symbols are known without it. */
 static void find_tasks(struct linux_kernel *k, const struct vmcoreinfo *v)
 {
@@ -201,6 +221,7 @@ static void find_tasks(struct linux_kernel *k, const struct vmcoreinfo *v)
         add_missing(k, "module.list is missing: " LINUX_MODULES);
     }
     find_pages(k, v);
+    find_lists(k);
 }
 
 /*

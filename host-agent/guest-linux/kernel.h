@@ -27,7 +27,8 @@
  *
  * Addresses of its symbols, 0 if it does not have one: @init_task,
  * @init_mm, @utsname (by VMCOREINFO), @modules (its list), @special_ops
- * (special_mapping_vmops).
+ * (special_mapping_vmops); the lists of code that it has made: @bpf, @ftrace,
+ * @kprobes, @optprobes.
  *
  * @kthreadd: the task that is the parent of all threads of the kernel, 0 until
  *           it has been found
@@ -49,6 +50,10 @@ struct linux_kernel {
     uint64_t utsname;
     uint64_t modules;
     uint64_t special_ops;
+    uint64_t bpf;
+    uint64_t ftrace;
+    uint64_t kprobes;
+    uint64_t optprobes;
     uint64_t kthreadd;
     struct {
         uint64_t at;

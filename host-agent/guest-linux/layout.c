@@ -11,6 +11,8 @@
 #define STRUCT_MAX  (1u << 20)
 #define SLOTS_MAX   64
 #define MODULE_NAME_MAX 256
+#define BPF_NAME_MAX    1024
+#define AREAS_MAX       64
 
 static const struct member {
     const char *type;
@@ -76,6 +78,15 @@ static bool has_use(const struct linux_layout *l, const struct member *m)
     }
     if (!strcmp(m->type, "anon_vma_name")) {
         return l->vma_anon_name != LINUX_NONE;
+    }
+    if (!strcmp(m->type, "bpf_ksym")) {
+        return l->bpf_node != LINUX_NONE;
+    }
+    if (!strcmp(m->type, "ftrace_ops")) {
+        return l->ftrace_node != LINUX_NONE;
+    }
+    if (g_str_has_prefix(m->type, "kprobe_")) {
+        return l->slots_page_node != LINUX_NONE;
     }
     return true;
 }
@@ -147,6 +158,30 @@ static bool read_members(struct linux_layout *l, const struct linux_btf *b,
     return true;
 }
 
+/* Where a module has its code: Linux 6.4 and later have an array for that. */
+static bool read_module_memory(struct linux_layout *l,
+                               const struct linux_btf *b)
+{
+    uint32_t offset, size;
+    int32_t n;
+
+    if (l->memory_base == LINUX_NONE || l->memory_size == LINUX_NONE ||
+        !linux_btf_member(b, "module", "mem", &offset, &size) ||
+        !linux_btf_enumerator(b, "mod_mem_type", "MOD_MEM_NUM_TYPES", &n) ||
+        !linux_btf_enumerator(b, "mod_mem_type", "MOD_TEXT",
+                              &l->module_mem_text) ||
+        !linux_btf_enumerator(b, "mod_mem_type", "MOD_INIT_TEXT",
+                              &l->module_mem_init_text) ||
+        n <= 0 || n > AREAS_MAX || size > STRUCT_MAX ||
+        l->module_mem_text < 0 || l->module_mem_text >= n ||
+        l->module_mem_init_text < 0 || l->module_mem_init_text >= n) {
+        l->module_mem = LINUX_NONE;
+        return false;
+    }
+    l->module_mem_each = size / (uint32_t)n;
+    return true;
+}
+
 /* What is no offset; without some of it, offsets are of no use. */
 static void read_values(struct linux_layout *l, const struct linux_btf *b,
                         GPtrArray *missing)
@@ -184,6 +219,18 @@ static void read_values(struct linux_layout *l, const struct linux_btf *b,
         l->module_list = LINUX_NONE;
         add_missing(missing, "MODULE_STATE_UNFORMED", UINT32_MAX, 0,
                     LINUX_MODULES);
+    }
+    if (!read_module_memory(l, b) && l->module_list != LINUX_NONE &&
+        (l->module_core == LINUX_NONE || l->module_core_text == LINUX_NONE)) {
+        add_missing(missing, "module.mem", UINT32_MAX, 0, LINUX_ENDS);
+    }
+    if (l->bpf_node != LINUX_NONE && l->bpf_name != LINUX_NONE &&
+        (!linux_btf_member(b, "bpf_ksym", "name", &offset,
+                           &l->bpf_name_size) ||
+         l->bpf_name_size > BPF_NAME_MAX)) {
+        l->bpf_node = LINUX_NONE;
+        add_missing(missing, "bpf_ksym.name", l->bpf_name_size, BPF_NAME_MAX,
+                    LINUX_BPF);
     }
 }
 

@@ -24,6 +24,10 @@
 #define LINUX_NAMES     "names of anonymous mappings are unknown"
 #define LINUX_FILES     "build-ids and functions of files are unknown"
 #define LINUX_MODULES   "functions of modules are unknown"
+#define LINUX_ENDS      "ends of some functions of modules are unknown"
+#define LINUX_BPF       "BPF programs are unknown"
+#define LINUX_FTRACE    "trampolines of ftrace are unknown"
+#define LINUX_KPROBES   "slots of kprobes are unknown"
 
 /*
  * member in struct linux_layout, struct, member, its size (the sum of those
@@ -105,10 +109,27 @@
     X(module_name, "module", "name", 0, LINUX_MODULES)                  \
     X(module_state, "module", "state", 4, LINUX_MODULES)                \
     X(module_kallsyms, "module", "kallsyms", 8, LINUX_MODULES)          \
+    X(module_mem, "module", "mem", 0, LINUX_OTHER)                      \
+    X(module_core, "module", "core_layout.base", 8, LINUX_OTHER)        \
+    X(module_core_text, "module", "core_layout.text_size", 4, LINUX_OTHER) \
+    X(module_init, "module", "init_layout.base", 8, LINUX_OTHER)        \
+    X(module_init_text, "module", "init_layout.text_size", 4, LINUX_OTHER) \
+    X(memory_base, "module_memory", "base", 8, LINUX_OTHER)             \
+    X(memory_size, "module_memory", "size", 4, LINUX_OTHER)             \
     X(mod_symtab, "mod_kallsyms", "symtab", 8, LINUX_MODULES)           \
     X(mod_count, "mod_kallsyms", "num_symtab", 4, LINUX_MODULES)        \
     X(mod_strtab, "mod_kallsyms", "strtab", 8, LINUX_MODULES)           \
-    X(mod_typetab, "mod_kallsyms", "typetab", 8, LINUX_MODULES)
+    X(mod_typetab, "mod_kallsyms", "typetab", 8, LINUX_MODULES)         \
+    X(bpf_node, "bpf_ksym", "lnode", 16, LINUX_OTHER)                   \
+    X(bpf_start, "bpf_ksym", "start", 8, LINUX_BPF)                     \
+    X(bpf_end, "bpf_ksym", "end", 8, LINUX_BPF)                         \
+    X(bpf_name, "bpf_ksym", "name", 0, LINUX_BPF)                       \
+    X(ftrace_node, "ftrace_ops", "list", 16, LINUX_OTHER)               \
+    X(ftrace_start, "ftrace_ops", "trampoline", 8, LINUX_FTRACE)        \
+    X(ftrace_size, "ftrace_ops", "trampoline_size", 8, LINUX_FTRACE)    \
+    X(slots_page_node, "kprobe_insn_page", "list", 16, LINUX_OTHER)     \
+    X(slots_page_start, "kprobe_insn_page", "insns", 8, LINUX_KPROBES)  \
+    X(slots_pages, "kprobe_insn_cache", "pages", 16, LINUX_KPROBES)
 
 struct linux_layout {
 #define X(name, type, path, size, lost) uint32_t name;
@@ -125,6 +146,11 @@ struct linux_layout {
     uint32_t arange_slots;
     uint32_t node_slots_n;
     uint32_t module_name_size;
+    uint32_t bpf_name_size;
+    /* struct module.mem: bytes of each, and which is what */
+    uint32_t module_mem_each;
+    int32_t module_mem_text;
+    int32_t module_mem_init_text;
     /* enum maple_type */
     int32_t maple_leaf;
     int32_t maple_range;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Symbols of the kernel and its modules, as text
+ * Symbols of the kernel's modules
  */
 
 #ifndef LINUX_MODULES_H
@@ -10,20 +10,19 @@
 
 #include "guest-linux/kernel.h"
 
-/* The size of a SIDEBAND chunk */
-#define LINUX_SYMBOLS_MAX   (16u << 20)
+/*
+ * Appends their symbols to @text in the form of /proc/kallsyms, except that
+ * they have a type in lower case, exported or not, and end lines where their
+ * code ends.  A module has those of its initialisation until that is done.
+ * Symbols that do not fit or cannot be read are left out.  Returns false if the
+ * list of modules could not be read to its end.
+ */
+bool linux_modules_symbols(struct linux_kernel *k, GString *text);
 
 /*
- * Returns the text of /proc/kallsyms as root sees it, to be freed, except that
- * symbols of modules have a type in lower case, exported or not.  Symbols that
- * do not fit or cannot be read are left out.
+ * Mixes what changes when modules come, go, or end their initialisation into
+ * @hash.  Returns false if it could not all be read.
  */
-GString *linux_symbols(struct linux_kernel *k);
-
-/*
- * Returns a number that changes when modules come or go; 0 if they cannot be
- * read.
- */
-uint64_t linux_modules_hash(struct linux_kernel *k);
+bool linux_modules_hash(struct linux_kernel *k, uint64_t *hash);
 
 #endif /* LINUX_MODULES_H */

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "guest-linux/file-functions.h"
-#include "guest-linux/modules.h"
+#include "guest-linux/loaded.h"
+#include "guest-linux/own-symbols.h"
 #include "guest-linux/switch.h"
 #include "guest-linux/syscalls.h"
 #include "guest-linux/scanner.h"
@@ -33,9 +34,21 @@
  * its name yet, nor mapped its libraries.
  */
 #define SNAPSHOT_AGAIN_NS   UINT64_C(10000000)
-/* Between two snapshots that read everything, and two checks of modules */
+/* Between two snapshots that read everything */
 #define WHOLE_INTERVAL_NS   UINT64_C(10000000000)
-#define MODULES_INTERVAL_NS UINT64_C(1000000000)
+/*
+ * Between two checks of symbols that nobody requests: so many times what the
+ * last one took, but at least, and at most, this.  What comes and goes has no
+ * name between the last check that has found it and the one that misses it.
+ */
+#define CHECK_PART          1000
+#define CHECK_LEAST_NS      UINT64_C(50000000)
+#define CHECK_MOST_NS       UINT64_C(1000000000)
+/* All checks use at most this part of the time, as for snapshots. */
+#define CHECKS_PART         200
+#define CHECKS_MAX_NS       INT64_C(200000000)
+/* How often symbols are read that change meanwhile */
+#define CHECK_TRIES         3
 /* Between two searches for a kernel: a guest that boots has none yet */
 #define FIND_INTERVAL_NS    UINT64_C(1000000000)
 #define FIND_PART           20
@@ -108,6 +121,20 @@ struct file_functions {
     bool done;
 };
 
+/* Something that the thread does when it is requested, and now and then */
+struct scan_work {
+    /* Under the lock */
+    uint64_t requested;
+    uint64_t begun;             /* of these */
+    uint64_t done;              /* of these */
+    uint64_t idle_from;         /* then, the next one begins when requested */
+
+    /* Of the thread */
+    uint64_t earliest;          /* when it may be done next, if requested */
+    uint64_t latest;            /* when it must */
+    bool due;
+};
+
 struct btrail_scanner {
     btrail_scanner_fn *fn;
     void *opaque;
@@ -117,11 +144,9 @@ struct btrail_scanner {
 
     GMutex lock;
     GCond changed;
+    struct scan_work snapshots;
+    struct scan_work checks;
     /* Under the lock */
-    uint64_t requested;         /* snapshots */
-    uint64_t begun;             /* of these */
-    uint64_t done;              /* of these */
-    uint64_t idle_from;         /* then, the next one begins when requested */
     bool closing;
     struct time_budget wait_budget;
     GHashTable *ranges;         /* by root: GArray of struct code_range */
@@ -133,6 +158,9 @@ struct btrail_scanner {
     uint64_t last_begin;        /* when the last snapshot began, 0 if there is
                                    no kernel; atomic */
     bool resend;                /* atomic */
+    uint64_t image[2];          /* of the kernel, from and to; atomic each */
+    uint64_t held;              /* when a check last found them so, if they
+                                   hold; atomic */
 
     /* What follows belongs to the thread. */
     struct guest_memory *memory;
@@ -144,13 +172,16 @@ struct btrail_scanner {
     GHashTable *images;         /* that were sent: GBytes, to GBytes packed */
     GHashTable *functions;      /* struct file_functions by build-id */
     uint64_t file_budget;       /* pages, in this snapshot */
-    struct sent_text symbols;   /* those that were sent last */
+    struct sent_text symbols;   /* the kernel's own */
     struct sent_text syscalls;
+    struct sent_text loaded;    /* symbols of what comes and goes */
     bool symbols_sent;          /* those of this kernel */
-    uint64_t modules;           /* linux_modules_hash() of them */
+    uint64_t loaded_hash;       /* linux_loaded_hash() of them; 0 if they do
+                                   not hold */
     uint64_t round;
     bool found_new;             /* the last snapshot has a new process */
     struct time_budget budget;  /* CPU time for snapshots */
+    struct time_budget check_budget; /* and for checks */
     struct time_budget find_budget; /* and to find a kernel, with wait_for_scan */
     bool paced;                 /* the limit is stricter than the budget */
     unsigned empty;             /* snapshots without processes, in succession */
@@ -177,12 +208,36 @@ static uint64_t *seen_slot(struct btrail_scanner *sc, uint64_t root)
     return &sc->seen[(btrail_hash(root) >> 32) % SEEN_SLOTS];
 }
 
-void btrail_scanner_request(struct btrail_scanner *sc)
+static void request(struct btrail_scanner *sc, struct scan_work *work)
 {
     g_mutex_lock(&sc->lock);
-    sc->requested++;
+    work->requested++;
     g_cond_broadcast(&sc->changed);
     g_mutex_unlock(&sc->lock);
+}
+
+void btrail_scanner_request(struct btrail_scanner *sc)
+{
+    request(sc, &sc->snapshots);
+}
+
+void btrail_scanner_request_check(struct btrail_scanner *sc)
+{
+    request(sc, &sc->checks);
+}
+
+bool btrail_scanner_report_kernel_code(struct btrail_scanner *sc,
+                                       uint64_t address)
+{
+    uint64_t end = __atomic_load_n(&sc->image[1], __ATOMIC_RELAXED);
+
+    return end && (address >= end || address < __atomic_load_n(
+                       &sc->image[0], __ATOMIC_RELAXED));
+}
+
+uint64_t btrail_scanner_held(const struct btrail_scanner *sc)
+{
+    return __atomic_load_n(&sc->held, __ATOMIC_RELAXED);
 }
 
 bool btrail_scanner_report_code(struct btrail_scanner *sc, uint64_t cr3,
@@ -218,20 +273,29 @@ bool btrail_scanner_report_cr3(struct btrail_scanner *sc, uint64_t cr3)
     return true;
 }
 
+/* Is work to be waited for that was requested up to @until, at @now? */
+static bool is_awaited(const struct scan_work *work, uint64_t until,
+                       uint64_t now)
+{
+    return work->done < until && now >= work->idle_from;
+}
+
 void btrail_scanner_wait(struct btrail_scanner *sc)
 {
     uint64_t begin = btrail_clock_ns();
-    uint64_t requested;
+    uint64_t snapshots, checks;
     gint64 most, until;
     bool first;
 
     g_mutex_lock(&sc->lock);
-    requested = sc->requested;
-    first = !sc->done;
+    snapshots = sc->snapshots.requested;
+    checks = sc->checks.requested;
+    first = !sc->snapshots.done;
     most = sc->wait_for_scan ? WAIT_LONG_NS : first ? WAIT_FIRST_NS :
            budget_at(&sc->wait_budget, begin);
     until = g_get_monotonic_time() + most / 1000;
-    while (sc->done < requested && begin >= sc->idle_from && !sc->closing &&
+    while ((is_awaited(&sc->snapshots, snapshots, begin) ||
+            is_awaited(&sc->checks, checks, begin)) && !sc->closing &&
            most > 0 && g_cond_wait_until(&sc->changed, &sc->lock, until)) {
         continue;
     }
@@ -313,6 +377,7 @@ static bool resend_if_requested(struct btrail_scanner *sc)
     sc->fn(sc->opaque, &found);
     resend_text(sc, BTRAIL_SIDEBAND_SYMBOLS, &sc->symbols);
     resend_text(sc, BTRAIL_SIDEBAND_SYSCALLS, &sc->syscalls);
+    resend_text(sc, BTRAIL_SIDEBAND_SYMBOLS, &sc->loaded);
     g_hash_table_iter_init(&iter, sc->images);
     while (g_hash_table_iter_next(&iter, &data, &packed)) {
         resend_piece(sc, BTRAIL_SIDEBAND_IMAGE, data, packed);
@@ -341,17 +406,75 @@ static void send_tasks(struct btrail_scanner *sc)
     sc->fn(sc->opaque, &found);
 }
 
+/* Sends what stays as long as the kernel runs. */
 static void send_symbols(struct btrail_scanner *sc)
 {
     uint64_t time = btrail_clock_ns();
+    uint64_t image[2];
 
     linux_kernel_begin(sc->kernel);
     sc->symbols_sent = true;
-    sc->modules = linux_modules_hash(sc->kernel);
-    send_text(sc, BTRAIL_SIDEBAND_SYMBOLS, time, linux_symbols(sc->kernel),
+    send_text(sc, BTRAIL_SIDEBAND_SYMBOLS, time, linux_own_symbols(sc->kernel),
               &sc->symbols);
     send_text(sc, BTRAIL_SIDEBAND_SYSCALLS, time, linux_syscalls(sc->kernel),
               &sc->syscalls);
+    if (linux_image(sc->kernel, &image[0], &image[1])) {
+        __atomic_store_n(&sc->image[0], image[0], __ATOMIC_RELAXED);
+        __atomic_store_n(&sc->image[1], image[1], __ATOMIC_RELAXED);
+    }
+}
+
+/* Says until when the symbols that were sent have held, if they have. */
+static void send_held(struct btrail_scanner *sc)
+{
+    uint64_t held = __atomic_exchange_n(&sc->held, 0, __ATOMIC_RELAXED);
+
+    if (held) {
+        g_bytes_unref(send_piece(sc, BTRAIL_SIDEBAND_HELD, held, NULL, 0,
+                                 NULL));
+    }
+    sc->loaded_hash = 0;
+}
+
+/* Reads what is loaded; returns 0 if it changes at the moment. */
+static uint64_t loaded_hash(struct btrail_scanner *sc)
+{
+    linux_kernel_begin(sc->kernel);
+    return linux_loaded_hash(sc->kernel);
+}
+
+/*
+ * Sends the symbols of what comes and goes if they are not those that were sent
+ * last.  They have been so between two looks that find the same.
+ */
+static void check_loaded(struct btrail_scanner *sc)
+{
+    uint64_t begin = btrail_clock_ns();
+    uint64_t hash = loaded_hash(sc);
+
+    if (hash && hash == sc->loaded_hash) {
+        __atomic_store_n(&sc->held, begin, __ATOMIC_RELAXED);
+        return;
+    }
+    for (unsigned i = 0; i < CHECK_TRIES && hash; i++) {
+        uint64_t time = btrail_clock_ns();
+        GString *text = linux_loaded_symbols(sc->kernel);
+        uint64_t again;
+
+        send_held(sc);
+        begin = btrail_clock_ns();
+        again = loaded_hash(sc);
+        if (text && again == hash) {
+            send_text(sc, BTRAIL_SIDEBAND_SYMBOLS, time, text, &sc->loaded);
+            sc->loaded_hash = hash;
+            __atomic_store_n(&sc->held, begin, __ATOMIC_RELAXED);
+            return;
+        }
+        if (text) {
+            g_string_free(text, TRUE);
+        }
+        hash = again;
+    }
 }
 
 static void send_image(const uint8_t *data, size_t size, void *opaque)
@@ -574,6 +697,9 @@ static void forget_kernel(struct btrail_scanner *sc)
     linux_kernel_free(sc->kernel);
     sc->kernel = NULL;
     sc->symbols_sent = false;
+    send_held(sc);
+    clear_text(&sc->loaded);
+    __atomic_store_n(&sc->image[1], 0, __ATOMIC_RELAXED);
     sc->empty = 0;
     __atomic_store_n(&sc->last_begin, 0, __ATOMIC_RELAXED);
     g_hash_table_remove_all(sc->known);
@@ -681,20 +807,34 @@ static bool take_memory(struct btrail_scanner *sc)
     return next;
 }
 
-/*
- * Waits until a snapshot is requested, at least until @earliest and at most
- * until @latest.  Returns false if the thread must end.
- */
-static bool wait_for_work(struct btrail_scanner *sc, uint64_t earliest,
-                          uint64_t latest)
+/* When it must be done, or may */
+static uint64_t due_at(const struct scan_work *work)
 {
+    return work->requested > work->begun ? work->earliest : work->latest;
+}
+
+static void begin_if_due(struct scan_work *work, bool closing, uint64_t now)
+{
+    work->due = closing || now >= due_at(work);
+    if (work->due) {
+        work->begun = work->requested;
+    }
+}
+
+/*
+ * Waits until there is something to do, and sets what.  Returns false if the
+ * thread must end.
+ */
+static bool wait_for_work(struct btrail_scanner *sc)
+{
+    uint64_t now;
     bool closing;
 
     g_mutex_lock(&sc->lock);
     for (;;) {
-        uint64_t now = btrail_clock_ns();
-        uint64_t until = sc->requested > sc->begun ? earliest : latest;
+        uint64_t until = MIN(due_at(&sc->snapshots), due_at(&sc->checks));
 
+        now = btrail_clock_ns();
         if (sc->closing || now >= until) {
             break;
         }
@@ -702,8 +842,9 @@ static bool wait_for_work(struct btrail_scanner *sc, uint64_t earliest,
                           g_get_monotonic_time() +
                           (gint64)(until - now) / 1000 + 1);
     }
-    sc->begun = sc->requested;
     closing = sc->closing;
+    begin_if_due(&sc->snapshots, closing, now);
+    begin_if_due(&sc->checks, closing, now);
     g_mutex_unlock(&sc->lock);
     return !closing;
 }
@@ -729,31 +870,49 @@ static void charge_scan(struct btrail_scanner *sc, uint64_t took)
  * Sets when the next snapshot may begin and when it must, after one that began
  * at @begin and used this much CPU time.
  */
-static void plan(struct btrail_scanner *sc, uint64_t begin, uint64_t took,
-                 uint64_t *earliest, uint64_t *latest)
+static void plan_snapshot(struct btrail_scanner *sc, uint64_t begin,
+                          uint64_t took)
 {
+    struct scan_work *work = &sc->snapshots;
     uint64_t pace = limit_pace(sc, took);
     uint64_t debt;
 
     budget_at(&sc->budget, begin);
     debt = spend(&sc->budget, took);
     debt = MAX(sc->wait_for_scan ? 0 : debt, pace);
-    *earliest = begin + MAX(SNAPSHOT_SPACING_NS, debt);
-    *latest = begin + (sc->found_new ? MAX(SNAPSHOT_AGAIN_NS, debt) :
-                       MAX(SNAPSHOT_INTERVAL_NS,
-                           MAX(took * SNAPSHOT_PART, pace)));
+    work->earliest = begin + MAX(SNAPSHOT_SPACING_NS, debt);
+    work->latest = begin + (sc->found_new ? MAX(SNAPSHOT_AGAIN_NS, debt) :
+                            MAX(SNAPSHOT_INTERVAL_NS,
+                                MAX(took * SNAPSHOT_PART, pace)));
     sc->paced = pace > SNAPSHOT_SPACING_NS;
 }
 
+/* The same for checks */
+static void plan_check(struct btrail_scanner *sc, uint64_t begin,
+                       uint64_t took)
+{
+    struct scan_work *work = &sc->checks;
+    uint64_t pace = limit_pace(sc, took);
+    uint64_t debt;
+
+    budget_at(&sc->check_budget, begin);
+    debt = spend(&sc->check_budget, took);
+    debt = MAX(sc->wait_for_scan ? 0 : debt, pace);
+    work->earliest = begin + debt;
+    work->latest = begin + MAX(CLAMP(took * CHECK_PART, CHECK_LEAST_NS,
+                                     CHECK_MOST_NS), debt);
+}
+
 /*
- * All snapshots that were requested before the last one began are done.  For
- * one that is requested from @idle_from on, the drain may wait.
+ * All work of this kind that was requested before the last one began is done.
+ * For what is requested from @idle_from on, the drain may wait.
  */
-static void notify_done(struct btrail_scanner *sc, uint64_t idle_from)
+static void notify_done(struct btrail_scanner *sc, struct scan_work *work,
+                        uint64_t idle_from)
 {
     g_mutex_lock(&sc->lock);
-    sc->done = sc->begun;
-    sc->idle_from = idle_from;
+    work->done = work->begun;
+    work->idle_from = idle_from;
     g_cond_broadcast(&sc->changed);
     g_mutex_unlock(&sc->lock);
 }
@@ -765,30 +924,62 @@ static void notify_done(struct btrail_scanner *sc, uint64_t idle_from)
 static bool wait_to_search(struct btrail_scanner *sc, uint64_t begin,
                            uint64_t took)
 {
+    struct scan_work *work = &sc->snapshots;
     uint64_t debt;
 
+    /* There is nothing to check. */
+    notify_done(sc, &sc->checks, UINT64_MAX);
+    sc->checks.earliest = sc->checks.latest = UINT64_MAX;
     if (!sc->wait_for_scan) {
-        begin += MAX(MAX(FIND_INTERVAL_NS, took * FIND_PART),
-                     limit_pace(sc, took));
-        notify_done(sc, UINT64_MAX);
-        return wait_for_work(sc, begin, begin);
+        work->earliest = work->latest =
+            begin + MAX(MAX(FIND_INTERVAL_NS, took * FIND_PART),
+                        limit_pace(sc, took));
+        notify_done(sc, work, UINT64_MAX);
+        return wait_for_work(sc);
     }
     budget_at(&sc->find_budget, begin);
     debt = spend(&sc->find_budget, took);
-    notify_done(sc, begin + debt);
-    return wait_for_work(sc, begin + debt, begin + MAX(FIND_SOON_NS, debt));
+    notify_done(sc, work, begin + debt);
+    work->earliest = begin + debt;
+    work->latest = begin + MAX(FIND_SOON_NS, debt);
+    return wait_for_work(sc);
+}
+
+static void snapshot(struct btrail_scanner *sc, uint64_t *next_whole)
+{
+    uint64_t begin = btrail_clock_ns();
+    uint64_t took = btrail_clock_cpu_ns();
+
+    take_snapshot(sc, resend_if_requested(sc) || begin >= *next_whole);
+    if (begin >= *next_whole) {
+        *next_whole = begin + WHOLE_INTERVAL_NS;
+    }
+    plan_snapshot(sc, begin, btrail_clock_cpu_ns() - took);
+    notify_done(sc, &sc->snapshots, sc->wait_for_scan ||
+                (sc->budget.saved > 0 && !sc->paced) ? 0 : UINT64_MAX);
+}
+
+static void check(struct btrail_scanner *sc)
+{
+    uint64_t begin = btrail_clock_ns();
+    uint64_t took = btrail_clock_cpu_ns();
+
+    check_loaded(sc);
+    plan_check(sc, begin, btrail_clock_cpu_ns() - took);
+    notify_done(sc, &sc->checks, sc->wait_for_scan ||
+                (sc->check_budget.saved > 0 && !sc->paced) ? 0 : UINT64_MAX);
 }
 
 static gpointer scanner_thread(gpointer opaque)
 {
     struct btrail_scanner *sc = opaque;
-    uint64_t next_whole = 0, next_modules = 0;
+    uint64_t next_whole = 0;
     bool closing = false;
 
     while (!closing) {
         uint64_t begin = btrail_clock_ns();
         uint64_t took = btrail_clock_cpu_ns();
-        uint64_t earliest, latest, all;
+        uint64_t pace;
 
         if (take_memory(sc)) {
             next_whole = 0;
@@ -800,30 +991,25 @@ static gpointer scanner_thread(gpointer opaque)
             continue;
         }
         begin = btrail_clock_ns();
-        all = took;
-        took = btrail_clock_cpu_ns();
-        take_snapshot(sc, resend_if_requested(sc) || begin >= next_whole);
+        if (sc->snapshots.due || !sc->symbols_sent) {
+            snapshot(sc, &next_whole);
+        }
+        if (!sc->symbols_sent) {
+            /* Those of the kernel do not move, so they can be read later. */
+            send_symbols(sc);
+            check(sc);
+        } else if (sc->checks.due) {
+            check(sc);
+        }
         took = btrail_clock_cpu_ns() - took;
-        if (begin >= next_whole) {
-            next_whole = begin + WHOLE_INTERVAL_NS;
-        }
-        plan(sc, begin, took, &earliest, &latest);
-        notify_done(sc, sc->wait_for_scan ||
-                    (sc->budget.saved > 0 && !sc->paced) ? 0 : UINT64_MAX);
-        /* Symbols do not move, so they can be read later. */
-        if (begin >= next_modules) {
-            next_modules = begin + MODULES_INTERVAL_NS;
-            linux_kernel_begin(sc->kernel);
-            if (!sc->symbols_sent ||
-                linux_modules_hash(sc->kernel) != sc->modules) {
-                send_symbols(sc);
-            }
-        }
-        all = btrail_clock_cpu_ns() - all;
-        charge_scan(sc, all);
-        earliest = MAX(earliest, begin + limit_pace(sc, all));
-        latest = MAX(latest, earliest);
-        closing = !wait_for_work(sc, earliest, latest);
+        charge_scan(sc, took);
+        pace = begin + limit_pace(sc, took);
+        sc->snapshots.earliest = MAX(sc->snapshots.earliest, pace);
+        sc->snapshots.latest = MAX(sc->snapshots.latest,
+                                   sc->snapshots.earliest);
+        sc->checks.earliest = MAX(sc->checks.earliest, pace);
+        sc->checks.latest = MAX(sc->checks.latest, sc->checks.earliest);
+        closing = !wait_for_work(sc);
         if (sc->empty == EMPTY_SNAPSHOTS) {
             forget_kernel(sc);
             next_whole = 0;
@@ -835,6 +1021,8 @@ static gpointer scanner_thread(gpointer opaque)
         if (!sc->symbols_sent) {
             send_symbols(sc);
         }
+        check_loaded(sc);
+        send_held(sc);
     }
     return NULL;
 }
@@ -868,6 +1056,9 @@ btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
     g_cond_init(&sc->changed);
     sc->budget = sc->wait_budget = (struct time_budget) {
         SNAPSHOT_PART, BUDGET_MAX_NS, BUDGET_MAX_NS, btrail_clock_ns(),
+    };
+    sc->check_budget = (struct time_budget) {
+        CHECKS_PART, CHECKS_MAX_NS, CHECKS_MAX_NS, btrail_clock_ns(),
     };
     sc->find_budget = (struct time_budget) {
         FIND_PART, FIND_BUDGET_NS, FIND_BUDGET_NS, btrail_clock_ns(),
@@ -938,6 +1129,7 @@ void btrail_scanner_finish(struct btrail_scanner *sc,
     g_hash_table_destroy(sc->ranges);
     clear_text(&sc->symbols);
     clear_text(&sc->syscalls);
+    clear_text(&sc->loaded);
     g_mutex_clear(&sc->lock);
     g_cond_clear(&sc->changed);
     g_free(sc);

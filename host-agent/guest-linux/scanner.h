@@ -4,8 +4,9 @@
  *
  * It reports symbols, snapshots of processes, and images of code that is in no
  * file.  It takes a snapshot at the start, when the drain reports a CR3 or code
- * that no snapshot has, now and then, and at the end.  Unless wait_for_scan is
- * set, snapshots take only a small part of a CPU.
+ * that no snapshot has, now and then, and at the end.  So it checks whether
+ * symbols of modules, or of code that the kernel makes, have come or gone.
+ * Unless wait_for_scan is set, both take only a small part of a CPU.
  */
 
 #ifndef BTRAIL_SCANNER_H
@@ -89,14 +90,23 @@ bool btrail_scanner_report_cr3(struct btrail_scanner *sc, uint64_t cr3);
 bool btrail_scanner_report_code(struct btrail_scanner *sc, uint64_t cr3,
                                 uint64_t address);
 
-/* Requests a snapshot that begins from now on. */
+/*
+ * Code of the kernel at an address is executed that was not there before.
+ * Returns true if it is not of the kernel's own image, so that it may be of
+ * something new: the caller should then request a check.  Any thread
+ */
+bool btrail_scanner_report_kernel_code(struct btrail_scanner *sc,
+                                       uint64_t address);
+
+/* Requests a snapshot, or a check of symbols, that begins from now on. */
 void btrail_scanner_request(struct btrail_scanner *sc);
+void btrail_scanner_request_check(struct btrail_scanner *sc);
 
 /*
- * Waits until the snapshot that was requested is done, if that takes only
- * milliseconds or wait_for_scan is set.  If the guest waits for the drain, and
- * the drain for this, the snapshot has processes that would otherwise have
- * ended before they were drained.
+ * Waits until what was requested is done, if that takes only milliseconds or
+ * wait_for_scan is set.  If the guest waits for the drain, and the drain for
+ * this, processes and modules are found that would otherwise have ended before
+ * they were drained.
  */
 void btrail_scanner_wait(struct btrail_scanner *sc);
 
@@ -120,6 +130,12 @@ struct btrail_scanner_result {
  * processes by a snapshot, which has @again not set.  Any thread
  */
 void btrail_scanner_resend(struct btrail_scanner *sc);
+
+/*
+ * The last time at which the symbols that were sent were found unchanged, 0 if
+ * none were.  Any thread
+ */
+uint64_t btrail_scanner_held(const struct btrail_scanner *sc);
 
 /* Gets the result so far, to be cleared; any thread */
 void btrail_scanner_status(struct btrail_scanner *sc,

@@ -16,7 +16,9 @@
 #include "fake-linux.h"
 #include "fuzz.h"
 #include "guest-linux/file-functions.h"
-#include "guest-linux/modules.h"
+#include "guest-linux/loaded.h"
+#include "guest-linux/own-symbols.h"
+#include "guest-linux/symbol-lines.h"
 #include "guest-linux/syscalls.h"
 #include "guest-linux/tasks.h"
 
@@ -118,11 +120,16 @@ int fuzz_input(const uint8_t *data, size_t size)
         fuzz_accepted();
         change(&f, &data, &size);
         linux_kernel_begin(k);
-        symbols = linux_symbols(k);
+        symbols = linux_own_symbols(k);
         fuzz_require(symbols->len <= LINUX_SYMBOLS_MAX);
         g_string_free(symbols, TRUE);
+        symbols = linux_loaded_symbols(k);
+        if (symbols) {
+            fuzz_require(symbols->len <= LINUX_SYMBOLS_MAX);
+            g_string_free(symbols, TRUE);
+        }
         g_string_free(linux_syscalls(k), TRUE);
-        linux_modules_hash(k);
+        linux_loaded_hash(k);
         fuzz_require(k->tasks || k->missing->len);
         if (k->tasks) {
             look_at(k, NULL);

@@ -15,7 +15,8 @@
 #include <time.h>
 
 #include "guest-linux/file-functions.h"
-#include "guest-linux/modules.h"
+#include "guest-linux/loaded.h"
+#include "guest-linux/own-symbols.h"
 #include "guest-linux/switch.h"
 #include "guest-linux/tasks.h"
 
@@ -188,7 +189,7 @@ int main(int argc, char **argv)
     uint64_t note = 0;
     uint64_t found, read_symbols;
     uint64_t begin = now();
-    GString *symbols;
+    GString *symbols, *loaded;
     JsonNode *root;
     char *why;
     char *text;
@@ -216,7 +217,14 @@ int main(int argc, char **argv)
     }
     found = now();
     linux_kernel_begin(kernel);
-    symbols = linux_symbols(kernel);
+    symbols = linux_own_symbols(kernel);
+    loaded = linux_loaded_symbols(kernel);
+    if (!loaded) {
+        fprintf(stderr, "snapshot: cannot read the lists of the kernel\n");
+        return 1;
+    }
+    g_string_append_len(symbols, loaded->str, (gssize)loaded->len);
+    g_string_free(loaded, TRUE);
     read_symbols = now();
     json_builder_begin_object(b);
     number(b, "find_ns", found - begin);

@@ -211,6 +211,10 @@ static void make_btf(struct fake_linux *f, unsigned flags)
     btf__add_enum_value(btf, "PG_uptodate", UPTODATE);
     btf__add_enum(btf, "module_state", 4);
     btf__add_enum_value(btf, "MODULE_STATE_UNFORMED", 3);
+    btf__add_enum(btf, "mod_mem_type", 4);
+    btf__add_enum_value(btf, "MOD_TEXT", 0);
+    btf__add_enum_value(btf, "MOD_INIT_TEXT", 1);
+    btf__add_enum_value(btf, "MOD_MEM_NUM_TYPES", 2);
 
     data = btf__raw_data(btf, &size);
     g_assert_cmpuint(size, <=, (STRUCTS - BTF) * GUEST_PAGE_SIZE);
@@ -430,27 +434,75 @@ static void make_mm(struct fake_linux *f, uint64_t ops, bool list)
     }
 }
 
+void fake_linux_area(struct fake_linux *f, unsigned which, uint64_t start,
+                     uint32_t size)
+{
+    const struct linux_layout *l = &f->layout;
+    uint32_t at = l->module_mem + which * l->module_mem_each;
+
+    fake_linux_put64(f, f->module, at + l->memory_base, start);
+    fake_linux_put32(f, f->module, at + l->memory_size, size);
+}
+
 static void make_module(struct fake_linux *f, uint64_t modules)
 {
     const struct linux_layout *l = &f->layout;
-    uint64_t kallsyms = room(f, 64), symbols = room(f, 3 * sizeof(Elf64_Sym));
+    uint64_t kallsyms = room(f, 64);
     uint64_t strings = room(f, 32), types = room(f, 8);
     uint64_t nodes[2] = { modules };
-    Elf64_Sym s[3] = { { 0 }, { .st_name = 1, .st_value = 0xffffffffc0000000 },
-                       { .st_name = 6, .st_value = 0xffffffffc0000010 } };
+    Elf64_Sym s[FAKE_MODULE_SYMBOLS] = {
+        { 0 },
+        { .st_name = 1, .st_shndx = 1, .st_value = FAKE_MODULE,
+          .st_size = 16 },
+        { .st_name = 6, .st_shndx = 1, .st_value = FAKE_MODULE + 16,
+          .st_size = 100 },
+        { .st_name = 11, .st_shndx = 2, .st_value = FAKE_MODULE + 0x4000 },
+        /* Of the kernel, as a module has it while it is loaded */
+        { .st_name = 16, .st_value = FAKE_STEXT + 32 },
+    };
 
-    f->module = room(f, 192);
+    f->module_symbols = room(f, sizeof(s));
+    f->module = room(f, 320);
     nodes[1] = f->module + l->module_list;
     link_nodes(f, nodes, 2);
     strcpy((char *)fake_linux_at(f, f->module + l->module_name), "mod");
     fake_linux_put64(f, f->module, l->module_kallsyms, kallsyms);
-    fake_linux_put64(f, kallsyms, l->mod_symtab, symbols);
+    fake_linux_put64(f, kallsyms, l->mod_symtab, f->module_symbols);
     fake_linux_put64(f, kallsyms, l->mod_strtab, strings);
     fake_linux_put64(f, kallsyms, l->mod_typetab, types);
-    fake_linux_put32(f, kallsyms, l->mod_count, 3);
-    memcpy(fake_linux_at(f, symbols), s, sizeof(s));
-    memcpy(fake_linux_at(f, strings), "\0load\0stop", 11);
-    memcpy(fake_linux_at(f, types), "ntT", 3);
+    fake_linux_put32(f, kallsyms, l->mod_count, FAKE_MODULE_SYMBOLS);
+    memcpy(fake_linux_at(f, f->module_symbols), s, sizeof(s));
+    memcpy(fake_linux_at(f, strings), "\0load\0stop\0data\0used", 21);
+    memcpy(fake_linux_at(f, types), "ntTdU", FAKE_MODULE_SYMBOLS);
+    fake_linux_area(f, 0, FAKE_MODULE, GUEST_PAGE_SIZE);
+}
+
+/* Code that the kernel has made, in lists */
+static void make_lists(struct fake_linux *f)
+{
+    const struct linux_layout *l = &f->layout;
+    uint64_t nodes[3] = { f->bpf_list };
+
+    for (unsigned i = 0; i < 2; i++) {
+        f->bpf[i] = room(f, 128);
+        nodes[i + 1] = f->bpf[i] + l->bpf_node;
+        fake_linux_put64(f, f->bpf[i], l->bpf_start, FAKE_BPF + 0x100 * i);
+        fake_linux_put64(f, f->bpf[i], l->bpf_end,
+                         FAKE_BPF + 0x100 + 0x20 * i);
+        strcpy((char *)fake_linux_at(f, f->bpf[i] + l->bpf_name),
+               i ? "bpf_prog_2" : "bpf_prog_1");
+    }
+    link_nodes(f, nodes, 3);
+    f->ftrace = room(f, 64);
+    link_nodes(f, (uint64_t[]) { f->ftrace_list, f->ftrace + l->ftrace_node },
+               2);
+    fake_linux_put64(f, f->ftrace, l->ftrace_start, FAKE_BPF + 0x1000);
+    fake_linux_put64(f, f->ftrace, l->ftrace_size, 0x123);
+    f->slots = room(f, 64);
+    link_nodes(f, (uint64_t[]) { f->kprobes + l->slots_pages,
+                                 f->slots + l->slots_page_node }, 2);
+    fake_linux_put64(f, f->slots, l->slots_page_start, FAKE_BPF + 0x2000);
+    link_nodes(f, (uint64_t[]) { f->optprobes + l->slots_pages }, 1);
 }
 
 struct symbol {
@@ -655,6 +707,11 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
     fake_linux_put64(f, f->thread, l->task_mm, f->mm);
     modules = room(f, 16);
     make_module(f, modules);
+    f->bpf_list = room(f, 16);
+    f->ftrace_list = room(f, 16);
+    f->kprobes = room(f, 32);
+    f->optprobes = room(f, 32);
+    make_lists(f);
     banner = text(f, "Linux version 6.0-fake (of a test)\n");
     vmemmap = room(f, 8);
     fake_linux_put64(f, vmemmap, 0, page_address(f, VMEMMAP));
@@ -680,7 +737,11 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
         { "pcpu_hot", FAKE_PCPU_HOT },
         { "current_task", FAKE_CURRENT },
         { "vmemmap_base", vmemmap },
-    }, 14, flags);
+        { "bpf_kallsyms", f->bpf_list },
+        { "ftrace_ops_trampoline_list", f->ftrace_list },
+        { "kprobe_insn_slots", f->kprobes },
+        { "kprobe_optinsn_slots", f->optprobes },
+    }, FAKE_NAMED, flags);
 }
 
 void fake_linux_clear(struct fake_linux *f)

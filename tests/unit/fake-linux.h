@@ -21,11 +21,16 @@
 #define FAKE_USER       UINT64_C(0x400000)
 #define FAKE_PID        100
 #define FAKE_SYMBOLS    300
+#define FAKE_NAMED      18              /* of them, that are looked for */
 #define FAKE_SWITCH_TO  (FAKE_STEXT + 0x208)
 #define FAKE_SET_NAME   (FAKE_STEXT + 0x218)
 #define FAKE_FILE       0x40000u        /* see fake_linux_file() */
 #define FAKE_PCPU_HOT   UINT64_C(0x30000)  /* per-CPU data, as offsets */
 #define FAKE_CURRENT    UINT64_C(0x31008)
+
+#define FAKE_MODULE     UINT64_C(0xffffffffc0000000)
+#define FAKE_MODULE_SYMBOLS 5
+#define FAKE_BPF        UINT64_C(0xffffffffc0100000) /* and other code */
 
 enum {
     FAKE_LIST = 1,              /* mappings in a list, not in a maple tree */
@@ -53,6 +58,12 @@ enum {
  * @mm:      of the process
  * @vmas:    its mappings: a file, the heap, the vDSO
  * @module:  the one that it has
+ * @module_symbols: its symbols: load and stop of its code, data, and one that
+ *           it uses
+ * @bpf_list, @ftrace_list: heads of lists; @kprobes, @optprobes: structs that
+ *           have such
+ * @bpf:     what is in the first: bpf_prog_1 and bpf_prog_2, one after the other
+ * @ftrace, @slots: in the next two; nothing is in the last
  * @file:    that is mapped, and is what the process runs
  * @mapping: address_space of the file
  * @syscalls: the table of four system calls
@@ -67,6 +78,14 @@ struct fake_linux {
     uint64_t mm;
     uint64_t vmas[3];
     uint64_t module;
+    uint64_t module_symbols;
+    uint64_t bpf_list;
+    uint64_t ftrace_list;
+    uint64_t kprobes;
+    uint64_t optprobes;
+    uint64_t bpf[2];
+    uint64_t ftrace;
+    uint64_t slots;
     uint64_t file;
     uint64_t mapping;
     uint64_t syscalls;
@@ -82,6 +101,10 @@ void fake_linux_put64(struct fake_linux *f, uint64_t address,
                       uint32_t offset, uint64_t value);
 void fake_linux_put32(struct fake_linux *f, uint64_t address,
                       uint32_t offset, uint32_t value);
+
+/* Have the module have code there: of its initialisation if @which is 1 */
+void fake_linux_area(struct fake_linux *f, unsigned which, uint64_t start,
+                     uint32_t size);
 
 /* Have a page of memory be one of a file; returns the address of its struct. */
 uint64_t fake_linux_page(struct fake_linux *f, unsigned frame,

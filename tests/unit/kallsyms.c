@@ -41,7 +41,7 @@ static void check(struct fixture *x)
 
     g_assert_nonnull(k);
     g_assert_cmpuint(kallsyms_count(k), ==, FAKE_SYMBOLS);
-    for (i = 14; i < FAKE_SYMBOLS; i++) {
+    for (i = FAKE_NAMED; i < FAKE_SYMBOLS; i++) {
         g_autofree char *want = g_strdup_printf("s%u", i);
 
         kallsyms_get(k, i, &address, &type, &name);

@@ -82,6 +82,10 @@ static struct linux_btf *make(has_member *has, const void *opaque)
     btf__add_enum_value(btf, "PG_uptodate", 7);
     btf__add_enum(btf, "module_state", 4);
     btf__add_enum_value(btf, "MODULE_STATE_UNFORMED", 3);
+    btf__add_enum(btf, "mod_mem_type", 4);
+    btf__add_enum_value(btf, "MOD_TEXT", 1);
+    btf__add_enum_value(btf, "MOD_INIT_TEXT", 2);
+    btf__add_enum_value(btf, "MOD_MEM_NUM_TYPES", 4);
     data = btf__raw_data(btf, &size);
     b = linux_btf_new(data, size);
     g_assert_nonnull(b);
@@ -141,6 +145,10 @@ static void test_all(void)
         g_assert_cmpint(l.maple_arange, ==, 6);
         g_assert_cmpint(l.module_unformed, ==, 3);
         g_assert_cmpint(l.page_uptodate, ==, 7);
+        g_assert_cmpuint(l.module_mem_each, ==, 32);
+        g_assert_cmpint(l.module_mem_text, ==, 1);
+        g_assert_cmpint(l.module_mem_init_text, ==, 2);
+        g_assert_cmpuint(l.bpf_name_size, ==, 128);
         linux_btf_free(b);
     }
 }

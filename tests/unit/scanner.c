@@ -11,6 +11,8 @@
 #include "count-files.h"
 #include "fake-linux.h"
 #include "guest-linux/scanner.h"
+#include "lib/internal/sideband.h"
+#include "util/clock.h"
 
 /* Longer than a search takes, and less than between two that nobody requests */
 #define PAUSE_US    100000
@@ -20,16 +22,41 @@ struct rig {
     struct fake_linux guest;
     int ram;
     int named;                  /* how often tasks were said to be found */
-    int symbols;                /* how often symbols were */
+    int symbols;                /* how often the kernel's own were */
     int gone;                   /* how often there was no kernel */
     int finds;                  /* they are found now */
     int lacks;                  /* how often something new was missing */
+    GMutex lock;
+    GString *sent;              /* symbols, and times; under the lock */
+    uint64_t last;              /* time of these */
     struct btrail_scanner *scanner;
 };
 
 static void write_ram(struct rig *r, const uint8_t *bytes)
 {
     g_assert_cmpint(pwrite(r->ram, bytes, FAKE_SIZE, 0), ==, FAKE_SIZE);
+}
+
+/* Notes a piece, in whose time it must be its turn. */
+static void add_sent(struct rig *r, const struct btrail_found *found,
+                     const char *text)
+{
+    struct btrail_sideband_info info;
+
+    g_assert_true(btrail_sideband_header_get(found->packed, found->packed_size,
+                                             &info));
+    g_assert_cmpuint(info.time, <=, btrail_clock_ns());
+    g_mutex_lock(&r->lock);
+    g_assert_cmpuint(info.time, >=, r->last);
+    r->last = info.time;
+    if (g_str_equal(text, "own")) {
+        g_string_append(r->sent, "own\n");
+    } else {
+        g_string_append_len(r->sent, text,
+                            found->size ? (gssize)found->size :
+                            (gssize)strlen(text));
+    }
+    g_mutex_unlock(&r->lock);
 }
 
 static void got_found(void *opaque, const struct btrail_found *found)
@@ -48,10 +75,18 @@ static void got_found(void *opaque, const struct btrail_found *found)
         g_atomic_int_inc(&r->named);
     } else if (found->tasks && !found->release) {
         g_atomic_int_inc(&r->gone);
-    } else if (found->kind == BTRAIL_SIDEBAND_SYMBOLS) {
-        g_assert_nonnull(g_strstr_len(found->data, (gssize)found->size,
-                                      " T _stext\n"));
-        g_atomic_int_inc(&r->symbols);
+    }
+    if (found->kind == BTRAIL_SIDEBAND_SYMBOLS && found->packed) {
+        bool own = g_strstr_len(found->data, (gssize)found->size,
+                                " T _stext\n");
+
+        add_sent(r, found, own ? "own" : found->data);
+        if (own) {
+            g_atomic_int_inc(&r->symbols);
+        }
+    } else if (found->kind == BTRAIL_SIDEBAND_HELD) {
+        g_assert_cmpuint(found->size, ==, 0);
+        add_sent(r, found, "held\n");
     }
 }
 
@@ -76,7 +111,8 @@ static void start_with(struct rig *r, bool wait_for_scan, uint64_t size)
 {
     struct guest_memory_files files;
 
-    *r = (struct rig) { 0 };
+    *r = (struct rig) { .sent = g_string_new(NULL) };
+    g_mutex_init(&r->lock);
     fake_linux_init(&r->guest, 0);
     r->ram = memfd_create("ram", MFD_CLOEXEC);
     g_assert_cmpint(ftruncate(r->ram, FAKE_SIZE), ==, 0);
@@ -98,6 +134,8 @@ static void finish(struct rig *r)
     btrail_scanner_result_clear(&result);
     fake_linux_clear(&r->guest);
     close(r->ram);
+    g_string_free(r->sent, TRUE);
+    g_mutex_clear(&r->lock);
 }
 
 static bool has_kernel(struct rig *r)
@@ -310,6 +348,119 @@ static void test_private(void)
     finish(&r);
 }
 
+#define MODULE \
+    "ffffffffc0000000 t load\t[mod]\n" \
+    "ffffffffc0000010 t stop\t[mod]\n" \
+    "ffffffffc0004000 d data\t[mod]\n" \
+    "ffffffffc0000074 e .end\t[mod]\n"
+#define FTRACE \
+    "ffffffffc0101000 t ftrace_trampoline\t[__builtin__ftrace]\n" \
+    "ffffffffc0101123 e .end\t[__builtin__ftrace]\n"
+#define BPF \
+    "ffffffffc0100000 t bpf_prog_1\t[bpf]\n" \
+    "ffffffffc0100100 t bpf_prog_2\t[bpf]\n" \
+    "ffffffffc0100120 e .end\t[bpf]\n"
+#define KPROBES \
+    "ffffffffc0102000 t kprobe_insn_page\t[__builtin__kprobes]\n" \
+    "ffffffffc0103000 e .end\t[__builtin__kprobes]\n"
+
+/* What was sent by now, to be freed */
+static char *sent(struct rig *r)
+{
+    char *text;
+
+    g_mutex_lock(&r->lock);
+    text = g_strdup(r->sent->str);
+    g_mutex_unlock(&r->lock);
+    return text;
+}
+
+static void require_sent(struct rig *r, const char *want)
+{
+    g_autofree char *text = sent(r);
+
+    g_assert_cmpstr(text, ==, want);
+}
+
+/* Symbols of what comes and goes are sent when they are others. */
+static void test_loaded(void)
+{
+    struct btrail_scanner_result result;
+    struct fake_linux *f;
+    uint64_t held;
+    struct rig r;
+
+    start(&r, true);
+    f = &r.guest;
+    g_assert_false(btrail_scanner_report_kernel_code(r.scanner, FAKE_BPF));
+    write_ram(&r, f->memory);
+    btrail_scanner_request(r.scanner);
+    btrail_scanner_request_check(r.scanner);
+    btrail_scanner_wait(r.scanner);
+    require_sent(&r, "own\n" MODULE FTRACE BPF KPROBES);
+    g_assert_true(btrail_scanner_report_kernel_code(r.scanner, FAKE_BPF));
+    g_assert_false(btrail_scanner_report_kernel_code(r.scanner,
+                                                     FAKE_STEXT + 0x100));
+    /* Nothing has changed. */
+    held = btrail_scanner_held(r.scanner);
+    g_assert_cmpuint(held, !=, 0);
+    btrail_scanner_request_check(r.scanner);
+    btrail_scanner_wait(r.scanner);
+    g_assert_cmpuint(btrail_scanner_held(r.scanner), >, held);
+    require_sent(&r, "own\n" MODULE FTRACE BPF KPROBES);
+    /* While something changes, nothing is said. */
+    fake_linux_put64(f, f->bpf_list, 0, f->bpf[1] + f->layout.bpf_node);
+    write_ram(&r, f->memory);
+    btrail_scanner_request_check(r.scanner);
+    btrail_scanner_wait(r.scanner);
+    require_sent(&r, "own\n" MODULE FTRACE BPF KPROBES);
+    held = btrail_scanner_held(r.scanner);
+    /* A program is gone. */
+    fake_linux_put64(f, f->bpf[1], f->layout.bpf_node + 8, f->bpf_list);
+    write_ram(&r, f->memory);
+    btrail_scanner_request_check(r.scanner);
+    btrail_scanner_wait(r.scanner);
+    require_sent(&r, "own\n" MODULE FTRACE BPF KPROBES "held\n" MODULE FTRACE
+                 "ffffffffc0100100 t bpf_prog_2\t[bpf]\n"
+                 "ffffffffc0100120 e .end\t[bpf]\n" KPROBES);
+    g_assert_cmpuint(btrail_scanner_held(r.scanner), >, held);
+    /* At the end, they hold. */
+    btrail_scanner_finish(r.scanner, &result);
+    btrail_scanner_result_clear(&result);
+    g_assert_true(g_str_has_suffix(r.sent->str, KPROBES "held\n"));
+    fake_linux_clear(f);
+    close(r.ram);
+    g_string_free(r.sent, TRUE);
+    g_mutex_clear(&r.lock);
+}
+
+/* It is noticed without a request, too. */
+static void test_noticed(void)
+{
+    gint64 until = g_get_monotonic_time() + 10 * G_TIME_SPAN_SECOND;
+    struct fake_linux *f;
+    struct rig r;
+    bool noticed = false;
+
+    start(&r, false);
+    f = &r.guest;
+    write_ram(&r, f->memory);
+    while (!btrail_scanner_report_kernel_code(r.scanner, FAKE_BPF) &&
+           g_get_monotonic_time() < until) {
+        g_usleep(1000);
+    }
+    fake_linux_put64(f, f->ftrace, f->layout.ftrace_start, 0);
+    write_ram(&r, f->memory);
+    while (!noticed && g_get_monotonic_time() < until) {
+        g_autofree char *text = sent(&r);
+
+        noticed = strstr(text, "held\n" MODULE BPF KPROBES);
+        g_usleep(1000);
+    }
+    g_assert_true(noticed);
+    finish(&r);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -319,5 +470,7 @@ int main(int argc, char **argv)
     g_test_add_func("/scanner/plugged", test_plugged);
     g_test_add_func("/scanner/note", test_note);
     g_test_add_func("/scanner/private", test_private);
+    g_test_add_func("/scanner/loaded", test_loaded);
+    g_test_add_func("/scanner/noticed", test_noticed);
     return g_test_run();
 }
