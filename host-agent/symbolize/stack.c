@@ -94,21 +94,23 @@ static void do_jump(struct stacks *st, struct stack_cpu *cpu,
                       (e->start || (far && !e->to_fn->known));
 }
 
-/* Does the function that was called last return? */
-static bool returns_to_caller(const struct stack_context *c,
-                              const struct stack_edge *e)
+/* The frame that was added last in this mode, or NULL */
+static struct stack_frame *top_frame(const struct stack_context *c)
 {
-    return c->n > stack_bottom(c) &&
-           c->frames[c->n - 1].kind == STACK_FRAME_CALL &&
-           stack_goes_back(&c->frames[c->n - 1], e->to);
+    return c->n > stack_bottom(c) ? &c->frames[c->n - 1] : NULL;
+}
+
+static bool returns_from(const struct stack_frame *top,
+                         const struct stack_edge *e)
+{
+    return top && top->kind == STACK_FRAME_CALL && stack_goes_back(top, e->to);
 }
 
 static void do_return(struct stacks *st, struct stack_cpu *cpu,
                       const struct stack_edge *e)
 {
     struct stack_context *c = cpu->ctx, *next;
-    struct stack_frame *top = c->n > stack_bottom(c) ?
-                              &c->frames[c->n - 1] : NULL;
+    struct stack_frame *top = top_frame(c);
     bool kernel = e->to >= ADDRESS_SHARED;
     bool arrives = c->n < cpu->arriving;
     int k;
@@ -119,7 +121,7 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
         return;
     }
     cpu->arriving = arrives ? 0 : cpu->arriving;
-    if (returns_to_caller(c, e)) {
+    if (returns_from(top, e)) {
         return_to(st, cpu, c->n - 1, e);
         return;
     }
@@ -385,7 +387,7 @@ static void do_iret(struct stacks *st, struct stack_cpu *cpu,
         c->n = last;
         c->node = c->frames[last].caller;
         c->replaced = c->frames[last].replaced;
-        if (c->replaced || returns_to_caller(c, e)) {
+        if (c->replaced || returns_from(top_frame(c), e)) {
             /* Linux does the return of srso_safe_ret() that it interrupts. */
             do_return(st, cpu, e);
             return;
