@@ -108,6 +108,19 @@ static enum stack_edge_kind kind_of_changed(struct stack_edges *st,
     }
 }
 
+/*
+ * Is this where one BPF program begins if another one jumps to it?  That skips
+ * the first instructions, which have no call.
+ */
+static bool is_tail_entry(const struct place *place)
+{
+    const char *name = place->function->name;
+
+    return place->offset >= 10 && place->offset <= 16 &&
+           !strncmp(name, "bpf_prog_", 9) &&
+           strspn(name + 9, "0123456789abcdef") >= 16;
+}
+
 static void classify(struct stack_edges *st, const struct process *process,
                      const struct symbolizer_where *where,
                      struct stack_edge *e)
@@ -129,7 +142,8 @@ static void classify(struct stack_edges *st, const struct process *process,
                        e->from, &insn);
     e->from_fn = from.function;
     e->to_fn = to.function;
-    e->start = to.function->known && !to.offset;
+    e->start = to.function->known &&
+               (!to.offset || (e->from_fn != e->to_fn && is_tail_entry(&to)));
     e->handler = to_kernel && entry_place_handler(&to);
     e->back = insn.length ? e->from + insn.length : 0;
     if (from_kernel && e->handler && executed_anywhere(&insn)) {

@@ -14,6 +14,7 @@
 #define CR3     0x1000
 #define KERNEL  UINT64_C(0xffffffff81000000)
 #define HANDLER (KERNEL + 0x200)
+#define PROGRAM (KERNEL + 0x300)
 
 /* So many edges are not many yet. */
 #define MANY    20000
@@ -36,9 +37,11 @@ static void setup(struct setup *x, const char *program)
         "%" G_GINT64_MODIFIER "x T entry\n"
         "%" G_GINT64_MODIFIER "x T next\n"
         "%" G_GINT64_MODIFIER "x T asm_sysvec_apic_timer_interrupt\n"
+        "%" G_GINT64_MODIFIER "x t bpf_prog_0123456789abcdef_tail\n"
+        "%" G_GINT64_MODIFIER "x t bpf_prog_run\n"
         "cr3 %x pid=5 sample\n"
         "400000-800000 r-xp 0 0:0 0 %s\n", KERNEL, KERNEL + 0x100,
-        HANDLER, CR3,
+        HANDLER, PROGRAM, PROGRAM + 0x100, CR3,
         program);
     char *roots[] = { (char *)"/", NULL };
     const struct symbolizer_options options = {
@@ -206,6 +209,11 @@ static void test_kernel(void)
     e = get(&x, KERNEL + 0x110, HANDLER);
     g_assert_cmpint(e->kind, ==, STACK_EDGE_INTERRUPT);
     g_assert_cmphex(e->back, ==, e->from);
+    /* Another BPF program jumps over the first instructions of one. */
+    g_assert_true(get(&x, KERNEL + 0x110, PROGRAM + 16)->start);
+    g_assert_false(get(&x, KERNEL + 0x110, PROGRAM + 32)->start);
+    g_assert_false(get(&x, PROGRAM + 0x40, PROGRAM + 16)->start);
+    g_assert_false(get(&x, KERNEL + 0x110, PROGRAM + 0x110)->start);
     teardown(&x);
 }
 
