@@ -13,7 +13,7 @@ import kernels
 import machine
 
 CASES = {
-    'memtest86+': {'package': 'memtest86+', 'what': 'memtest86+x64.bin'},
+    'memtest86+': {'package': r'memtest86\+', 'what': 'memtest86+x64.bin'},
     'ipxe': {'package': 'ipxe', 'what': 'ipxe.lkrn'},
     'u-boot': {'package': 'u-boot-qemu', 'what': 'u-boot.rom',
                'option': '-bios'},
