@@ -252,10 +252,16 @@ def judge(trace, accounts, start=None, end=None, programs=None, init=(),
     return verdict
 
 
+def nameless(comm):
+    """Is this an address space that is called by its page tables?"""
+    return re.fullmatch(r'(cr3|pae):0x[0-9a-f]+', comm) or \
+        comm in ('[kernel]', UNKNOWN, '?')
+
+
 def _judge_tasks(verdict, lines, accounts):
     for row in lines:
         comm, pid, tid = row['comm'], row['pid'], row['tid']
-        if comm.startswith('cr3:') or comm in ('[kernel]', UNKNOWN, '?'):
+        if nameless(comm):
             comm = None
         pid = int(pid) if pid.isdigit() else None
         tid = int(tid) if tid.isdigit() else None

@@ -62,7 +62,7 @@ def run(lab, package, what, option='-kernel', under=None):
     lab.sound(trace)
     named = [r for r in account.rows(trace, 'comm,dso,sym')
              if r['sym'] != account.UNKNOWN or
-             not r['comm'].startswith('cr3:')]
+             not account.nameless(r['comm'])]
     lab.facts['record'] = said.strip().splitlines()[-1].partition(' ')[2]
     for row in named[:4]:
         lab.check('names', False, f'{row["records"]} records of '
