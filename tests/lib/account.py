@@ -254,7 +254,7 @@ def judge(trace, accounts, start=None, end=None, programs=None, init=(),
 
 def nameless(comm):
     """Is this an address space that is called by its page tables?"""
-    return re.fullmatch(r'(cr3|pae):0x[0-9a-f]+', comm) or \
+    return re.fullmatch(r'(cr3|pae|nested):0x[0-9a-f]+', comm) or \
         comm in ('[kernel]', UNKNOWN, '?')
 
 
