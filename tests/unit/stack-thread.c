@@ -672,11 +672,11 @@ static void test_machine(gconstpointer opaque)
     struct machine m;
 
     machine_init(&m, s);
-    while (m.records < 200000) {
+    /* What is rare happens in each run, too. */
+    while (m.records < 200000 || m.births <= 100 || m.firsts <= 10) {
+        g_assert_cmpuint(m.records, <, 20000000);
         step(&m, g_test_rand_int_range(0, VCPUS));
     }
-    g_assert_cmpuint(m.births, >, 100);
-    g_assert_cmpuint(m.firsts, >, 10);
     compare(&m);
     g_assert_cmpuint(stacks_counts(m.stacks)->unknown, ==, 0);
     g_assert_cmpuint(stacks_counts(m.stacks)->astray, ==, 0);
