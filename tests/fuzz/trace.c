@@ -469,7 +469,7 @@ static void read_stream(struct btrail_trace *trace, unsigned n)
     read_all(cursor, true, NULL);
     btrail_cursor_close(cursor);
     outline = read_outline(trace, info.vcpu, BTRAIL_CURSOR_COUNTS_ONLY);
-    check_spans(trace, &outline, sample.cr3);
+    check_spans(trace, &outline, btrail_cr3_root(sample.cr3));
 }
 
 /* The description: text that may be JSON */
