@@ -206,8 +206,7 @@ bool cli_parse_cr3s(char **texts, GArray **cr3s)
 bool cli_cr3_matches(const GArray *cr3s, uint64_t cr3)
 {
     for (unsigned i = 0; cr3s && i < cr3s->len; i++) {
-        if (btrail_cr3_root(g_array_index(cr3s, uint64_t, i)) ==
-            btrail_cr3_root(cr3)) {
+        if (btrail_cr3_is(cr3, g_array_index(cr3s, uint64_t, i))) {
             return true;
         }
     }

@@ -14,8 +14,8 @@
 #define MAX_CALL    9
 
 /* Threads that no number names: those of an address space, the idle ones */
-#define OF_SPACE    (UINT64_C(1) << 63)
-#define OF_VCPU     (UINT64_C(1) << 62)
+#define OF_SPACE    (UINT64_C(1) << 62)     /* not a bit of any root */
+#define OF_VCPU     (UINT64_C(1) << 61)
 
 /*
  * A thread, and its outermost call.  Calls that the function makes of itself

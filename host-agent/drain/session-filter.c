@@ -32,8 +32,8 @@ struct found_process {
 struct btrail_filtering {
     bool vcpus[BTRAIL_MAX_VCPUS];
     bool all_vcpus;
-    uint64_t *roots;
-    unsigned n_roots;
+    uint64_t *cr3s;
+    unsigned n_cr3s;
     char **processes;
     uint32_t privilege;
     btrail_entry_fn *entry;
@@ -70,11 +70,8 @@ btrail_filtering_new(const struct btrail_session_filter *filter,
             f->vcpus[filter->vcpus[i]] = true;
         }
     }
-    f->n_roots = filter->n_cr3s;
-    f->roots = g_new(uint64_t, filter->n_cr3s);
-    for (unsigned i = 0; i < filter->n_cr3s; i++) {
-        f->roots[i] = btrail_cr3_root(filter->cr3s[i]);
-    }
+    f->n_cr3s = filter->n_cr3s;
+    f->cr3s = g_memdup2(filter->cr3s, filter->n_cr3s * sizeof(*f->cr3s));
     f->processes = g_strdupv((char **)filter->processes);
     f->ever_found = g_new0(bool, f->processes ? g_strv_length(f->processes) :
                                  0);
@@ -96,7 +93,7 @@ void btrail_filtering_gate(struct btrail_filtering *f,
 
 void btrail_filtering_free(struct btrail_filtering *f)
 {
-    g_free(f->roots);
+    g_free(f->cr3s);
     g_strfreev(f->processes);
     g_free(f->ever_found);
     g_mutex_clear(&f->lock);
@@ -108,7 +105,7 @@ void btrail_filtering_free(struct btrail_filtering *f)
 
 static bool all_cr3s(const struct btrail_filtering *f)
 {
-    return !f->n_roots && !f->processes;
+    return !f->n_cr3s && !f->processes;
 }
 
 bool btrail_filtering_all(const struct btrail_filtering *f)
@@ -129,7 +126,7 @@ bool btrail_filtering_privilege(const struct btrail_filtering *f,
 
 bool btrail_filtering_fixed_cr3s(const struct btrail_filtering *f)
 {
-    return f->n_roots && !f->processes;
+    return f->n_cr3s && !f->processes;
 }
 
 bool btrail_filtering_cr3(struct btrail_filtering *f, uint64_t cr3)
@@ -141,8 +138,8 @@ bool btrail_filtering_cr3(struct btrail_filtering *f, uint64_t cr3)
     if (all_cr3s(f)) {
         return true;
     }
-    for (unsigned i = 0; i < f->n_roots; i++) {
-        if (f->roots[i] == root) {
+    for (unsigned i = 0; i < f->n_cr3s; i++) {
+        if (btrail_cr3_is(cr3, f->cr3s[i])) {
             return true;
         }
     }

@@ -18,8 +18,8 @@
 /**
  * struct btrail_session_filter - all zero wants everything
  * @vcpus:     that are wanted, @n_vcpus of them; 0 for all
- * @cr3s:      address spaces that are wanted, @n_cr3s of them; only what
- *             btrail_cr3_root() leaves of them counts
+ * @cr3s:      address spaces that are wanted, @n_cr3s of them, as
+ *             btrail_cr3_is() names them
  * @processes: that are wanted, NULL-terminated or NULL: each the pid of one, in
  *             decimal, or the name (comm) of any number of them.  They are
  *             wanted from when a snapshot has found them, so the guest must be

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "guest-words/word-owners.h"
+#include "util/cr3-pair.h"
 #include "util/hash.h"
 #include "util/search.h"
 
@@ -31,7 +32,6 @@
 #define LATE_NS         UINT64_C(30000)
 
 /* Bit 12 of the page tables of user mode, with PTI */
-#define PTI_USER        UINT64_C(0x1000)
 
 /* A vCPU's samples and its CPU's switches, in the order of time */
 struct cpu {
@@ -101,8 +101,7 @@ void word_owners_set_pti(struct word_owners *o, bool pti)
 
 static uint64_t root_of(const struct word_owners *o, uint64_t root)
 {
-    root = btrail_cr3_root(root);
-    return o->pti ? root & ~PTI_USER : root;
+    return o->pti ? btrail_cr3_pair(root) : btrail_cr3_root(root);
 }
 
 /* Forgets the oldest half when there are too many. */

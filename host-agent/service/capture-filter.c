@@ -26,9 +26,10 @@ JsonObject *btrail_capture_filter(struct btrail_command *const *commands,
         /* The address spaces of a process are not known before it is found. */
         all_cr3s |= !f->n_cr3s || f->processes;
         for (unsigned k = 0; k < f->n_cr3s; k++) {
-            uint64_t root = btrail_cr3_root(f->cr3s[k]);
+            /* Flags, whatever the paging mode */
+            uint64_t cr3 = f->cr3s[k] & ~(uint64_t)31;
 
-            g_array_append_val(cr3s, root);
+            g_array_append_val(cr3s, cr3);
         }
         privilege |= commands[i]->privilege;
         if (commands[i]->overflow == BTRAIL_OVERFLOW_PAUSE) {

@@ -531,6 +531,16 @@ static bool compare_unsigned(const struct node *n, uint64_t v)
     return compare_order(n, v < number ? -1 : v > number);
 }
 
+/* It may be named as the guest has it, without BTRAIL_CR3_PAE. */
+static bool compare_cr3(const struct node *n, uint64_t cr3)
+{
+    if (btrail_cr3_is(cr3, n->number)) {
+        return compare_order(n, 0);
+    }
+    return compare_unsigned(n, n->number & BTRAIL_CR3_PAE ? cr3 :
+                               cr3 & ~BTRAIL_CR3_PAE);
+}
+
 static const char *sym(const struct place *place)
 {
     return place ? place->function->name : NAME_UNKNOWN;
@@ -559,7 +569,7 @@ static bool compare_field(const struct node *n, const struct filter_record *r)
     case FIELD_TID:
         return compare_signed(n, r->process->tid);
     case FIELD_CR3:
-        return compare_unsigned(n, r->process->cr3);
+        return compare_cr3(n, r->process->cr3);
     case FIELD_FROM:
         return compare_unsigned(n, r->from);
     case FIELD_TO:

@@ -11,6 +11,12 @@
 #include "symbolize/map-file.h"
 #include "util/hash.h"
 
+/*
+ * An address can be that of the page tables of two address spaces, one of them
+ * with 32-bit PAE paging: the file does not say which is meant.
+ */
+#define SPACES  2
+
 struct map_file {
     struct address_space *shared;
     GHashTable *processes;      /* CR3 -> struct map_process */
@@ -67,27 +73,11 @@ static char *take_word(char **text)
     return word;
 }
 
-/* cr3 ADDRESS|* [pid=N] [NAME] */
-static bool parse_cr3(struct map_file *map, char *rest,
-                      struct address_space **space)
+static struct map_process *get_process(struct map_file *map, uint64_t cr3)
 {
-    struct map_process *p;
-    char *word = take_word(&rest);
-    uint64_t cr3, pid;
-    gint64 key;
+    gint64 key = btrail_cr3_root(cr3);
+    struct map_process *p = g_hash_table_lookup(map->processes, &key);
 
-    if (!word) {
-        return false;
-    }
-    if (!strcmp(word, "*")) {
-        *space = map->shared;
-        return !*g_strstrip(rest);
-    }
-    if (!take_number(&word, 16, &cr3) || *word) {
-        return false;
-    }
-    key = btrail_cr3_root(cr3);
-    p = g_hash_table_lookup(map->processes, &key);
     if (!p) {
         p = g_new0(struct map_process, 1);
         p->cr3 = key;
@@ -95,20 +85,54 @@ static bool parse_cr3(struct map_file *map, char *rest,
         p->space = address_space_new();
         g_hash_table_insert(map->processes, &p->cr3, p);
     }
+    return p;
+}
+
+static void set_process(struct map_process *p, int64_t pid, const char *name)
+{
+    p->pid = pid >= 0 ? pid : p->pid;
+    if (*name) {
+        g_free(p->name);
+        p->name = g_strdup(name);
+    }
+}
+
+/* cr3 ADDRESS|* [pid=N] [NAME] */
+static bool parse_cr3(struct map_file *map, char *rest,
+                      struct address_space *spaces[SPACES])
+{
+    char *word = take_word(&rest);
+    uint64_t cr3, pid = -1;
+
+    spaces[1] = NULL;
+    if (!word) {
+        return false;
+    }
+    if (!strcmp(word, "*")) {
+        spaces[0] = map->shared;
+        return !*g_strstrip(rest);
+    }
+    if (!take_number(&word, 16, &cr3) || *word) {
+        return false;
+    }
     rest = g_strstrip(rest);
     if (g_str_has_prefix(rest, "pid=")) {
         word = take_word(&rest) + 4;
         if (!take_number(&word, 10, &pid) || *word || pid > INT32_MAX) {
             return false;
         }
-        p->pid = pid;
         rest = g_strstrip(rest);
     }
-    if (*rest) {
-        g_free(p->name);
-        p->name = g_strdup(rest);
+    for (unsigned i = 0; i < SPACES; i++) {
+        uint64_t named = i ? cr3 | BTRAIL_CR3_PAE : cr3;
+
+        if (!i || !(cr3 >> 32)) {
+            struct map_process *p = get_process(map, named);
+
+            set_process(p, pid, rest);
+            spaces[i] = p->space;
+        }
     }
-    *space = p->space;
     return true;
 }
 
@@ -138,14 +162,25 @@ static bool is_mapping(const char *line)
     return line[strspn(line, "0123456789abcdefABCDEF")] == '-';
 }
 
+static bool parse_line(struct address_space *space, const char *line)
+{
+    g_autofree char *copy = NULL;
+
+    if (!is_mapping(line)) {
+        return address_space_kallsyms_line(space, line);
+    }
+    copy = g_strdup(line);
+    return parse_mapping(space, copy);
+}
+
 struct map_file *map_file_parse(char *text, const char *path, GError **error)
 {
     struct map_file *map = g_new0(struct map_file, 1);
-    struct address_space *space;
+    struct address_space *spaces[SPACES] = { NULL };
     char *line = text, *next;
     unsigned number = 0;
 
-    map->shared = space = address_space_new();
+    map->shared = spaces[0] = address_space_new();
     map->processes = g_hash_table_new_full(btrail_int64_hash, g_int64_equal,
                                            NULL, free_map_process);
     for (; line; line = next) {
@@ -163,11 +198,10 @@ struct map_file *map_file_parse(char *text, const char *path, GError **error)
         if (!g_utf8_validate(line, -1, NULL)) {
             ok = false;
         } else if (g_str_has_prefix(line, "cr3 ")) {
-            ok = parse_cr3(map, line + 4, &space);
-        } else if (is_mapping(line)) {
-            ok = parse_mapping(space, line);
+            ok = parse_cr3(map, line + 4, spaces);
         } else {
-            ok = address_space_kallsyms_line(space, line);
+            ok = parse_line(spaces[0], line) &&
+                 (!spaces[1] || parse_line(spaces[1], line));
         }
         if (!ok) {
             g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,

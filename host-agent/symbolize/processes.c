@@ -172,7 +172,9 @@ static const struct process *process_by_cr3(struct processes *p,
         process->space = named->space;
     }
     if (!process->known) {
-        g_snprintf(name, sizeof(name), "cr3:0x%" G_GINT64_MODIFIER "x", root);
+        g_snprintf(name, sizeof(name), "%s:0x%" G_GINT64_MODIFIER "x",
+                   root & BTRAIL_CR3_PAE ? "pae" : "cr3",
+                   root & ~BTRAIL_CR3_PAE);
         process->comm = keep_text(p, name);
     }
     g_hash_table_insert(p->by_cr3, &process->cr3, process);

@@ -178,8 +178,10 @@ bool stack_same_process(const struct process *a, const struct process *b)
     if (a->kernel || b->kernel) {
         return false;
     }
-    return a->owner == b->owner || ((a->cr3 ^ b->cr3) == BTRAIL_CR3_PAIR &&
-                                    !(a->owner->known && b->owner->known));
+    return a->owner == b->owner ||
+           (a->cr3 != b->cr3 &&
+            btrail_cr3_pair(a->cr3) == btrail_cr3_pair(b->cr3) &&
+            !(a->owner->known && b->owner->known));
 }
 
 void stack_suspend(struct stack_contexts *st, struct stack_cpu *cpu,

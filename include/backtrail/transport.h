@@ -64,15 +64,46 @@
 #define BTRAIL_CAPTURE_NAME_MAX     64 /* with the terminating NUL */
 
 /*
- * The address space that a value of CR3 names: the bits of it that are those of
- * the physical address of its page tables.  The others are the PCID and flags:
- * PWT and PCD, and from bit 61 on LAM_U57, LAM_U48 and NOFLUSH.  With 5-level
- * paging the bits are the same.  Producer, agent and readers of a trace compare
- * these alone.
+ * CR3, wherever the producer reports one, is the register (SDM vol. 3, "Control
+ * Registers") and what says how to read it:
+ *
+ * - Without paging (CR0.PG = 0) the register means nothing, and CR3 is 0.
+ * - With 32-bit PAE paging (CR0.PG = 1, CR4.PAE = 1, EFER.LMA = 0) BTRAIL_CR3_PAE
+ *   is set.
+ *
+ * The register itself never has that bit: bit 63 of what is loaded into CR3 is
+ * not stored.
+ */
+#define BTRAIL_CR3_PAE              (UINT64_C(1) << 63)
+
+/**
+ * btrail_cr3_root - the address space that a CR3 names
+ *
+ * Those bits of it that are the physical address of its page tables: with
+ * 32-bit PAE paging bits 5 to 31, of a table of 32 bytes, and BTRAIL_CR3_PAE;
+ * with any other bits 12 to 51.  The others are the PCID and flags: PWT and PCD,
+ * LAM_U57 and LAM_U48.  Producer, agent and readers of a trace compare these
+ * alone.
  */
 static inline uint64_t btrail_cr3_root(uint64_t cr3)
 {
-    return cr3 & UINT64_C(0x000ffffffffff000);
+    return cr3 & (cr3 & BTRAIL_CR3_PAE ?
+                  BTRAIL_CR3_PAE | UINT64_C(0xffffffe0) :
+                  UINT64_C(0x000ffffffffff000));
+}
+
+/**
+ * btrail_cr3_is - is a CR3 of the address space that a person names?
+ * @cr3:   as it was reported
+ * @named: the same, or what the guest's register has, without BTRAIL_CR3_PAE:
+ *         the paging mode is that of @cr3 then
+ */
+static inline int btrail_cr3_is(uint64_t cr3, uint64_t named)
+{
+    if (cr3 & BTRAIL_CR3_PAE && !(named >> 32)) {
+        named |= BTRAIL_CR3_PAE;
+    }
+    return btrail_cr3_root(named) == btrail_cr3_root(cr3);
 }
 
 /**
@@ -109,7 +140,8 @@ struct btrail_record {
  * An event with index i is true from record i on: it comes before record i
  * and after record i - 1.  Events of one index are in the order they happened.
  *
- * @BTRAIL_EVENT_CR3:    data[0] = CR3 from here on, PCID bits included
+ * @BTRAIL_EVENT_CR3:    data[0] = CR3 from here on, PCID bits included, and
+ *                       BTRAIL_CR3_PAE
  * @BTRAIL_EVENT_TIME:   data[0] = host clock (CLOCK_MONOTONIC),
  *                       data[1] = guest TSC as the guest reads it,
  *                       data[2] = icount (instructions), or

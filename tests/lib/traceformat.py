@@ -17,7 +17,13 @@ CR3, TIME, GAP, PAUSE, RESUME, STREAM_END, TASK = 1, 2, 3, 4, 5, 6, 7
 KERNEL_TASK, UNKNOWN_TASK = 1, 2
 OVERWRITTEN, AGENT_LOST, CORRUPT = 2, 3, 7
 MANY = 2 ** 32 - 1
-SPACE = 0x000ffffffffff000
+
+
+def space_of(cr3):
+    """The address space of a CR3"""
+    if cr3 >> 63:
+        return cr3 & 0x80000000ffffffe0
+    return cr3 & 0x000ffffffffff000
 
 
 def load_zstd():
@@ -393,8 +399,8 @@ class Block:
                 time = data
                 first_time = first_time or time[0]
             elif kind == CR3:
-                space = data[0] & SPACE
-                if space != cr3 & SPACE and space not in spaces:
+                space = space_of(data[0])
+                if space != space_of(cr3) and space not in spaces:
                     spaces.append(space)
                 cr3 = data[0]
             items.append(('event', index + unzigzag(offset) & MASK, time[0],

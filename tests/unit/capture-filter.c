@@ -58,9 +58,11 @@ static void test_sum(void)
     sums_up("{\"privilege\":\"kernel\",\"overflow\":\"pause\"}",
             "\"privilege\":\"kernel\",\"overflow\":\"drop\"",
             "\"privilege\":\"kernel\"", NULL);
-    /* PCIDs do not count. */
+    /* Flags do not count; a PCID can be that of a table of PAE. */
     sums_up("{\"cr3\":[4096,8192]," ALL, "\"cr3\":[8192]",
             "\"cr3\":[4097,8193]", NULL);
+    sums_up("{\"cr3\":[4096,4128]," ALL, "\"cr3\":[4128]",
+            "\"cr3\":[\"0x1000\"]", NULL);
     sums_up("{" ALL, "\"cr3\":[8192]", "", NULL);
     sums_up("{" ALL, "\"cr3\":[8192]", "\"processes\":[1]", NULL);
 }

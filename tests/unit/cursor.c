@@ -107,6 +107,9 @@ static char *write_random(bool one_chunk)
                     /* With other bits that do not matter */
                     cr3 = g_test_rand_int_range(0, one_chunk ? 100 : 20) << 12;
                     cr3 |= g_test_rand_int_range(0, 3);
+                    if (g_test_rand_bit()) {
+                        cr3 |= BTRAIL_CR3_PAE | (cr3 >> 12 & 3) << 5;
+                    }
                     e->type = BTRAIL_EVENT_CR3;
                     e->data[0] = cr3;
                 }
@@ -266,11 +269,13 @@ static void check_seek_cr3(struct btrail_trace *t, unsigned vcpu,
     g_assert_cmpint(btrail_cursor_open(&cursor, t, vcpu, 0), ==, 0);
     all = describe(cursor, 0);
     for (i = 0; i < 600; i++) {
-        uint64_t root = (uint64_t)g_test_rand_int_range(0, roots) << 12;
+        uint64_t number = g_test_rand_int_range(0, roots);
+        uint64_t root = g_test_rand_bit() ? number << 12 :
+                        BTRAIL_CR3_PAE | number << 12 | (number & 3) << 5;
         uint64_t index = g_test_rand_int_range(0, info.end_index + 2);
         bool previous = g_test_rand_bit();
         const struct place *want = find_place(places, root, index, previous);
-        int ret = btrail_cursor_seek_cr3(cursor, root | 0x8000000000000801,
+        int ret = btrail_cursor_seek_cr3(cursor, root | 0x6000000000000001,
                                          index, previous ?
                                          BTRAIL_SEEK_PREVIOUS : 0);
         g_autofree char *got = describe(cursor, 0);

@@ -166,7 +166,7 @@ static void test_spaces(void)
     expect(d, &one, 2 * CR3, BASE + 0x2000, NULL, 0);
     expect(d, &two, CR3, BASE + 0x2000, NULL, 0);
     /* The same page tables, with a PCID and flags */
-    expect(d, &one, UINT64_C(0x8000000000000018) | CR3, BASE + 0x2000,
+    expect(d, &one, UINT64_C(0x6000000000000018) | CR3, BASE + 0x2000,
            &program, 0x2000);
     expect(d, &thread, CR3, BASE + 0x2000, &program, 0x2000);
     diff_images_free(d);

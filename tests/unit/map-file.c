@@ -6,6 +6,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
+#include "backtrail/transport.h"
 #include "symbolize/map-file.h"
 
 static struct map_file *parse(const char *text, GError **error)
@@ -44,7 +45,7 @@ static void test_good(void)
     g_assert_no_error(error);
     check_name(map_file_shared(map), 0xffffffff81000180, "second");
     check_name(map_file_shared(map), 0xffffffff81000000, "_text");
-    p = map_file_process(map, 0x80000000022f2000);
+    p = map_file_process(map, 0x60000000022f2000);
     g_assert_cmpstr(p->name, ==, "sorter one");
     g_assert_cmpint(p->pid, ==, 137);
     g_assert_cmpstr(address_space_find(p->space, 0x401000)->path, ==,
@@ -57,6 +58,32 @@ static void test_good(void)
     g_assert_null(p->name);
     g_assert_cmpint(p->pid, ==, -1);
     g_assert_null(map_file_process(map, 0x1000));
+    map_file_free(map);
+}
+
+/* The address is one of PAE, too, unless it is too high or says which. */
+static void test_pae(void)
+{
+    struct map_file *map = parse(
+        "cr3 22f2020 pid=1 one\n"
+        "1000-2000 r-xp 0 00:00 0 /one\n"
+        "cr3 22f2040 pid=2 two\n"
+        "1000-2000 r-xp 0 00:00 0 /two\n"
+        "cr3 80000000022f2060 three\n"
+        "cr3 1022f2060 four\n", NULL);
+    struct map_process *p = map_file_process(map, BTRAIL_CR3_PAE | 0x22f2038);
+
+    g_assert_cmpstr(p->name, ==, "one");
+    g_assert_cmpint(p->pid, ==, 1);
+    g_assert_cmpstr(address_space_find(p->space, 0x1000)->path, ==, "/one");
+    p = map_file_process(map, BTRAIL_CR3_PAE | 0x22f2040);
+    g_assert_cmpstr(p->name, ==, "two");
+    g_assert_cmpstr(address_space_find(p->space, 0x1000)->path, ==, "/two");
+    p = map_file_process(map, BTRAIL_CR3_PAE | 0x22f2060);
+    g_assert_cmpstr(p->name, ==, "three");
+    g_assert_null(map_file_process(map, BTRAIL_CR3_PAE | 0x22f2000));
+    g_assert_cmpstr(map_file_process(map, 0x22f2000)->name, ==, "two");
+    g_assert_cmpstr(map_file_process(map, 0x1022f2000)->name, ==, "four");
     map_file_free(map);
 }
 
@@ -110,6 +137,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/map-file/good", test_good);
+    g_test_add_func("/map-file/pae", test_pae);
     g_test_add_func("/map-file/bad", test_bad);
     g_test_add_func("/map-file/read", test_read);
     return g_test_run();

@@ -112,7 +112,7 @@ static void test_process(void)
 
     for (t = 101; t <= 201; t++) {
         check(names, t, 0x10000, BTRAIL_SURE, "a");
-        check(names, t, 0x8000000000010fffull, BTRAIL_SURE, "a");
+        check(names, t, 0x6000000000010fffull, BTRAIL_SURE, "a");
         check(names, t, 0x11001, BTRAIL_SURE, "a");
     }
     /* Whose were they in between?  Maybe those of a third one. */

@@ -109,8 +109,11 @@ static void test_cr3s(void)
     g_assert_true(cli_cr3_matches(cr3s, 0x5000));
     g_assert_true(cli_parse_cr3s(good, &cr3s));
     g_assert_cmpuint(cr3s->len, ==, 2);
-    /* PCID, flags and NOFLUSH make no difference. */
-    g_assert_true(cli_cr3_matches(cr3s, 0x8000000001234fff));
+    /* PCID and flags make no difference. */
+    g_assert_true(cli_cr3_matches(cr3s, 0x6000000001234fff));
+    /* The guest has no BTRAIL_CR3_PAE in its CR3. */
+    g_assert_true(cli_cr3_matches(cr3s, BTRAIL_CR3_PAE | 0x1234018));
+    g_assert_false(cli_cr3_matches(cr3s, BTRAIL_CR3_PAE | 0x1234020));
     g_assert_true(cli_cr3_matches(cr3s, 0x1000));
     g_assert_false(cli_cr3_matches(cr3s, 0x2000));
     g_array_unref(cr3s);

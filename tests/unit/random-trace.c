@@ -67,6 +67,10 @@ static void add_some_event(struct maker *m, struct btrail_slab *slab,
         e.type = BTRAIL_EVENT_CR3;
         e.data[0] = g_test_rand_int_range(0, 5) << 12 |
                     g_test_rand_int_range(0, 2);
+        if (one_in(3)) {
+            e.data[0] |= BTRAIL_CR3_PAE |
+                         (uint64_t)g_test_rand_int_range(0, 3) << 5;
+        }
         break;
     case 3 ... 5:
         *clock += g_test_rand_int_range(0, 1000);

@@ -42,8 +42,15 @@ static bool want(const struct btrail_session_filter *f, struct made *m)
     unsigned i;
 
     for (i = 0; i < f->n_cr3s; i++) {
-        /* Bits 12 to 51: below is the PCID, above are LAM and NOFLUSH */
-        cr3 |= f->cr3s[i] << 12 >> 24 == m->cr3 << 12 >> 24;
+        if (m->cr3 >> 63) {
+            /* Bits 5 to 31 of what has 32 bits, or says that it is PAE's */
+            cr3 |= (uint32_t)f->cr3s[i] >> 5 == (uint32_t)m->cr3 >> 5 &&
+                   (f->cr3s[i] >> 63 || !(f->cr3s[i] >> 32));
+        } else {
+            /* Bits 12 to 51: below is the PCID, above is LAM */
+            cr3 |= f->cr3s[i] << 12 >> 24 == m->cr3 << 12 >> 24 &&
+                   !(f->cr3s[i] >> 63);
+        }
     }
     if (!cr3) {
         return false;
@@ -193,7 +200,8 @@ static void add_slab(struct rig *r, uint64_t *index)
         }
         if (!g_test_rand_int_range(0, 20)) {
             r->cr3 = (uint64_t)g_test_rand_int_range(0, 8) << 61 |
-                     (uint64_t)g_test_rand_int_range(1, 5) << 12 | 5;
+                     (uint64_t)g_test_rand_int_range(1, 5) << 12 |
+                     (uint64_t)g_test_rand_int_range(0, 2) << 5 | 5;
             add_event(events, *index, BTRAIL_EVENT_CR3, r->cr3);
         }
         if (!g_test_rand_int_range(0, 50)) {
@@ -238,7 +246,8 @@ static void add_slab(struct rig *r, uint64_t *index)
 static void test_random(gconstpointer opaque)
 {
     static const uint64_t cr3s[] = {
-        0x2001, UINT64_C(0x6000000000004000),
+        0x2001, UINT64_C(0x6000000000004000), 0x3020,
+        UINT64_C(0x8000000000001020),
     };
     unsigned kind = GPOINTER_TO_UINT(opaque);
     struct btrail_session_filter filter = {

@@ -146,6 +146,10 @@ static void check(const struct random_trace *t, bool times)
         check_stream(trace, s, 0x2000, BTRAIL_SPANS_OF_SPACE, times);
         check_stream(trace, s, 0x2001, BTRAIL_SPANS_OF_SPACE, times);
         check_stream(trace, s, 0x123000, BTRAIL_SPANS_OF_SPACE, times);
+        check_stream(trace, s, BTRAIL_CR3_PAE | 0x2018, BTRAIL_SPANS_OF_SPACE,
+                     times);
+        check_stream(trace, s, BTRAIL_CR3_PAE | 0x2020, BTRAIL_SPANS_OF_SPACE,
+                     times);
     }
     btrail_trace_close(trace);
 }

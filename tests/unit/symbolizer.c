@@ -89,7 +89,7 @@ static void test_names(void)
     s = symbolizer_new(&options, NULL, &error);
     g_assert_no_error(error);
 
-    sorter = who(s, 5, 0x8000000000001018);
+    sorter = who(s, 5, 0x6000000000001018);
     g_assert_cmpstr(sorter->comm, ==, "sorter");
     g_assert_cmpint(sorter->pid, ==, 7);
     g_assert_true(sorter->known);
@@ -99,6 +99,10 @@ static void test_names(void)
     third = who(s, 5, 0x3000);
     g_assert_cmpstr(third->comm, ==, "cr3:0x3000");
     g_assert_true(who(s, 6, 0x1000) == sorter);
+    /* Page tables of PAE: two in a page; with a name that says both modes */
+    g_assert_cmpstr(who(s, 5, BTRAIL_CR3_PAE | 0x2000)->comm, ==, "pae:0x2000");
+    g_assert_cmpstr(who(s, 5, BTRAIL_CR3_PAE | 0x2038)->comm, ==, "pae:0x2020");
+    g_assert_cmpstr(who(s, 5, BTRAIL_CR3_PAE | 0x1000)->comm, ==, "sorter");
 
     /* ELF: the sample's code lies at the same offset and address. */
     leaf = elf_file_find(f, "sample_leaf");

@@ -30,7 +30,7 @@ bool branch_trace_filter_has_cr3(const BranchTraceFilter *filter, uint64_t cr3)
         return true;
     }
     for (i = 0; i < filter->cr3_count; i++) {
-        if (filter->cr3[i] == btrail_cr3_root(cr3)) {
+        if (btrail_cr3_is(cr3, filter->cr3[i])) {
             return true;
         }
     }
@@ -75,7 +75,7 @@ static bool select_cr3(BranchTraceFilter *filter, uint64List *cr3,
                        BRANCH_TRACE_MAX_CR3);
             return false;
         }
-        filter->cr3[filter->cr3_count++] = btrail_cr3_root(cr3->value);
+        filter->cr3[filter->cr3_count++] = cr3->value;
     }
     if (!filter->cr3_count) {
         error_setg(errp, "the list of address spaces is empty: omit it to "

@@ -26,7 +26,7 @@ typedef struct BranchTraceStream BranchTraceStream;
 /**
  * BranchTraceFilter - what a capture records of a vCPU
  * @privilege: BTRAIL_PRIVILEGE_*; 0 for no records at all
- * @cr3:       address spaces, as btrail_cr3_root() has them, if @cr3_count is
+ * @cr3:       address spaces, as btrail_cr3_is() names them, if @cr3_count is
  *             not 0; sorted
  */
 typedef struct BranchTraceFilter {
@@ -88,7 +88,8 @@ typedef struct BranchTraceTask {
  * @tasks:   branch_trace_stream_tasks() has changed: from NULL, or to it.  When
  *           it is no longer NULL, it was NULL for all vCPUs before.  Runs as
  *           @filter.  NULL if the producer cannot notice tasks.
- * @cr3:     CR3 of @cpu.  Runs on the thread of @cpu.
+ * @cr3:     CR3 of @cpu, as it is reported (BTRAIL_CR3_PAE).  Runs on the
+ *           thread of @cpu.
  * @clocks:  the host's clock (get_clock()), the guest's TSC and icount
  *           (BTRAIL_NO_ICOUNT if there is none) at this record.  Runs on the
  *           thread of @cpu, with or without BQL.
@@ -160,7 +161,7 @@ void branch_trace_stream_limit(BranchTraceStream *s);
 void branch_trace_stream_record(BranchTraceStream *s, uint64_t from,
                                 uint64_t to, uint64_t flags);
 
-/* CR3 is @cr3 from the next record on. */
+/* CR3 is @cr3 from the next record on, as it is reported. */
 void branch_trace_stream_cr3(BranchTraceStream *s, uint64_t cr3);
 
 /* How tasks are found, or NULL if they are not to be noticed */

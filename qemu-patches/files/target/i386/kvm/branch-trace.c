@@ -36,6 +36,7 @@
 #include "qemu/units.h"
 #include "system/hw_accel.h"
 #include "system/kvm.h"
+#include "branch-trace-cr3.h"
 #include "branch-trace.h"
 #include "branch-trace-window.h"
 #include "kvm_i386.h"
@@ -1147,7 +1148,7 @@ static void producer_stopped(void)
 static uint64_t producer_cr3(CPUState *cpu)
 {
     cpu_synchronize_state(cpu);
-    return cpu_env(cpu)->cr[3];
+    return x86_branch_trace_cr3(cpu_env(cpu));
 }
 
 static void producer_clocks(CPUState *cpu, uint64_t *host, uint64_t *tsc,

@@ -43,6 +43,7 @@ void x86_branch_trace_init(void);
 void x86_branch_trace_do_begin(CPUX86State *env);
 void x86_branch_trace_do_end(CPUX86State *env);
 void x86_branch_trace_do_vmexit(CPUX86State *env);
+void x86_branch_trace_do_paging(CPUX86State *env);
 void x86_branch_trace_do_exec_enter(CPUX86State *env);
 void x86_branch_trace_do_exec_exit(CPUX86State *env);
 
@@ -108,6 +109,14 @@ static inline void x86_branch_trace_vmexit(CPUX86State *env)
 {
     if (unlikely(env->branch_trace.stream)) {
         x86_branch_trace_do_vmexit(env);
+    }
+}
+
+/* The guest has written to CR0 or CR4. */
+static inline void x86_branch_trace_paging(CPUX86State *env)
+{
+    if (unlikely(env->branch_trace.stream)) {
+        x86_branch_trace_do_paging(env);
     }
 }
 

@@ -9,6 +9,7 @@
  */
 
 #include "qemu/osdep.h"
+#include "branch-trace-cr3.h"
 #include "cpu.h"
 #include "exec/cputlb.h"
 #include "exec/exec-all.h"
@@ -99,12 +100,18 @@ static void read_task(CPUX86State *env, bool cr3_loaded)
 static void update_cr3(CPUX86State *env)
 {
     X86BranchTrace *bt = &env->branch_trace;
+    uint64_t cr3 = x86_branch_trace_cr3(env);
 
-    if (bt->cr3 != env->cr[3]) {
-        bt->cr3 = env->cr[3];
+    if (bt->cr3 != cr3) {
+        bt->cr3 = cr3;
         branch_trace_stream_cr3(bt->stream, bt->cr3);
         update_filter(env);
     }
+}
+
+void x86_branch_trace_do_paging(CPUX86State *env)
+{
+    update_cr3(env);
 }
 
 void x86_branch_trace_update_cr3(CPUX86State *env)
@@ -317,7 +324,7 @@ static void producer_attach(CPUState *cpu, BranchTraceStream *stream)
     bt->task_unread = false;
     bt->far = X86_FAR_NONE;
     bt->discontinuity = 0;
-    bt->cr3 = env->cr[3];
+    bt->cr3 = x86_branch_trace_cr3(env);
     bt->exit_pc = linear_pc(env);
     update_filter(env);
     if (stream) {
@@ -332,7 +339,7 @@ static void producer_filter(CPUState *cpu)
 
 static uint64_t producer_cr3(CPUState *cpu)
 {
-    return cpu_env(cpu)->cr[3];
+    return x86_branch_trace_cr3(cpu_env(cpu));
 }
 
 static void producer_clocks(CPUState *cpu, uint64_t *host, uint64_t *tsc,

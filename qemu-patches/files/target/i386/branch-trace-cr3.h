@@ -1,0 +1,25 @@
+/*
+ * x86 branch trace: CR3 as both producers report it
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef I386_BRANCH_TRACE_CR3_H
+#define I386_BRANCH_TRACE_CR3_H
+
+#include "cpu.h"
+#include "hw/misc/branch-trace-transport.h"
+
+/* What CR3 means depends on the paging mode. */
+static inline uint64_t x86_branch_trace_cr3(const CPUX86State *env)
+{
+    if (!(env->cr[0] & CR0_PG_MASK)) {
+        return 0;
+    }
+    if (env->cr[4] & CR4_PAE_MASK && !(env->efer & MSR_EFER_LMA)) {
+        return env->cr[3] | BTRAIL_CR3_PAE;
+    }
+    return env->cr[3] & ~BTRAIL_CR3_PAE;
+}
+
+#endif /* I386_BRANCH_TRACE_CR3_H */
