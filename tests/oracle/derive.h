@@ -32,7 +32,9 @@ struct slot {
 
 struct regs {
     bool valid;
-    uint64_t cr3, ip, sp, cx, ss_base, cs_base;
+    uint64_t ip, sp, cx, ss_base, cs_base;
+    uint64_t cr0, cr3, cr4;
+    uint64_t space;         /* what the trace has for CR3 */
     uint32_t flags;
     bool is64;
 };
@@ -47,7 +49,8 @@ struct step {
     struct code *code;
     struct insn last;       /* the only one that can branch */
     struct regs regs;       /* before its last instruction */
-    bool loads_cr3;
+    bool loads_cr3;         /* by the log */
+    bool know_cr3;          /* what the trace has then: */
     uint64_t new_cr3;
 };
 
@@ -61,7 +64,6 @@ struct interruption {
     uint64_t cr3;
     bool exits;             /* its delivery ended in a #VMEXIT */
     bool loads_cr3;
-    uint64_t new_cr3;
 };
 
 struct record {

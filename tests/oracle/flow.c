@@ -190,7 +190,7 @@ static void begin_span(struct derive *d, bool known, uint64_t cr3)
     d->span_cr3 = known ? cr3 : 0;
 }
 
-/* A register dump shows CR3. */
+/* A register dump shows the address space. */
 static void learn_cr3(struct derive *d, uint64_t cr3)
 {
     if (!d->span_known) {
@@ -254,7 +254,7 @@ static void flow(struct derive *d, uint64_t pc)
     }
     switch (p->last.kind) {
     case K_NONE:
-    case K_MOVCR3:
+    case K_MOVCR:
     case K_REP:
         if (is_next(p, pc)) {
             return;
@@ -328,18 +328,17 @@ static void flow(struct derive *d, uint64_t pc)
 
 /*
  * P was executed: what comes now is in the address space that it has loaded.
- * The log only has its number while paging is on.
+ * Which one that is the log has only in 64-bit mode; else the next register
+ * dump shows it.
  */
 static void flowed(struct derive *d)
 {
     if (!d->prev.valid || d->failed_vmrun) {
         return;
     }
-    if (d->prev.loads_cr3) {
-        begin_span(d, true, d->prev.new_cr3);
-    } else if (d->prev.last.kind == K_MOVCR3 || d->prev.last.kind == K_RSM ||
-               d->prev.last.kind == K_VMRUN) {
-        begin_span(d, false, 0);
+    if (d->prev.loads_cr3 || d->prev.last.kind == K_MOVCR ||
+        d->prev.last.kind == K_RSM || d->prev.last.kind == K_VMRUN) {
+        begin_span(d, d->prev.know_cr3, d->prev.new_cr3);
     }
 }
 
@@ -386,7 +385,7 @@ static bool real_mode_from(struct derive *d, const struct interruption *it,
     }
     switch (p->last.kind) {
     case K_NONE:
-    case K_MOVCR3:
+    case K_MOVCR:
         *from = next_of(p);
         return true;
     case K_JCC:
@@ -485,9 +484,7 @@ static void walk_chain(struct derive *d, const struct step *n)
         } else if (n) {
             emit(d, it->from, n->start, it->kind, flags_of(d, it, n));
         }
-        if (it->loads_cr3) {
-            begin_span(d, true, it->new_cr3);
-        } else if (it->exits) {
+        if (it->loads_cr3 || it->exits || it->kind == K_SMI) {
             begin_span(d, false, 0);
         }
     }
@@ -560,7 +557,7 @@ void flow_commit(struct derive *d)
         flowed(d);
     }
     if (d->cand.regs.valid) {
-        learn_cr3(d, d->cand.regs.cr3);
+        learn_cr3(d, d->cand.regs.space);
     }
     d->chain_len = 0;
     d->failed_vmrun = false;

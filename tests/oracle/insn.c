@@ -6,7 +6,7 @@
 #include "insn.h"
 
 const char *const kind_name[K_MAX] = {
-    "none", "rep", "movcr3", "jcc", "loop", "jcxz", "into", "jmp", "call",
+    "none", "rep", "movcr", "jcc", "loop", "jcxz", "into", "jmp", "call",
     "jmp_ind", "call_ind", "ret", "far_jmp", "far_call", "far_ret", "iret",
     "int", "int3", "icebp", "syscall", "sysret", "sysenter", "sysexit",
     "rsm", "vmrun", "hardware", "nmi", "smi", "vmexit", "injected",
@@ -352,7 +352,15 @@ static enum kind two_byte_kind(uint8_t op, unsigned modrm)
     case 0x07:
         return K_SYSRET;
     case 0x22:
-        return (modrm >> 3 & 7) == 3 ? K_MOVCR3 : K_NONE;
+        /* CR0, CR3 and CR4 say which address space it is. */
+        switch (modrm >> 3 & 7) {
+        case 0:
+        case 3:
+        case 4:
+            return K_MOVCR;
+        default:
+            return K_NONE;
+        }
     case 0x34:
         return K_SYSENTER;
     case 0x35:

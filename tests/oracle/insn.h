@@ -20,7 +20,7 @@
 
 /* What an instruction may do to the flow of control. */
 enum kind {
-    K_NONE, K_REP, K_MOVCR3,
+    K_NONE, K_REP, K_MOVCR,
     K_JCC, K_LOOP, K_JCXZ, K_INTO,
     K_JMP, K_CALL,
     K_JMP_IND, K_CALL_IND, K_RET,

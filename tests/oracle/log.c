@@ -148,7 +148,7 @@ static void on_trace(struct derive *d, const char *line)
     d->cand.max_insns = cflags & CF_COUNT_MASK;
     d->cand.resumes = cflags & CF_NOIRQ;
     d->cand.regs.valid = false;
-    d->cand.loads_cr3 = false;
+    d->cand.loads_cr3 = d->cand.know_cr3 = false;
 
     slot = get_slot(d, host);
     if (d->fresh_len) {
@@ -273,11 +273,23 @@ static void on_cr3(struct derive *d, uint64_t cr3)
     flow_commit(d);
     if (d->chain_len) {
         d->chain[d->chain_len - 1].loads_cr3 = true;
-        d->chain[d->chain_len - 1].new_cr3 = cr3;
     } else {
         d->prev.loads_cr3 = true;
+        d->prev.know_cr3 = d->prev.last.kind == K_MOVCR &&
+                           d->prev.flags & HF_LMA;
         d->prev.new_cr3 = cr3;
     }
+}
+
+/*
+ * CR3 as the trace has it: 0 without paging, and with bit 63 for PAE outside
+ * of long mode
+ */
+static uint64_t space_of(const struct regs *r, uint64_t efer)
+{
+    bool pg = r->cr0 >> 31 & 1, pae = r->cr4 >> 5 & 1, lma = efer >> 10 & 1;
+
+    return !pg ? 0 : r->cr3 | (uint64_t)(pae && !lma) << 63;
 }
 
 /* The lines of a register dump, and what belongs to it. */
@@ -306,12 +318,16 @@ static void on_dump_line(struct derive *d, const char *line)
 
         r->ss_base = hex(&s);
     } else if (starts(line, "CR0=")) {
+        r->cr0 = field(d, line, "CR0=");
         r->cr3 = field(d, line, "CR3=");
+        r->cr4 = field(d, line, "CR4=");
+    } else if (starts(line, "EFER=")) {
+        r->space = space_of(r, field(d, line, "EFER="));
         r->valid = true;
         d->dump_to = NULL;
         if (r == &d->dump_regs && !d->chain_len && d->prev.last.kind == K_RSM) {
-            d->prev.loads_cr3 = true;
-            d->prev.new_cr3 = r->cr3;
+            d->prev.loads_cr3 = d->prev.know_cr3 = true;
+            d->prev.new_cr3 = r->space;
         } else if (r == &d->dump_regs && d->chain_len &&
                    !d->chain[d->chain_len - 1].have_from) {
             struct interruption *it = &d->chain[d->chain_len - 1];
@@ -320,7 +336,7 @@ static void on_dump_line(struct derive *d, const char *line)
             it->from = r->is64 ? r->ip : (r->cs_base + r->ip) & 0xffffffff;
             it->have_from = true;
             it->have_cr3 = true;
-            it->cr3 = r->cr3;
+            it->cr3 = r->space;
             flow_merge_last(d);
         }
     }

@@ -11,7 +11,7 @@
  * covers: far_jmp/real far_jmp/prot32 call/prot32 call/long int/long
  * covers: int/compat32 int/prot32 exception/long hardware/real nmi/real
  * vectors: 0 1 6 14
- * cr3: 0 0x20000 0x26000 0x27000
+ * cr3: 0 0x20000 0x26000 0x8000000000027000
  */
 
 #include "guest.h"
