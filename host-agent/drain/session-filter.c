@@ -277,6 +277,16 @@ static void add_unknown_gap(struct btrail_filtering *f,
     }
 }
 
+/*
+ * Does the session want records of all privilege levels?  The addresses of a
+ * 32-bit kernel do not say what is the kernel's: with PAE paging there is one,
+ * and a session has all that the capture records.
+ */
+static bool all_privileges(const struct btrail_filtering *f, uint64_t cr3)
+{
+    return f->privilege == ALL || cr3 & BTRAIL_CR3_PAE;
+}
+
 /* Returns false if the record is not wanted. */
 static inline bool
 filter_record(struct btrail_filtering *f, unsigned vcpu, uint64_t cr3,
@@ -287,7 +297,9 @@ filter_record(struct btrail_filtering *f, unsigned vcpu, uint64_t cr3,
     uint64_t to = __atomic_load_n(&in->to, __ATOMIC_RELAXED);
 
     out->flags = __atomic_load_n(&in->flags, __ATOMIC_RELAXED);
-    if (f->privilege == BTRAIL_PRIVILEGE_USER) {
+    if (all_privileges(f, cr3)) {
+        /* as it is */
+    } else if (f->privilege == BTRAIL_PRIVILEGE_USER) {
         if (from >> 63) {
             if (to >> 63) {
                 return false;
@@ -339,7 +351,7 @@ static void filter_records(struct btrail_filtering *f, unsigned vcpu,
                     wanted &&
                     filter_record(f, vcpu, cr3, &records[i], &out[kept]);
         }
-    } else if (wanted && f->privilege == ALL) {
+    } else if (wanted && all_privileges(f, cr3)) {
         memcpy(out, records, n * sizeof(*out));
         kept = n;
     } else if (wanted) {

@@ -55,6 +55,10 @@ static bool want(const struct btrail_session_filter *f, struct made *m)
     if (!cr3) {
         return false;
     }
+    if (m->cr3 >> 63) {
+        /* Of a 32-bit kernel: addresses have no halves. */
+        return true;
+    }
     if (f->privilege == BTRAIL_PRIVILEGE_USER) {
         if (to && !from) {
             m->record.to = entry(NULL, 3, 0, m->record.from, m->record.to);
