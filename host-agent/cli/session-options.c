@@ -3,7 +3,6 @@
  * Options that say what a session records: see session-options.h
  */
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "cli/complete.h"
@@ -62,10 +61,8 @@ static bool add_cr3s(char **texts, JsonObject *json)
     if (cr3s) {
         array = json_array_new();
         for (unsigned i = 0; i < cr3s->len; i++) {
-            g_autofree char *text =
-                g_strdup_printf("%#" PRIx64, g_array_index(cr3s, uint64_t, i));
-
-            json_array_add_string_element(array, text);
+            json_array_add_int_element(array,
+                                       g_array_index(cr3s, uint64_t, i));
         }
         json_object_set_array_member(json, "cr3", array);
     }

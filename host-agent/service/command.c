@@ -231,6 +231,17 @@ static bool parse_address(JsonNode *node, uint64_t *address)
            btrail_parse_number(json_node_get_string(node), NULL, address);
 }
 
+/* JSON's integers have a sign: with BTRAIL_CR3_PAE, one is negative. */
+static bool parse_pae(JsonNode *node, uint64_t *cr3)
+{
+    if (!JSON_NODE_HOLDS_VALUE(node) ||
+        json_node_get_value_type(node) != G_TYPE_INT64) {
+        return false;
+    }
+    *cr3 = json_node_get_int(node);
+    return *cr3 & BTRAIL_CR3_PAE && !(*cr3 << 1 >> 33);
+}
+
 static bool parse_cr3(JsonObject *json, struct btrail_session_filter *f,
                       GError **error)
 {
@@ -243,7 +254,8 @@ static bool parse_cr3(JsonObject *json, struct btrail_session_filter *f,
     for (unsigned i = 0; array && i < json_array_get_length(array); i++) {
         uint64_t root;
 
-        if (!parse_address(json_array_get_element(array, i), &root)) {
+        if (!parse_address(json_array_get_element(array, i), &root) &&
+            !parse_pae(json_array_get_element(array, i), &root)) {
             return refuse(error, "'cr3' must have addresses, as numbers or as "
                           "texts such as \"0x1234000\"");
         }

@@ -34,7 +34,8 @@ static void test_start(void)
     g_autoptr(btrail_command) c = good(
         "{\"do\":\"start\",\"session\":\"s\",\"file\":\"f\",\"owner\":\"o\","
         "\"vcpus\":[3,0,3],\"processes\":[\"nginx\",123],"
-        "\"cr3\":[4096,\"0x2000\"],\"privilege\":\"user\","
+        "\"cr3\":[4096,\"0x2000\",-9223372036834193184],"
+        "\"privilege\":\"user\","
         "\"mode\":\"last\",\"size\":{\"seconds\":7},\"overflow\":\"drop\","
         "\"duration\":1.5,\"triggers\":[{\"at\":\"kernel:panic\","
         "\"do\":\"dump\",\"hits\":3},{\"at\":\"a:b:0x10\",\"do\":\"stop\"}],"
@@ -51,7 +52,8 @@ static void test_start(void)
     g_assert_cmpstr(c->filter.processes[0], ==, "nginx");
     g_assert_cmpstr(c->filter.processes[1], ==, "123");
     g_assert_null(c->filter.processes[2]);
-    g_assert_cmpuint(c->filter.n_cr3s, ==, 2);
+    g_assert_cmpuint(c->filter.n_cr3s, ==, 3);
+    g_assert_cmphex(c->filter.cr3s[2], ==, 0x80000000013a10e0);
     g_assert_cmpuint(c->filter.cr3s[0], ==, 4096);
     g_assert_cmpuint(c->filter.cr3s[1], ==, 8192);
     g_assert_cmpuint(c->privilege, ==, BTRAIL_PRIVILEGE_USER);
