@@ -112,7 +112,10 @@ static inline void x86_branch_trace_vmexit(CPUX86State *env)
     }
 }
 
-/* The guest has written to CR0 or CR4. */
+/*
+ * CR0, CR4 or EFER have changed, perhaps in code of an address space that is
+ * not recorded.
+ */
 static inline void x86_branch_trace_paging(CPUX86State *env)
 {
     if (unlikely(env->branch_trace.stream)) {

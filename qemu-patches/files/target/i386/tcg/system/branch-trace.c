@@ -111,7 +111,10 @@ static void update_cr3(CPUX86State *env)
 
 void x86_branch_trace_do_paging(CPUX86State *env)
 {
-    update_cr3(env);
+    /* In the middle of a transfer, its end does that. */
+    if (env->branch_trace.far == X86_FAR_NONE) {
+        update_cr3(env);
+    }
 }
 
 void x86_branch_trace_update_cr3(CPUX86State *env)
