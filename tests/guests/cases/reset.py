@@ -17,6 +17,8 @@ def run(lab):
             first = g.tell(symbols=before)
             leaves = time.monotonic()
             g.begin('reboot -f')
+            g.vm.qmp.wait_event('RESET', 60)
+            reset = time.monotonic()
             g.rebooted()
             time.sleep(guest.NAMED_S)
             named = time.monotonic()
@@ -26,6 +28,6 @@ def run(lab):
     lab.sound(trace)
     programs = lab.programs()
     lab.judge(trace, [first], 'first boot', end=leaves, programs=programs)
-    lab.judge(trace, [first, second], 'reset', kernel=1, task=1,
-              programs=programs)
+    lab.judge(trace, [second], 'reset', start=reset, end=named, kernel=1,
+              task=1, programs=programs)
     lab.judge(trace, [second], 'second boot', start=named, programs=programs)
