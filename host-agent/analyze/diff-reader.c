@@ -530,6 +530,8 @@ static void take_batch(struct reading *r, unsigned vcpu,
         } else if (f && b->event->type == BTRAIL_EVENT_TASK &&
                    (!b->task.known || b->task.tid != f->task->tid)) {
             leave(r, vcpu);
+        } else if (f && b->event->type == BTRAIL_EVENT_KERNEL) {
+            leave(r, vcpu);
         }
         return;
     }

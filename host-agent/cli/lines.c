@@ -201,6 +201,24 @@ static char *put_task(char *p, bool json, const struct btrail_event *e)
                        task.pid, task.kernel ? "true" : "false", comm->str);
 }
 
+static char *put_kernel(char *p, bool json, const struct btrail_event *e)
+{
+    struct btrail_kernel kernel;
+
+    btrail_event_kernel(e, &kernel);
+    if (!kernel.known) {
+        return p + sprintf(p, json ? ",\"number\":null" : " unknown");
+    }
+    p += sprintf(p, json ? ",\"number\":%u,\"nested\":%s" :
+                 " number=%u nested=%s", kernel.number,
+                 kernel.nested ? "true" : "false");
+    if (kernel.nested) {
+        p += sprintf(p, json ? ",\"root\":\"0x%" G_GINT64_MODIFIER "x\"" :
+                     " root=0x%" G_GINT64_MODIFIER "x", kernel.nested_root);
+    }
+    return p;
+}
+
 /* An event as a line, in text or JSON */
 static char *put_event_line(const struct lines *l, char *p,
                             const struct lines_common *c,
@@ -241,6 +259,9 @@ static char *put_event_line(const struct lines *l, char *p,
         break;
     case BTRAIL_EVENT_TASK:
         p = put_task(p, json, e);
+        break;
+    case BTRAIL_EVENT_KERNEL:
+        p = put_kernel(p, json, e);
         break;
     case BTRAIL_EVENT_PAUSE:
     case BTRAIL_EVENT_RESUME:

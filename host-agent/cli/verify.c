@@ -42,6 +42,7 @@ struct stream {
     struct btrail_time time;
     uint64_t clock;             /* of the last TIME event */
     bool task;                  /* known for the last records */
+    bool kernel;                /* the last records say which one */
 };
 
 /* Limit of faults that are reported */
@@ -84,6 +85,8 @@ static bool known_reason(const struct btrail_event *e)
         return !e->reason;
     case BTRAIL_EVENT_TASK:
         return e->reason <= BTRAIL_TASK_UNKNOWN;
+    case BTRAIL_EVENT_KERNEL:
+        return e->reason <= BTRAIL_KERNEL_UNKNOWN;
     default:
         return btrail_reason_name(e->type, e->reason);
     }
@@ -94,7 +97,9 @@ static bool may_have_numbers(const struct btrail_event *e)
 {
     return e->type == BTRAIL_EVENT_TIME ||
            (e->type == BTRAIL_EVENT_TASK &&
-            !(e->reason & BTRAIL_TASK_UNKNOWN));
+            !(e->reason & BTRAIL_TASK_UNKNOWN)) ||
+           (e->type == BTRAIL_EVENT_KERNEL &&
+            (e->reason & BTRAIL_KERNEL_NESTED));
 }
 
 /* Checks the place of an event and its numbers. */
@@ -214,6 +219,16 @@ static void check_event(struct verify *v, struct stream *s,
             s->task = false;
         }
         break;
+    case BTRAIL_EVENT_KERNEL:
+        check_form(v, s, e);
+        if (e->data[0] > UINT16_MAX || e->data[2] ||
+            ((e->reason & BTRAIL_KERNEL_UNKNOWN) && e->data[0])) {
+            fault(v, s, "a KERNEL event with numbers that it cannot have");
+        }
+        /* It ends the task. */
+        s->task = false;
+        s->kernel = b->kernel.known;
+        break;
     case BTRAIL_EVENT_CR3:
     case BTRAIL_EVENT_PAUSE:
     case BTRAIL_EVENT_RESUME:
@@ -240,7 +255,11 @@ static void check_records(struct verify *v, struct stream *s,
     if (s->task && !b->task.known) {
         fault(v, s, "records whose task is no longer named");
     }
+    if (s->kernel && !b->kernel.known) {
+        fault(v, s, "records whose kernel is no longer named");
+    }
     s->task = b->task.known;
+    s->kernel = b->kernel.known;
     s->index = b->index + b->count;
     s->recorded = s->index;
     v->records += b->count;

@@ -33,20 +33,51 @@ static void wait_for_scan(struct capture_drain *d)
     }
 }
 
-/* Reports the address spaces that have run to the scanner. */
-static void report_cr3s(struct capture_drain *d,
-                        const struct btrail_slab *slab)
+/*
+ * Reports an address space that has run to the scanner.  Returns whether that
+ * should take a snapshot.
+ */
+static bool report_cr3(struct capture_drain *d, const struct capture_vcpu *v,
+                       uint64_t cr3)
 {
     struct btrail_scanner *scanner = d->names->scanner;
-    bool new = btrail_scanner_report_cr3(scanner, slab->cr3);
 
+    if (v->kernel.nested) {
+        return false;
+    }
+    if (v->kernel.known && !v->kernel.number) {
+        btrail_scanner_report_stranger(scanner, cr3);
+        return false;
+    }
+    return btrail_scanner_report_cr3(scanner, cr3);
+}
+
+/* Reports the address spaces that have run to the scanner. */
+static void report_cr3s(struct capture_drain *d, struct capture_vcpu *v,
+                        const struct btrail_slab *slab)
+{
+    uint64_t cr3 = slab->cr3, at = slab->first_index;
+    bool new = false;
+
+    /* What has made no record need not be known. */
     for (size_t i = 0; i < slab->n_events; i++) {
-        if (slab->events[i].type == BTRAIL_EVENT_CR3) {
-            new |= btrail_scanner_report_cr3(scanner, slab->events[i].data[0]);
+        const struct btrail_event *e = &slab->events[i];
+
+        if (e->index > at) {
+            new |= report_cr3(d, v, cr3);
+            at = e->index;
+        }
+        if (e->type == BTRAIL_EVENT_CR3) {
+            cr3 = e->data[0];
+        } else if (e->type == BTRAIL_EVENT_KERNEL) {
+            btrail_event_kernel(e, &v->kernel);
         }
     }
+    if (slab->n_records) {
+        new |= report_cr3(d, v, cr3);
+    }
     if (new) {
-        btrail_scanner_request(scanner);
+        btrail_scanner_request(d->names->scanner);
         wait_for_scan(d);
     }
 }
@@ -227,7 +258,7 @@ static bool drain_slab(struct capture_drain *d, unsigned i, GError **error)
         return bad_slab(v->tail, i, error);
     }
     if (d->names->scanner) {
-        report_cr3s(d, &slab);
+        report_cr3s(d, v, &slab);
     }
     if (d->members->in_step) {
         if (d->connection->header.code_items &&

@@ -20,6 +20,7 @@
  * @ended:   its END event was drained
  * @index:   of the next record
  * @code:    the next item of code
+ * @kernel:  that runs, as far as events have said it
  */
 struct capture_vcpu {
     uint64_t tail;
@@ -28,6 +29,7 @@ struct capture_vcpu {
     bool ended;
     uint64_t index;
     uint64_t code;
+    struct btrail_kernel kernel;
 };
 
 /**

@@ -93,7 +93,9 @@ void capture_names_leave(struct capture_names *n, struct btrail_session *s)
 static void send_user_snapshot(struct capture_names *n,
                                const struct btrail_found *found)
 {
-    struct btrail_sideband_info info = { .kind = found->kind };
+    struct btrail_sideband_info info = {
+        .kind = found->kind, .kernel = found->kernel,
+    };
     struct btrail_buf packed = { 0 };
     void *data = NULL;
     size_t size;

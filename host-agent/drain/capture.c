@@ -611,7 +611,9 @@ static bool wait_for_tasks(struct btrail_capture *c)
 static bool send_ready(struct btrail_capture *c, bool hold)
 {
     uint64_t flags = (c->options.names ? BTRAIL_READY_MEMORY : 0) |
-                     (hold ? BTRAIL_READY_HOLD : 0);
+                     (hold ? BTRAIL_READY_HOLD : 0) |
+                     (header(c)->accepts & BTRAIL_ACCEPTS_KERNELS ?
+                      BTRAIL_READY_KERNELS : 0);
 
     c->names_deadline = btrail_clock_ns() + NAMES_TIMEOUT_NS;
     if (!btrail_connection_ready(c->drain.connection, flags, &c->error) ||

@@ -371,8 +371,10 @@ bool btrail_connection_send_tasks(struct btrail_connection *conn,
                                   const struct btrail_tasks *tasks,
                                   GError **error)
 {
-    return send_with(conn, BTRAIL_MSG_TASKS, sizeof(*tasks), tasks,
-                     sizeof(*tasks), error);
+    size_t size = conn->header.accepts & BTRAIL_ACCEPTS_KERNELS ?
+                  sizeof(*tasks) : BTRAIL_TASKS_SIZE_WITHOUT_KERNEL;
+
+    return send_with(conn, BTRAIL_MSG_TASKS, size, tasks, size, error);
 }
 
 bool btrail_connection_send(struct btrail_connection *conn, uint16_t type,

@@ -157,6 +157,9 @@ unsigned btrail_long_calls_event(struct btrail_long_calls *c, unsigned vcpu,
     case BTRAIL_EVENT_TASK:
         switch_task(c, vcpu, e);
         return 0;
+    case BTRAIL_EVENT_KERNEL:
+        stop_running(v);
+        return 0;
     case BTRAIL_EVENT_TIME:
         v->time = e->data[0];
         if (t && t->calls && !t->found && has_returned(c, t->from) &&

@@ -206,6 +206,9 @@ void mark_hits_event(struct mark_hits *h, unsigned vcpu,
         v->named = !(event->reason & BTRAIL_TASK_UNKNOWN);
         v->tid = event->data[0];
         break;
+    case BTRAIL_EVENT_KERNEL:
+        v->named = false;
+        break;
     case BTRAIL_EVENT_GAP:
         v->n = 0;
         break;

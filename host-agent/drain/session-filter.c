@@ -367,6 +367,12 @@ static void filter_records(struct btrail_filtering *f, unsigned vcpu,
         add_wanted_event(f, v, &v->time);
         v->time.type = 0;
     }
+    if (v->kernel.type && !v->named_kernel) {
+        add_wanted_event(f, v, &v->kernel);
+        v->named_kernel = true;
+        /* It has ended the task. */
+        v->named.type = 0;
+    }
     if (v->task.type && !same_task(&v->task, &v->named)) {
         add_wanted_event(f, v, &v->task);
         v->named = v->task;
@@ -400,6 +406,7 @@ static void begin_output(struct btrail_filtering *f, struct btrail_filtered *v,
     v->dropped = 0;
     /* The slab before may be lost. */
     v->named.type = 0;
+    v->named_kernel = false;
     v->checked = (struct btrail_checked_slab) {
         .slab = { .first_index = v->index, .cr3 = slab->cr3 },
         .begin = v->index,
@@ -457,6 +464,11 @@ void btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
             continue;
         case BTRAIL_EVENT_TASK:
             v->task = *e;
+            continue;
+        case BTRAIL_EVENT_KERNEL:
+            v->kernel = *e;
+            v->named_kernel = false;
+            v->task.type = 0;
             continue;
         case BTRAIL_EVENT_GAP:
             if (e->data[0]) {

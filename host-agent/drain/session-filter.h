@@ -121,6 +121,8 @@ struct btrail_mark {
  * @time:  the last TIME event, if it was not added yet
  * @task:  the last TASK event
  * @named: the last one that was added to the slab; type 0: none
+ * @kernel: the last KERNEL event, which ends @task
+ * @named_kernel: it was added to the slab
  * @gap:   the reason of a GAP of unknown size just before; 0 if there is none
  */
 struct btrail_filtered {
@@ -130,6 +132,8 @@ struct btrail_filtered {
     struct btrail_event time;
     struct btrail_event task;
     struct btrail_event named;
+    struct btrail_event kernel;
+    bool named_kernel;
     uint16_t gap;
 };
 

@@ -8,6 +8,7 @@
 
 #include "guest-linux/kernel.h"
 #include "guest-linux/vmcoreinfo.h"
+#include "util/cr3-pair.h"
 
 /* Where x86-64 links the kernel: Documentation/arch/x86/x86_64/mm.rst */
 #define START_KERNEL_MAP    UINT64_C(0xffffffff80000000)
@@ -19,10 +20,6 @@
 /* Pages that may be read to find a kernel, and per snapshot */
 #define FIND_BUDGET     (UINT64_C(1) << 20)
 #define SNAPSHOT_BUDGET     (UINT64_C(1) << 22)
-
-/* struct new_utsname: the system's name, the node's, the release */
-#define UTSNAME_SIZE    65
-#define UTSNAME_RELEASE (2 * UTSNAME_SIZE)
 
 /* Pages that begin like VMCOREINFO that are tried */
 #define CANDIDATES      64
@@ -232,16 +229,15 @@ static bool has_release(struct linux_kernel *k)
 {
     char banner[80];
     char text[200];
-    uint64_t at;
 
-    if (symbol_or_none(k, "linux_banner", &at)) {
+    if (symbol_or_none(k, "linux_banner", &k->banner)) {
         g_snprintf(banner, sizeof(banner), "Linux version %.60s ", k->release);
-        return linux_string(k, at, text, sizeof(text)) &&
+        return linux_string(k, k->banner, text, sizeof(text)) &&
                g_str_has_prefix(text, banner);
     }
     return k->utsname &&
-           linux_string(k, k->utsname + UTSNAME_RELEASE, text,
-                        UTSNAME_SIZE) &&
+           linux_string(k, k->utsname + LINUX_UTSNAME_RELEASE, text,
+                        LINUX_UTSNAME_SIZE) &&
            !strcmp(text, k->release);
 }
 
@@ -318,9 +314,33 @@ static bool find_space_32(struct linux_kernel *k, const struct vmcoreinfo *v,
     return false;
 }
 
-/* Returns the kernel that @v describes, or NULL and what is missing. */
+/* Where page tables map the beginning of the kernel's image; -1 if nowhere */
+static uint64_t image_at(const struct linux_kernel *k, uint64_t root)
+{
+    struct page_walk w;
+    uint64_t physical;
+
+    page_walk_init(&w, k->memory, root, k->walk.levels, 1);
+    return page_walk(&w, k->stext, &physical) ? physical : UINT64_MAX;
+}
+
+bool linux_kernel_runs(const struct linux_kernel *k, uint64_t cr3)
+{
+    uint64_t own = image_at(k, k->root);
+
+    /* With page table isolation, those of user mode do not have it. */
+    return own != UINT64_MAX &&
+           (image_at(k, cr3) == own ||
+            image_at(k, btrail_cr3_pair(cr3)) == own);
+}
+
+/*
+ * Returns the kernel that @v describes, or NULL and what is missing.  Only one
+ * that runs with @cr3 counts, if that is not 0.
+ */
 static struct linux_kernel *try(const struct guest_memory *memory,
-                                const struct vmcoreinfo *v, const char **what)
+                                const struct vmcoreinfo *v, uint64_t cr3,
+                                const char **what)
 {
     struct linux_kernel *k;
     uint64_t stext, at;
@@ -339,6 +359,11 @@ static struct linux_kernel *try(const struct guest_memory *memory,
     strcpy(k->release, release);
     if (!(stext > UINT32_MAX ? find_space_64 : find_space_32)(k, v, stext,
                                                               what)) {
+        goto bad;
+    }
+    k->stext = stext;
+    if (cr3 && !linux_kernel_runs(k, cr3)) {
+        *what = "the one that runs";
         goto bad;
     }
     *what = "its symbols (kallsyms)";
@@ -365,7 +390,7 @@ bad:
 
 struct linux_kernel *linux_kernel_find(const struct guest_memory *memory,
                                        uint64_t note, uint64_t size,
-                                       char **why)
+                                       uint64_t cr3, char **why)
 {
     g_autofree struct vmcoreinfo *v = g_new(struct vmcoreinfo, 1);
     struct linux_kernel *k = NULL;
@@ -374,11 +399,11 @@ struct linux_kernel *linux_kernel_find(const struct guest_memory *memory,
     unsigned i;
 
     if (note && vmcoreinfo_note(v, memory, note, size)) {
-        k = try(memory, v, &what);
+        k = try(memory, v, cr3, &what);
     }
     for (i = 0; i < CANDIDATES && !k && vmcoreinfo_find(v, memory, &from);
          i++) {
-        k = try(memory, v, &what);
+        k = try(memory, v, cr3, &what);
     }
     *why = NULL;
     if (!k && what) {

@@ -12,6 +12,11 @@
 
 #define LINUX_WINDOW_MAX    4096
 
+/* Members of struct new_utsname, each of as many bytes */
+#define LINUX_UTSNAME_SIZE      65
+#define LINUX_UTSNAME_RELEASE   (2 * LINUX_UTSNAME_SIZE)
+#define LINUX_UTSNAME_VERSION   (3 * LINUX_UTSNAME_SIZE)
+
 /**
  * struct linux_kernel - a kernel that was found
  * @memory:  the guest's RAM
@@ -25,10 +30,12 @@
  * @vmemmap: where its array of struct page is, of @page_size bytes each; 0 if
  *           that is not known
  *
+ * @number:  by which the trace knows it, from 1 on; the caller's
+ *
  * Addresses of its symbols, 0 if it does not have one: @init_task,
- * @init_mm, @utsname (by VMCOREINFO), @modules (its list), @special_ops
- * (special_mapping_vmops); the lists of code that it has made: @bpf, @ftrace,
- * @kprobes, @optprobes.
+ * @stext (_stext), @banner (linux_banner), @init_mm, @utsname (by VMCOREINFO),
+ * @modules (its list), @special_ops (special_mapping_vmops); the lists of code
+ * that it has made: @bpf, @ftrace, @kprobes, @optprobes.
  *
  * @kthreadd: the task that is the parent of all threads of the kernel, 0 until
  *           it has been found
@@ -45,6 +52,9 @@ struct linux_kernel {
     GPtrArray *missing;
     uint64_t vmemmap;
     uint32_t page_size;
+    uint16_t number;
+    uint64_t stext;
+    uint64_t banner;
     uint64_t init_task;
     uint64_t init_mm;
     uint64_t utsname;
@@ -68,17 +78,25 @@ struct linux_kernel {
  * @note:    physical address of the VMCOREINFO note that the guest has
  *           reported, 0 to search for it
  * @size:    bytes of the note
+ * @cr3:     page tables with which the guest runs now: other kernels in its
+ *           memory, such as one that has crashed, are none; or 0 for any kernel
  * @why:     gets what is wrong if there is none, to be freed
  *
  * Returns: NULL, or the kernel, to be freed with linux_kernel_free().
  */
 struct linux_kernel *linux_kernel_find(const struct guest_memory *memory,
                                        uint64_t note, uint64_t size,
-                                       char **why);
+                                       uint64_t cr3, char **why);
 void linux_kernel_free(struct linux_kernel *k);
 
 /* Is it still there?  Its memory says its release, as it did. */
 bool linux_kernel_remains(struct linux_kernel *k);
+
+/*
+ * Does the kernel run when this CR3 is in force?  So it does if its image is
+ * mapped as its own page tables map it.
+ */
+bool linux_kernel_runs(const struct linux_kernel *k, uint64_t cr3);
 
 /* Begins a snapshot: forgets translations and renews the budget. */
 void linux_kernel_begin(struct linux_kernel *k);

@@ -73,6 +73,7 @@
 
 #define SEEN_SLOTS          4096
 #define MAX_IMAGES          64
+#define MAX_KERNELS         256
 
 /* Programs and libraries whose functions are looked for, and how often */
 #define MAX_FILES           256
@@ -91,6 +92,13 @@ struct known_process {
     bool whole;                 /* all that has this shape was sent */
     uint64_t first;
     uint64_t round;             /* of the last snapshot with it */
+};
+
+/* A kernel that was found, which has its place in @kernels as its number */
+struct known_kernel {
+    char release[65];
+    uint64_t root;
+    uint64_t banner;
 };
 
 /* Time that may be spent: a part of all time, and what was not spent of it */
@@ -154,6 +162,8 @@ struct btrail_scanner {
     struct guest_memory *next_memory;   /* NULL if it has not changed */
     struct btrail_memory next_head;     /* of the same */
 
+    uint64_t stranger;          /* CR3 with which no known kernel runs, 0 if
+                                   none was reported; atomic */
     uint64_t seen[SEEN_SLOTS];  /* roots; atomic each */
     uint64_t last_begin;        /* when the last snapshot began, 0 if there is
                                    no kernel; atomic */
@@ -167,7 +177,10 @@ struct btrail_scanner {
     struct btrail_memory head;
     uint64_t unread;            /* bytes of RAM that cannot be, at most */
     struct linux_kernel *kernel;
+    GArray *kernels;            /* struct known_kernel, all that were found */
     bool searched;              /* for a kernel, once */
+    uint64_t next_search;       /* earliest time, for one that runs instead */
+    uint64_t next_whole;        /* time of the next snapshot of everything */
     GHashTable *known;          /* struct known_process by its id */
     GHashTable *images;         /* that were sent: GBytes, to GBytes packed */
     GHashTable *functions;      /* struct file_functions by build-id */
@@ -259,6 +272,19 @@ bool btrail_scanner_report_code(struct btrail_scanner *sc, uint64_t cr3,
     return !known || btrail_scanner_report_cr3(sc, cr3);
 }
 
+void btrail_scanner_report_stranger(struct btrail_scanner *sc, uint64_t cr3)
+{
+    uint64_t root = btrail_cr3_root(cr3);
+
+    /* CR3 is 0 after a reset. */
+    if (root && root != __atomic_load_n(&sc->stranger, __ATOMIC_RELAXED)) {
+        g_mutex_lock(&sc->lock);
+        __atomic_store_n(&sc->stranger, root, __ATOMIC_RELAXED);
+        g_cond_broadcast(&sc->changed);
+        g_mutex_unlock(&sc->lock);
+    }
+}
+
 bool btrail_scanner_report_cr3(struct btrail_scanner *sc, uint64_t cr3)
 {
     uint64_t root = btrail_cr3_root(cr3);
@@ -316,11 +342,15 @@ static GBytes *send_piece(struct btrail_scanner *sc, uint16_t kind,
                           uint64_t time, const void *data, size_t size,
                           const struct btrail_snapshot *snapshot)
 {
+    /* Files are the same with any kernel. */
+    uint16_t kernel = kind == BTRAIL_SIDEBAND_IMAGE ||
+                      kind == BTRAIL_SIDEBAND_DYNAMIC ? 0 : sc->kernel->number;
     struct btrail_sideband_info info = {
-        .kind = kind, .size = (uint32_t)size, .time = time,
+        .kind = kind, .kernel = kernel, .size = (uint32_t)size, .time = time,
     };
     struct btrail_found found = {
-        .kind = kind, .data = data, .size = size, .snapshot = snapshot,
+        .kind = kind, .kernel = kernel, .data = data, .size = size,
+        .snapshot = snapshot,
     };
     struct btrail_buf packed = { 0 };
     GBytes *bytes;
@@ -694,16 +724,58 @@ static void take_snapshot(struct btrail_scanner *sc, bool everything)
 
 static void forget_kernel(struct btrail_scanner *sc)
 {
+    send_held(sc);
     linux_kernel_free(sc->kernel);
     sc->kernel = NULL;
     sc->symbols_sent = false;
-    send_held(sc);
     clear_text(&sc->loaded);
     __atomic_store_n(&sc->image[1], 0, __ATOMIC_RELAXED);
     sc->empty = 0;
+    sc->next_whole = 0;
     __atomic_store_n(&sc->last_begin, 0, __ATOMIC_RELAXED);
     g_hash_table_remove_all(sc->known);
-    send_tasks(sc);
+}
+
+/* One that comes back, as after a guest was restored, keeps its number. */
+static uint16_t number_of(struct btrail_scanner *sc,
+                          const struct linux_kernel *k)
+{
+    struct known_kernel new = { .root = k->root, .banner = k->banner };
+
+    strcpy(new.release, k->release);
+    for (guint i = 0; i < sc->kernels->len; i++) {
+        const struct known_kernel *known =
+            &g_array_index(sc->kernels, struct known_kernel, i);
+
+        if (known->root == new.root && known->banner == new.banner &&
+            !strcmp(known->release, new.release)) {
+            return (uint16_t)(i + 1);
+        }
+    }
+    if (sc->kernels->len == MAX_KERNELS) {
+        return 0;
+    }
+    g_array_append_val(sc->kernels, new);
+    return (uint16_t)sc->kernels->len;
+}
+
+/* Searches for a kernel, one that runs with @cr3 if that is not 0. */
+static struct linux_kernel *search(struct btrail_scanner *sc, uint64_t cr3,
+                                   char **why)
+{
+    struct linux_kernel *k = linux_kernel_find(sc->memory, sc->head.note,
+                                               sc->head.note_size, cr3, why);
+
+    if (k) {
+        k->number = number_of(sc, k);
+        if (!k->number) {
+            *why = g_strdup_printf("the guest has run more than %d kernels",
+                                   MAX_KERNELS);
+            linux_kernel_free(k);
+            k = NULL;
+        }
+    }
+    return k;
 }
 
 static char *unread_text(const struct btrail_scanner *sc)
@@ -736,13 +808,11 @@ static char **list_missing(struct btrail_scanner *sc)
     return (char **)g_ptr_array_free(list, FALSE);
 }
 
-static bool find_kernel(struct btrail_scanner *sc)
+static void set_kernel(struct btrail_scanner *sc, struct linux_kernel *k,
+                       char *why)
 {
-    char *why;
-
-    sc->kernel = linux_kernel_find(sc->memory, sc->head.note,
-                                   sc->head.note_size, &why);
-    if (!sc->kernel && sc->unread) {
+    sc->kernel = k;
+    if (!k && sc->unread) {
         g_autofree char *kernel = why, *unread = unread_text(sc);
 
         why = g_strdup_printf("%s; %s", kernel, unread);
@@ -750,16 +820,25 @@ static bool find_kernel(struct btrail_scanner *sc)
     g_mutex_lock(&sc->lock);
     g_free(sc->result.why);
     sc->result.why = why;
-    if (sc->kernel) {
+    if (k) {
         g_free(sc->result.release);
         g_strfreev(sc->result.missing);
-        sc->result.release = g_strdup(sc->kernel->release);
+        sc->result.release = g_strdup(k->release);
         sc->result.missing = list_missing(sc);
-        if (!sc->kernel->tasks) {
+        if (!k->tasks) {
             sc->result.why = g_strjoinv("; ", sc->result.missing);
         }
     }
     g_mutex_unlock(&sc->lock);
+}
+
+static bool find_kernel(struct btrail_scanner *sc)
+{
+    uint64_t cr3 = __atomic_exchange_n(&sc->stranger, 0, __ATOMIC_RELAXED);
+    char *why;
+    struct linux_kernel *k = search(sc, cr3, &why);
+
+    set_kernel(sc, k, why);
     /* Who waits for the first search must learn that there is no kernel. */
     if (sc->kernel || !sc->searched) {
         send_tasks(sc);
@@ -821,34 +900,6 @@ static void begin_if_due(struct scan_work *work, bool closing, uint64_t now)
     }
 }
 
-/*
- * Waits until there is something to do, and sets what.  Returns false if the
- * thread must end.
- */
-static bool wait_for_work(struct btrail_scanner *sc)
-{
-    uint64_t now;
-    bool closing;
-
-    g_mutex_lock(&sc->lock);
-    for (;;) {
-        uint64_t until = MIN(due_at(&sc->snapshots), due_at(&sc->checks));
-
-        now = btrail_clock_ns();
-        if (sc->closing || now >= until) {
-            break;
-        }
-        g_cond_wait_until(&sc->changed, &sc->lock,
-                          g_get_monotonic_time() +
-                          (gint64)(until - now) / 1000 + 1);
-    }
-    closing = sc->closing;
-    begin_if_due(&sc->snapshots, closing, now);
-    begin_if_due(&sc->checks, closing, now);
-    g_mutex_unlock(&sc->lock);
-    return !closing;
-}
-
 /* How long this much CPU time must last, if there is a limit */
 static uint64_t limit_pace(struct btrail_scanner *sc, uint64_t took)
 {
@@ -864,6 +915,78 @@ static void charge_scan(struct btrail_scanner *sc, uint64_t took)
         /* A snapshot can take long, and the drain should not wait for it. */
         btrail_cpu_limit_spend_slowly(sc->limit, took, btrail_clock_ns());
     }
+}
+
+/*
+ * Looks for the kernel that runs with the CR3 that was reported last.  The one
+ * that is known does not: it has started another one without a reset, say, and
+ * all that it had is still in memory.  Returns whether another one was found.
+ */
+static bool follow_stranger(struct btrail_scanner *sc)
+{
+    uint64_t cr3 = __atomic_exchange_n(&sc->stranger, 0, __ATOMIC_RELAXED);
+    uint64_t begin = btrail_clock_ns();
+    uint64_t took = btrail_clock_cpu_ns();
+    struct linux_kernel *k;
+    char *why;
+
+    if (linux_kernel_runs(sc->kernel, cr3)) {
+        /* The vCPU was interrupted by firmware, for example. */
+        return false;
+    }
+    k = search(sc, cr3, &why);
+    if (k) {
+        forget_kernel(sc);
+        set_kernel(sc, k, why);
+        send_tasks(sc);
+    } else {
+        g_free(why);
+    }
+    took = btrail_clock_cpu_ns() - took;
+    charge_scan(sc, took);
+    sc->next_search = begin + MAX(MAX(FIND_INTERVAL_NS, took * FIND_PART),
+                                  limit_pace(sc, took));
+    return k;
+}
+
+/*
+ * Waits until there is something to do, and sets what, or until the kernel is
+ * another one.  Returns false if the thread must end.
+ */
+static bool wait_for_work(struct btrail_scanner *sc)
+{
+    uint64_t now;
+    bool closing, other = false;
+
+    g_mutex_lock(&sc->lock);
+    for (;;) {
+        uint64_t until = MIN(due_at(&sc->snapshots), due_at(&sc->checks));
+
+        bool stranger = sc->kernel &&
+                        __atomic_load_n(&sc->stranger, __ATOMIC_RELAXED);
+
+        now = btrail_clock_ns();
+        if (sc->closing || now >= until || other) {
+            break;
+        }
+        if (stranger && now >= sc->next_search) {
+            g_mutex_unlock(&sc->lock);
+            other = follow_stranger(sc);
+            g_mutex_lock(&sc->lock);
+            continue;
+        }
+        if (stranger) {
+            until = MIN(until, sc->next_search);
+        }
+        g_cond_wait_until(&sc->changed, &sc->lock,
+                          g_get_monotonic_time() +
+                          (gint64)(until - now) / 1000 + 1);
+    }
+    closing = sc->closing;
+    begin_if_due(&sc->snapshots, closing, now);
+    begin_if_due(&sc->checks, closing, now);
+    g_mutex_unlock(&sc->lock);
+    return !closing;
 }
 
 /*
@@ -945,14 +1068,14 @@ static bool wait_to_search(struct btrail_scanner *sc, uint64_t begin,
     return wait_for_work(sc);
 }
 
-static void snapshot(struct btrail_scanner *sc, uint64_t *next_whole)
+static void snapshot(struct btrail_scanner *sc)
 {
     uint64_t begin = btrail_clock_ns();
     uint64_t took = btrail_clock_cpu_ns();
 
-    take_snapshot(sc, resend_if_requested(sc) || begin >= *next_whole);
-    if (begin >= *next_whole) {
-        *next_whole = begin + WHOLE_INTERVAL_NS;
+    take_snapshot(sc, resend_if_requested(sc) || begin >= sc->next_whole);
+    if (begin >= sc->next_whole) {
+        sc->next_whole = begin + WHOLE_INTERVAL_NS;
     }
     plan_snapshot(sc, begin, btrail_clock_cpu_ns() - took);
     notify_done(sc, &sc->snapshots, sc->wait_for_scan ||
@@ -973,7 +1096,6 @@ static void check(struct btrail_scanner *sc)
 static gpointer scanner_thread(gpointer opaque)
 {
     struct btrail_scanner *sc = opaque;
-    uint64_t next_whole = 0;
     bool closing = false;
 
     while (!closing) {
@@ -982,7 +1104,7 @@ static gpointer scanner_thread(gpointer opaque)
         uint64_t pace;
 
         if (take_memory(sc)) {
-            next_whole = 0;
+            sc->next_whole = 0;
         }
         if (!sc->kernel && !find_kernel(sc)) {
             took = btrail_clock_cpu_ns() - took;
@@ -992,7 +1114,7 @@ static gpointer scanner_thread(gpointer opaque)
         }
         begin = btrail_clock_ns();
         if (sc->snapshots.due || !sc->symbols_sent) {
-            snapshot(sc, &next_whole);
+            snapshot(sc);
         }
         if (!sc->symbols_sent) {
             /* Those of the kernel do not move, so they can be read later. */
@@ -1012,7 +1134,7 @@ static gpointer scanner_thread(gpointer opaque)
         closing = !wait_for_work(sc);
         if (sc->empty == EMPTY_SNAPSHOTS) {
             forget_kernel(sc);
-            next_whole = 0;
+            send_tasks(sc);
         }
     }
     take_memory(sc);
@@ -1065,6 +1187,7 @@ btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
     };
     sc->memory = open_memory(files, &sc->head);
     sc->unread = sc->head.unshared;
+    sc->kernels = g_array_new(FALSE, FALSE, sizeof(struct known_kernel));
     sc->known = g_hash_table_new_full(btrail_identity_hash,
                                       btrail_identity_equal, NULL, g_free);
     sc->ranges = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, g_free,
@@ -1123,6 +1246,7 @@ void btrail_scanner_finish(struct btrail_scanner *sc,
     linux_kernel_free(sc->kernel);
     guest_memory_free(sc->memory);
     guest_memory_free(sc->next_memory);
+    g_array_unref(sc->kernels);
     g_hash_table_destroy(sc->known);
     g_hash_table_destroy(sc->images);
     g_hash_table_destroy(sc->functions);

@@ -22,6 +22,7 @@ struct btrail_scanner;
 /**
  * struct btrail_found - what was found
  * @kind:     of sideband
+ * @kernel:   number of the kernel that it is of, or 0
  * @data:     a piece of it, @size bytes
  * @packed:   the same, packed (see sideband.h), @packed_size bytes; NULL where
  *            resending begins or ends, see btrail_scanner_resend()
@@ -38,6 +39,7 @@ struct btrail_scanner;
  */
 struct btrail_found {
     uint16_t kind;
+    uint16_t kernel;
     const void *data;
     size_t size;
     const void *packed;
@@ -80,6 +82,13 @@ void btrail_scanner_memory(struct btrail_scanner *sc,
  * should then request one.  Cheap; for one thread
  */
 bool btrail_scanner_report_cr3(struct btrail_scanner *sc, uint64_t cr3);
+
+/*
+ * A vCPU has made records with this CR3 while the kernel that was found last did
+ * not run on it.  The scanner looks for another kernel that does.  Cheap; for
+ * one thread
+ */
+void btrail_scanner_report_stranger(struct btrail_scanner *sc, uint64_t cr3);
 
 /*
  * User code at an address is executed for the first time with this CR3.

@@ -3,6 +3,7 @@
  * Where a kernel switches tasks: see switch.h
  */
 
+#include <glib.h>
 #include <string.h>
 
 #include "guest-linux/switch.h"
@@ -12,6 +13,9 @@
  * rely on it, since field 9 of /proc/PID/stat shows it (proc(5)).
  */
 #define KERNEL_THREAD   0x00200000
+
+/* Of its banner no more is read */
+#define BANNER_MAX      512
 
 /* The pointer to the task that runs, as an offset from the base of GS */
 static bool current_task(const struct linux_kernel *k, uint64_t *offset)
@@ -46,10 +50,36 @@ static bool describe(const struct linux_kernel *k, struct btrail_tasks *t)
            t->task_flags < BTRAIL_TASKS_MAX_OFFSET;
 }
 
-bool linux_switch(const struct linux_kernel *k, struct btrail_tasks *tasks)
+/*
+ * The kernel is recognised by the end of its banner, or else by the version in
+ * its struct new_utsname: they say when it was built.
+ */
+static bool mark(struct linux_kernel *k, struct btrail_tasks *t)
+{
+    char banner[BANNER_MAX];
+
+    if (k->banner) {
+        size_t n = linux_string(k, k->banner, banner, sizeof(banner)) ?
+                   strlen(banner) : 0;
+
+        if (n < BTRAIL_TASKS_MARK) {
+            return false;
+        }
+        t->mark = k->banner + n - BTRAIL_TASKS_MARK;
+    } else {
+        t->mark = k->utsname + LINUX_UTSNAME_VERSION;
+    }
+    t->number = k->number;
+    return t->mark >= BTRAIL_TASKS_MIN_ADDRESS &&
+           page_walk(&k->walk, t->mark, &t->mark_physical) &&
+           page_walk_read(&k->walk, t->mark, t->mark_bytes,
+                          BTRAIL_TASKS_MARK);
+}
+
+bool linux_switch(struct linux_kernel *k, struct btrail_tasks *tasks)
 {
     memset(tasks, 0, sizeof(*tasks));
-    if (describe(k, tasks)) {
+    if (describe(k, tasks) && mark(k, tasks)) {
         return true;
     }
     memset(tasks, 0, sizeof(*tasks));

@@ -10,6 +10,6 @@
 #include "guest-linux/kernel.h"
 
 /* Returns false, and a @tasks of zeros, if this kernel is different. */
-bool linux_switch(const struct linux_kernel *k, struct btrail_tasks *tasks);
+bool linux_switch(struct linux_kernel *k, struct btrail_tasks *tasks);
 
 #endif /* LINUX_SWITCH_H */

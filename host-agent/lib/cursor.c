@@ -35,6 +35,7 @@ struct btrail_cursor {
     uint64_t cr3;
     struct btrail_time time;
     struct btrail_task task;
+    struct btrail_kernel kernel;
     uint64_t skip_to;           /* return nothing before this index */
     uint64_t skip_to_time;      /* nor before this TIME, if not 0 */
     uint32_t skip_to_event;     /* nor before this one of the chunk, from 1 */
@@ -265,6 +266,7 @@ static int enter_chunk(struct btrail_cursor *c, struct btrail_batch *batch)
         c->cr3 = c->header.cr3;
         c->time = c->header.time;
         c->task.known = false;
+        c->kernel = (struct btrail_kernel) { 0 };
         if (c->index < c->header.first_index) {
             put_hole(c, c->header.first_index, BTRAIL_GAP_CORRUPT, batch);
         }
@@ -290,6 +292,9 @@ static void put_event(struct btrail_cursor *c, struct btrail_batch *batch)
     btrail_event_apply(e, &c->cr3, &c->time);
     if (e->type == BTRAIL_EVENT_TASK) {
         btrail_event_task(e, &c->task);
+    } else if (e->type == BTRAIL_EVENT_KERNEL) {
+        btrail_event_kernel(e, &c->kernel);
+        memset(&c->task, 0, sizeof(c->task));
     }
     if (btrail_event_is_known_gap(e)) {
         c->index = e->index;
@@ -428,6 +433,7 @@ int btrail_cursor_next(struct btrail_cursor *c, struct btrail_batch *batch)
     if (c->task.known) {
         batch->task = c->task;
     }
+    batch->kernel = c->kernel;
     return 0;
 }
 

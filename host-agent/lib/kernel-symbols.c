@@ -107,6 +107,8 @@ struct btrail_kernel_symbols {
     GPtrArray *tables;          /* of struct symbol_table */
     GHashTable *last;           /* kernel -> its last table */
     GArray *eras;               /* of struct era, by kernel and time */
+    GArray *begins;             /* first tables of kernels, by time; if all
+                                   kernels have numbers */
     GArray *spans;              /* of struct part_span */
     uint32_t owns;
     uint64_t tick;
@@ -155,6 +157,7 @@ struct btrail_kernel_symbols *btrail_kernel_symbols_new(void)
     ks->tables = g_ptr_array_new_with_free_func(free_table);
     ks->last = g_hash_table_new(NULL, NULL);
     ks->eras = g_array_new(FALSE, FALSE, sizeof(struct era));
+    ks->begins = g_array_new(FALSE, FALSE, sizeof(struct symbol_table *));
     ks->spans = g_array_new(FALSE, FALSE, sizeof(struct part_span));
     return ks;
 }
@@ -163,6 +166,7 @@ void btrail_kernel_symbols_free(struct btrail_kernel_symbols *ks)
 {
     if (ks) {
         g_array_free(ks->spans, TRUE);
+        g_array_free(ks->begins, TRUE);
         g_array_free(ks->eras, TRUE);
         g_hash_table_unref(ks->last);
         g_ptr_array_free(ks->tables, TRUE);
@@ -508,6 +512,14 @@ static void add_spans(struct btrail_kernel_symbols *ks)
     }
 }
 
+static gint by_time(gconstpointer p, gconstpointer q)
+{
+    const struct symbol_table *a = *(const struct symbol_table *const *)p;
+    const struct symbol_table *b = *(const struct symbol_table *const *)q;
+
+    return BTRAIL_COMPARE(a->time, b->time);
+}
+
 void btrail_kernel_symbols_complete(struct btrail_kernel_symbols *ks,
                                     uint64_t tick, uint64_t cut)
 {
@@ -516,6 +528,19 @@ void btrail_kernel_symbols_complete(struct btrail_kernel_symbols *ks,
     ks->tick = tick;
     ks->cut = cut;
     g_ptr_array_sort(ks->tables, by_kernel);
+    for (i = 0; i < ks->tables->len; i++) {
+        const struct symbol_table *t = ks->tables->pdata[i];
+
+        if (t->kernel && (!i || t->kernel !=
+            ((struct symbol_table *)ks->tables->pdata[i - 1])->kernel)) {
+            g_array_append_val(ks->begins, t);
+        }
+    }
+    g_array_sort(ks->begins, by_time);
+    if (ks->tables->len &&
+        !((struct symbol_table *)ks->tables->pdata[0])->kernel) {
+        g_array_set_size(ks->begins, 0);
+    }
     for (i = 0; i < ks->tables->len; i = k) {
         const struct symbol_table *t = ks->tables->pdata[i];
 
@@ -526,6 +551,30 @@ void btrail_kernel_symbols_complete(struct btrail_kernel_symbols *ks,
         add_eras(ks, ks->tables, i, k - i);
     }
     add_spans(ks);
+}
+
+/*
+ * Where events do not say which kernel runs, it is the one whose symbols were
+ * found last, or else first.  Gets the time for which this is so.
+ */
+static uint32_t kernel_at(const struct btrail_kernel_symbols *ks, uint64_t time,
+                          uint64_t *from, uint64_t *last)
+{
+    const struct symbol_table *const *all =
+        (const struct symbol_table *const *)ks->begins->data;
+    guint n = ks->begins->len, i = 0;
+
+    *from = 0;
+    *last = UINT64_MAX;
+    if (!n) {
+        return 0;
+    }
+    while (i + 1 < n && all[i + 1]->time <= time) {
+        i++;
+    }
+    *from = i ? all[i]->time : 0;
+    *last = i + 1 < n ? all[i + 1]->time - 1 : UINT64_MAX;
+    return all[i]->kernel;
 }
 
 bool btrail_kernel_symbols_any(const struct btrail_kernel_symbols *ks)
@@ -544,7 +593,12 @@ void btrail_kernel_symbols_era(const struct btrail_kernel_symbols *ks,
 {
     const struct era *all = (const struct era *)ks->eras->data;
     guint low = 0, high = ks->eras->len;
+    uint64_t from = 0, last = UINT64_MAX;
+    uint32_t asked = kernel;
 
+    if (!kernel) {
+        kernel = kernel_at(ks, time, &from, &last);
+    }
     while (low < high) {
         guint middle = low + (high - low) / 2;
         const struct btrail_symbol_era *e = &all[middle].e;
@@ -564,6 +618,9 @@ void btrail_kernel_symbols_era(const struct btrail_kernel_symbols *ks,
             all[low - 1].e.last + 1 : 0, UINT64_MAX,
         };
     }
+    era->kernel = asked;
+    era->from = MAX(era->from, from);
+    era->last = MIN(era->last, last);
 }
 
 /*

@@ -306,11 +306,15 @@ static void add_snapshot(struct btrail_lives *n,
     }
 }
 
-void btrail_lives_add(struct btrail_lives *n, const void *data, size_t size)
+void btrail_lives_add(struct btrail_lives *n, uint32_t kernel,
+                      const void *data, size_t size)
 {
     struct btrail_snapshot *snapshot;
 
     if (!btrail_snapshot_decode_kept(&snapshot, data, size, n->strings)) {
+        for (uint32_t i = 0; i < snapshot->n; i++) {
+            snapshot->processes[i].kernel = kernel;
+        }
         add_snapshot(n, snapshot);
     }
 }

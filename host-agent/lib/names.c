@@ -148,10 +148,10 @@ static void add_piece(struct btrail_names *n,
     case BTRAIL_SIDEBAND_TOLD_SYMBOLS:
         n->symbols_memory += btrail_kernel_symbols_add(
             info->kind == BTRAIL_SIDEBAND_SYMBOLS ? n->symbols :
-            n->told_symbols, info->reserved, info->time, data, info->size);
+            n->told_symbols, info->kernel, info->time, data, info->size);
         break;
     case BTRAIL_SIDEBAND_HELD:
-        btrail_kernel_symbols_held(n->symbols, info->reserved, info->time);
+        btrail_kernel_symbols_held(n->symbols, info->kernel, info->time);
         break;
     case BTRAIL_SIDEBAND_SYSCALLS:
         n->symbols_memory += btrail_syscall_tables_add(
@@ -159,7 +159,7 @@ static void add_piece(struct btrail_names *n,
         break;
     default:
         btrail_lives_add(info->kind == BTRAIL_SIDEBAND_PROCESSES ? n->lives :
-                         n->told_lives, data, info->size);
+                         n->told_lives, info->kernel, data, info->size);
         break;
     }
 }
@@ -181,7 +181,7 @@ static int read_pieces(struct btrail_names *n,
         ret = btrail_trace_sideband(trace, p->number, &info, &data);
         if (ret == -BTRAIL_ERR_CORRUPT) {
             if (p->kind == BTRAIL_SIDEBAND_SYMBOLS) {
-                btrail_kernel_symbols_lost(n->symbols, info.reserved, p->time);
+                btrail_kernel_symbols_lost(n->symbols, info.kernel, p->time);
             }
             ret = 0;
             continue;

@@ -21,7 +21,7 @@ void btrail_sideband_pack(const struct btrail_sideband_info *info,
     btrail_buf_reserve(payload, BTRAIL_SIDEBAND_HEADER_SIZE + info->size);
     p = payload->data;
     btrail_put16(p, info->kind);
-    btrail_put16(p + 2, 0);
+    btrail_put16(p + 2, info->kernel);
     btrail_put32(p + 4, info->size);
     btrail_put64(p + 8, info->time);
     p += BTRAIL_SIDEBAND_HEADER_SIZE;
@@ -47,6 +47,7 @@ bool btrail_sideband_header_get(const uint8_t *payload, size_t len,
     }
     *info = (struct btrail_sideband_info) {
         .kind = btrail_get16(payload),
+        .kernel = btrail_get16(payload + 2),
         .size = btrail_get32(payload + 4),
         .time = btrail_get64(payload + 8),
     };

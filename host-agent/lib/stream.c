@@ -22,6 +22,8 @@ struct btrail_stream {
     struct btrail_time time;
     struct btrail_event task;   /* the last one that was named; type 0: none */
     bool has_task;              /* the block has a TASK event */
+    struct btrail_event kernel; /* the last one that was named; type 0: none */
+    bool has_kernel;            /* the block has a KERNEL event */
     uint64_t unexplained;
 };
 
@@ -110,6 +112,7 @@ static int need_block(struct btrail_stream *s)
         btrail_encoder_begin(s->encoder, s->block->streams,
                              &s->block->footprint);
         s->has_task = false;
+        s->has_kernel = false;
     }
     return 0;
 }
@@ -130,17 +133,34 @@ static void put_event(struct btrail_stream *s, const struct btrail_event *e)
     if (e->type == BTRAIL_EVENT_TASK) {
         s->task = *e;
         s->has_task = true;
+    } else if (e->type == BTRAIL_EVENT_KERNEL) {
+        s->kernel = *e;
+        s->has_kernel = true;
+        s->task.type = 0;
     }
 }
 
-/* A block that does not know its task yet names it before its first record. */
-static void put_task(struct btrail_stream *s)
+/*
+ * A block that does not know its kernel and its task yet names them before its
+ * first record.
+ */
+static void put_kernel_and_task(struct btrail_stream *s)
 {
-    struct btrail_event e = s->task;
+    struct btrail_event kernel = s->kernel, task = s->task;
+    bool put_task = !s->has_task;
 
-    if (!s->block->header.records && e.type && !s->has_task) {
-        e.index = s->index;
-        put_event(s, &e);
+    if (s->block->header.records) {
+        return;
+    }
+    if (kernel.type && !s->has_kernel) {
+        kernel.index = s->index;
+        put_event(s, &kernel);
+        /* It has ended the task. */
+        put_task = true;
+    }
+    if (task.type && put_task) {
+        task.index = s->index;
+        put_event(s, &task);
     }
 }
 
@@ -154,7 +174,7 @@ static int add_records(struct btrail_stream *s,
         if (ret) {
             return ret;
         }
-        put_task(s);
+        put_kernel_and_task(s);
         step = MIN(MIN(n, room(s)), STEP);
         btrail_encoder_records(s->encoder, records, step);
         btrail_block_add_records(s->block, step);
@@ -239,7 +259,7 @@ bool btrail_slab_check(const struct btrail_slab *slab, uint64_t before,
         size_t n = btrail_slab_before(e, position, index, slab->n_records);
 
         if (n == SIZE_MAX || e->index < before ||
-            e->type < BTRAIL_EVENT_CR3 || e->type > BTRAIL_EVENT_TASK ||
+            e->type < BTRAIL_EVENT_CR3 || e->type > BTRAIL_EVENT_KERNEL ||
             (i + 1 < slab->n_events && e->type == BTRAIL_EVENT_END)) {
             return false;
         }
@@ -292,9 +312,9 @@ static bool fits_block(const struct btrail_stream *s,
 {
     const struct btrail_block_header *h = &s->block->header;
 
-    /* Three events may be added to those of the slab. */
+    /* Four events may be added to those of the slab. */
     return slab->n_records <= room(s) &&
-           slab->n_events + 3 <= BTRAIL_BLOCK_MAX_EVENTS - h->events;
+           slab->n_events + 4 <= BTRAIL_BLOCK_MAX_EVENTS - h->events;
 }
 
 static int begin_slab(struct btrail_stream *s,

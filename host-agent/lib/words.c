@@ -15,6 +15,7 @@ static const char *const events[] = {
     [BTRAIL_EVENT_RESUME] = "resume",
     [BTRAIL_EVENT_END] = "end",
     [BTRAIL_EVENT_TASK] = "task",
+    [BTRAIL_EVENT_KERNEL] = "kernel",
 };
 
 static const char *const gaps[] = {

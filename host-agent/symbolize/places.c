@@ -349,8 +349,8 @@ static void find_place(struct places *p, const struct process *process,
     struct mapping *m = shared ? address_space_find(p->shared, address) :
                         find_mapping(p, process, where, address);
     const char *pseudo = btrail_pseudo_name(address);
-    struct module *none = get_module(p, shared ? NAME_KERNEL : NAME_UNKNOWN,
-                                     shared);
+    struct module *none = get_module(p, shared && !process->foreign ?
+                                     NAME_KERNEL : NAME_UNKNOWN, shared);
 
     if (pseudo) {
         set_place(p, place, address, &(struct found) {

@@ -30,6 +30,7 @@ struct processes {
     struct address_space *none; /* of processes without mappings */
     GHashTable *seen;           /* btrail_names_last() -> struct process */
     GHashTable *by_cr3;         /* CR3 -> struct process */
+    GHashTable *foreign;        /* the same, of no known kernel */
     GHashTable *tasks;          /* of struct process, in address spaces */
     GHashTable *who;            /* the first one of each task among them */
     struct process *others;
@@ -94,6 +95,8 @@ struct processes *processes_new(struct map_file *map,
     p->seen = g_hash_table_new_full(NULL, NULL, NULL, free_seen);
     p->by_cr3 = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, NULL,
                                       g_free);
+    p->foreign = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, NULL,
+                                       g_free);
     p->tasks = g_hash_table_new_full(hash_task, equal_tasks, g_free, NULL);
     p->who = g_hash_table_new(hash_who, equal_who);
     p->strings = btrail_strings_new();
@@ -108,6 +111,7 @@ void processes_free(struct processes *p)
     if (p) {
         g_hash_table_unref(p->seen);
         g_hash_table_unref(p->by_cr3);
+        g_hash_table_unref(p->foreign);
         g_hash_table_unref(p->who);
         g_hash_table_unref(p->tasks);
         address_space_free(p->none);
@@ -150,10 +154,11 @@ static const struct process *others(struct processes *p)
 
 /* The process of a page table that no snapshot has found */
 static const struct process *process_by_cr3(struct processes *p,
-                                            uint64_t root)
+                                            uint64_t root, bool foreign)
 {
+    GHashTable *table = foreign ? p->foreign : p->by_cr3;
     gint64 key = root;
-    struct process *process = g_hash_table_lookup(p->by_cr3, &key);
+    struct process *process = g_hash_table_lookup(table, &key);
     struct map_process *named;
     char name[32];
 
@@ -165,6 +170,7 @@ static const struct process *process_by_cr3(struct processes *p,
     }
     named = p->map ? map_file_process(p->map, root) : NULL;
     process = process_new(p, root);
+    process->foreign = foreign;
     if (named) {
         process->known = named->name;
         process->comm = named->name;
@@ -173,11 +179,12 @@ static const struct process *process_by_cr3(struct processes *p,
     }
     if (!process->known) {
         g_snprintf(name, sizeof(name), "%s:0x%" G_GINT64_MODIFIER "x",
+                   root & BTRAIL_CR3_NESTED ? "nested" :
                    root & BTRAIL_CR3_PAE ? "pae" : "cr3",
-                   root & ~BTRAIL_CR3_PAE);
+                   root & ~(BTRAIL_CR3_NESTED | BTRAIL_CR3_PAE));
         process->comm = keep_text(p, name);
     }
-    g_hash_table_insert(p->by_cr3, &process->cr3, process);
+    g_hash_table_insert(table, &process->cr3, process);
     return process;
 }
 
@@ -320,6 +327,13 @@ static struct process *process_seen(struct processes *p,
     return process;
 }
 
+/* Is it a process of the kernel that ran?  Another's page tables are gone. */
+static bool is_of(const struct btrail_process *seen,
+                  const struct symbolizer_where *where)
+{
+    return !where->kernel || !seen->kernel || seen->kernel == where->kernel;
+}
+
 const struct process *processes_find(struct processes *p,
                                      const struct symbolizer_where *where,
                                      enum btrail_certainty *certainty)
@@ -327,6 +341,12 @@ const struct process *processes_find(struct processes *p,
     const struct btrail_process *seen;
     gint64 root = btrail_cr3_root(where->cr3);
 
+    if (where->kernel == SYMBOLIZER_NO_KERNEL) {
+        const struct process *foreign = process_by_cr3(p, root, true);
+
+        *certainty = foreign->known ? BTRAIL_SURE : BTRAIL_UNKNOWN;
+        return foreign;
+    }
     if (p->last && p->last_root == (uint64_t)root && !p->owners) {
         *certainty = p->last_certainty;
         return p->last;
@@ -338,11 +358,14 @@ const struct process *processes_find(struct processes *p,
         p->last_certainty = btrail_owners_process(p->owners, where->vcpu,
                                                   where->index, where->time,
                                                   where->cr3, &seen);
+        if (p->last_certainty != BTRAIL_UNKNOWN && !is_of(seen, where)) {
+            p->last_certainty = BTRAIL_UNKNOWN;
+        }
         p->last = p->last_certainty != BTRAIL_UNKNOWN ?
                   process_seen(p, seen) : NULL;
     }
     if (!p->last) {
-        p->last = process_by_cr3(p, root);
+        p->last = process_by_cr3(p, root, false);
         /* The user who wrote the map is right. */
         p->last_certainty = p->last->known ? BTRAIL_SURE : BTRAIL_UNKNOWN;
     }
@@ -405,13 +428,13 @@ static const struct process *find_owner(struct processes *p,
         return found;
     }
     seen = btrail_names_of_pid(p->names, where->time, where->cr3, pid);
-    own = seen ? process_seen(p, seen) : NULL;
+    own = seen && is_of(seen, where) ? process_seen(p, seen) : NULL;
     if (own) {
         return own;
     }
     /* Processes can share an address space, as after vfork(). */
     return certainty == BTRAIL_LIKELY ?
-           process_by_cr3(p, btrail_cr3_root(where->cr3)) : found;
+           process_by_cr3(p, btrail_cr3_root(where->cr3), false) : found;
 }
 
 const struct process *processes_task(struct processes *p,

@@ -32,6 +32,8 @@
  *           and all that follows here, its tasks do not
  * @bits:    of the mode that its programs run in
  * @changes: how often mappings were added to @space, or could not be
+ * @foreign: it runs while no kernel runs that is known, or in a nested guest: no
+ *           kernel's symbols are its own
  * @late:    mappings of @seen are not in @space: they change too often
  * @seen:    as snapshots saw it last, or NULL
  * @who:     the same for a task in all address spaces that it runs in; a
@@ -49,6 +51,7 @@ struct process {
     unsigned id;
     unsigned bits;
     unsigned changes;
+    bool foreign;
     bool late;
     struct address_space *space;
     const struct btrail_process *seen;
@@ -57,7 +60,8 @@ struct process {
 /**
  * struct symbolizer_where - a place in a stream
  * @time:   of the TIME event in force: host clock
- * @kernel: number of the kernel that ran; 0: the only one, or none is known
+ * @kernel: number of the kernel that ran; 0: the only one, or it is not said
+ *          which; or SYMBOLIZER_NO_KERNEL
  */
 struct symbolizer_where {
     unsigned vcpu;
@@ -67,6 +71,9 @@ struct symbolizer_where {
     uint32_t kernel;
 };
 
+/* It is known that no kernel ran of which the trace knows anything. */
+#define SYMBOLIZER_NO_KERNEL    UINT32_MAX
+
 /* That of record @i of a batch */
 static inline struct symbolizer_where
 symbolizer_at(unsigned vcpu, const struct btrail_batch *b, size_t i)
@@ -74,6 +81,8 @@ symbolizer_at(unsigned vcpu, const struct btrail_batch *b, size_t i)
     return (struct symbolizer_where) {
         .vcpu = vcpu, .index = b->index + i, .cr3 = b->cr3,
         .time = b->time.host,
+        .kernel = b->kernel.known && !b->kernel.number ?
+                  SYMBOLIZER_NO_KERNEL : b->kernel.number,
     };
 }
 

@@ -317,6 +317,13 @@ bool symbolizer_part(struct symbolizer *s, unsigned vcpu,
         part->count = b->count - done;
         return true;
     }
+    if (where.kernel == SYMBOLIZER_NO_KERNEL) {
+        task->process = processes_find(s->processes, &where, &task->user);
+        task->tid = -1;
+        task->kernel = task->user;
+        part->count = b->count - done;
+        return true;
+    }
     if (!s->searched) {
         find_runs(s);
     }

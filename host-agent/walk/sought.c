@@ -74,7 +74,7 @@ bool sought_at(const struct sought *s, uint64_t address, uint32_t kernel,
     size_t i;
 
     for (i = first; i < n && all[i].address == address; i++) {
-        if (all[i].always || (all[i].kernel == kernel &&
+        if (all[i].always || ((!kernel || all[i].kernel == kernel) &&
                               time >= all[i].from && time <= all[i].last)) {
             return true;
         }

@@ -102,6 +102,8 @@ struct btrail_thread {
  * @flags:      BTRAIL_PROCESS_*
  * @pid:        what user programs call its pid (the kernel's tgid)
  * @parent:     pid of its parent, or 0
+ * @kernel:     number of the kernel that it is of, as in KERNEL events, or 0; of
+ *              what a trace has
  * @comm:       its name; never NULL
  * @exe:        path of its program, or ""; never NULL
  * @command_line: arguments, each with a NUL behind it, as in /proc/PID/cmdline,
@@ -123,6 +125,7 @@ struct btrail_process {
     uint32_t flags;
     uint32_t pid;
     uint32_t parent;
+    uint32_t kernel;
     uint32_t command_line_size;
     const char *comm;
     const char *exe;

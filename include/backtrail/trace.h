@@ -311,6 +311,31 @@ BTRAIL_API int btrail_event_task(const struct btrail_event *event,
                                  struct btrail_task *task);
 
 /**
+ * struct btrail_kernel - which kernel of the guest runs
+ * @known:  has the trace said it?  If not, it may be any; all else is 0 then
+ * @nested: a nested guest runs
+ * @number: of a kernel that the sideband of the trace describes, from 1 on; 0
+ *          if it is none of these
+ * @nested_root: guest-physical address of the nested guest's nested page
+ *          tables; 0 if it has none, or does not run
+ */
+struct btrail_kernel {
+    bool known;
+    bool nested;
+    uint16_t number;
+    uint64_t nested_root;
+};
+
+/**
+ * btrail_event_kernel - the kernel that a KERNEL event names
+ * @kernel: gets it
+ *
+ * Errors: ARGUMENT (it is another event).
+ */
+BTRAIL_API int btrail_event_kernel(const struct btrail_event *event,
+                                   struct btrail_kernel *kernel);
+
+/**
  * btrail_record_icount - the instruction count of a record
  * @record: of a batch
  * @time:   of the same batch
@@ -338,9 +363,11 @@ BTRAIL_API uint64_t btrail_record_icount(const struct btrail_record *record,
  * @task:      the task that made these records, or that runs after the event.
  *             At events before the first record of a chunk it can be unknown,
  *             although it is known for the records before and after them.
+ * @kernel:    the kernel that these records are of, or that runs after the
+ *             event; at such events it can be unknown, too
  *
- * All records of a batch share CR3, TIME event and task, and their indices have
- * no hole.  @event and @records are valid until the next call with the same
+ * All records of a batch share CR3, TIME event, task and kernel, and their
+ * indices have no hole.  @event and @records are valid until the next call with the same
  * cursor.
  */
 struct btrail_batch {
@@ -352,6 +379,7 @@ struct btrail_batch {
     uint64_t cr3;
     struct btrail_time time;
     struct btrail_task task;
+    struct btrail_kernel kernel;
 };
 
 /*
@@ -717,13 +745,14 @@ enum btrail_sideband_kind {
 /**
  * struct btrail_sideband_info - a piece of sideband
  * @kind:     enum btrail_sideband_kind; readers skip others
- * @reserved: 0
+ * @kernel:   number of the kernel that it is of; 0 if the trace has only one,
+ *            or if it is of none
  * @size:     bytes, at most BTRAIL_SIDEBAND_MAX_SIZE
  * @time:     CLOCK_MONOTONIC of the host at which it is valid, or 0
  */
 struct btrail_sideband_info {
     uint16_t kind;
-    uint16_t reserved;
+    uint16_t kernel;
     uint32_t size;
     uint64_t time;
 };

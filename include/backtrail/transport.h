@@ -67,29 +67,33 @@
  * CR3, wherever the producer reports one, is the register (SDM vol. 3, "Control
  * Registers") and what says how to read it:
  *
- * - Without paging (CR0.PG = 0) the register means nothing, and CR3 is 0.
+ * - Without paging (CR0.PG = 0) the register means nothing, and counts as 0.
  * - With 32-bit PAE paging (CR0.PG = 1, CR4.PAE = 1, EFER.LMA = 0) BTRAIL_CR3_PAE
  *   is set.
+ * - That of a nested guest has BTRAIL_CR3_NESTED: its page tables are at an
+ *   address of that guest's memory, not of the guest's.
  *
- * The register itself never has that bit: bit 63 of what is loaded into CR3 is
- * not stored.
+ * The register itself never has these bits: bit 63 of what is loaded into CR3 is
+ * not stored, and bits from MAXPHYADDR to 60 are reserved.
  */
 #define BTRAIL_CR3_PAE              (UINT64_C(1) << 63)
+#define BTRAIL_CR3_NESTED           (UINT64_C(1) << 60)
 
 /**
  * btrail_cr3_root - the address space that a CR3 names
  *
  * Those bits of it that are the physical address of its page tables: with
- * 32-bit PAE paging bits 5 to 31, of a table of 32 bytes, and BTRAIL_CR3_PAE;
- * with any other bits 12 to 51.  The others are the PCID and flags: PWT and PCD,
- * LAM_U57 and LAM_U48.  Producer, agent and readers of a trace compare these
- * alone.
+ * 32-bit PAE paging bits 5 to 31, of a table of 32 bytes; with any other bits 12
+ * to 51; and the two flags above.  The others are the PCID and flags: PWT and
+ * PCD, LAM_U57 and LAM_U48.  Producer, agent and readers of a trace compare
+ * these alone.
  */
 static inline uint64_t btrail_cr3_root(uint64_t cr3)
 {
-    return cr3 & (cr3 & BTRAIL_CR3_PAE ?
-                  BTRAIL_CR3_PAE | UINT64_C(0xffffffe0) :
-                  UINT64_C(0x000ffffffffff000));
+    return cr3 & (BTRAIL_CR3_NESTED |
+                  (cr3 & BTRAIL_CR3_PAE ?
+                   BTRAIL_CR3_PAE | UINT64_C(0xffffffe0) :
+                   UINT64_C(0x000ffffffffff000)));
 }
 
 /**
@@ -100,7 +104,7 @@ static inline uint64_t btrail_cr3_root(uint64_t cr3)
  */
 static inline int btrail_cr3_is(uint64_t cr3, uint64_t named)
 {
-    if (cr3 & BTRAIL_CR3_PAE && !(named >> 32)) {
+    if (cr3 & BTRAIL_CR3_PAE && !((named & ~BTRAIL_CR3_NESTED) >> 32)) {
         named |= BTRAIL_CR3_PAE;
     }
     return btrail_cr3_root(named) == btrail_cr3_root(cr3);
@@ -141,7 +145,7 @@ struct btrail_record {
  * and after record i - 1.  Events of one index are in the order they happened.
  *
  * @BTRAIL_EVENT_CR3:    data[0] = CR3 from here on, PCID bits included, and
- *                       BTRAIL_CR3_PAE
+ *                       BTRAIL_CR3_PAE and BTRAIL_CR3_NESTED
  * @BTRAIL_EVENT_TIME:   data[0] = host clock (CLOCK_MONOTONIC),
  *                       data[1] = guest TSC as the guest reads it,
  *                       data[2] = icount (instructions), or
@@ -164,6 +168,13 @@ struct btrail_record {
  *                       tgid) in bits 32 to 63, data[1] and data[2] = the 16
  *                       bytes of its name, of which those behind the first
  *                       NUL mean nothing.  It may be the task that ran before.
+ * @BTRAIL_EVENT_KERNEL: which kernel runs from here on: reason =
+ *                       BTRAIL_KERNEL_*, data[0] = its number, or 0 if it is
+ *                       none that was described, data[1] = with
+ *                       BTRAIL_KERNEL_NESTED, guest-physical address of the
+ *                       nested page tables, or 0 if there are none.  The
+ *                       task in force ends here.  It may be the kernel that
+ *                       ran before.
  */
 enum btrail_event_type {
     BTRAIL_EVENT_CR3 = 1,
@@ -173,11 +184,18 @@ enum btrail_event_type {
     BTRAIL_EVENT_RESUME = 5,
     BTRAIL_EVENT_END = 6,
     BTRAIL_EVENT_TASK = 7,
+    BTRAIL_EVENT_KERNEL = 8,
 };
 
 /* Flags of a TASK event */
 #define BTRAIL_TASK_KERNEL      1u  /* it is a thread of the kernel */
 #define BTRAIL_TASK_UNKNOWN     2u  /* it could not be read: data is 0 */
+
+/* Flags of a KERNEL event */
+#define BTRAIL_KERNEL_NESTED    1u  /* a nested guest runs, from after VMRUN up
+                                       to #VMEXIT */
+#define BTRAIL_KERNEL_UNKNOWN   2u  /* nobody looks which kernel runs, as before
+                                       the first event: its number is 0 */
 
 #define BTRAIL_NO_ICOUNT            UINT64_MAX
 #define BTRAIL_LOST_UNKNOWN         UINT64_MAX
@@ -391,6 +409,8 @@ enum btrail_overflow_policy {
 #define BTRAIL_ACCEPTS_HOLD         4u
 /* BTRAIL_MSG_MEMORY, by which an agent requests it again */
 #define BTRAIL_ACCEPTS_MEMORY       8u
+/* And BTRAIL_READY_KERNELS, and the whole struct btrail_tasks */
+#define BTRAIL_ACCEPTS_KERNELS      16u
 
 /* struct btrail_shm_header.record_has: what flags of each record have */
 #define BTRAIL_RECORD_HAS_ICOUNT    1u
@@ -534,6 +554,13 @@ enum btrail_msg_type {
  * records have a task already.
  */
 #define BTRAIL_READY_HOLD           2u
+/*
+ * If the producer accepts it: the agent knows KERNEL events.  The producer
+ * sends none to another.
+ */
+#define BTRAIL_READY_KERNELS        4u
+
+#define BTRAIL_TASKS_MARK           64
 
 /**
  * struct btrail_tasks - how a producer finds the task that a vCPU runs
@@ -551,8 +578,23 @@ enum btrail_msg_type {
  * @kernel:    bits in the flags of a task: if one of them is set, it is a
  *             thread of the kernel
  *
- * All 0: no task is known from here on, as at the beginning.  Else @switch_to
- * and @set_name are two addresses from BTRAIL_TASKS_MIN_ADDRESS on.
+ * @mark:    linear address of BTRAIL_TASKS_MARK bytes by which the kernel is
+ *           recognised: they do not change, and all its page tables map them at
+ *           this address (but for those that user mode has with page table
+ *           isolation)
+ * @mark_physical: their guest-physical address
+ * @mark_bytes: what they are
+ * @number:  of the kernel, from 1 on, which KERNEL events name while page tables
+ *           that map the mark are in force
+ * @reserved: 0
+ *
+ * All 0: no kernel is known from here on, as at the beginning.  Else @switch_to,
+ * @set_name and @mark are addresses from BTRAIL_TASKS_MIN_ADDRESS on, the first
+ * two of which differ.
+ *
+ * To a producer that does not have BTRAIL_ACCEPTS_KERNELS the agent sends the
+ * first BTRAIL_TASKS_SIZE_WITHOUT_KERNEL bytes.  A producer takes such a
+ * message for a kernel that always runs, of which it sends no KERNEL events.
  */
 struct btrail_tasks {
     uint64_t switch_to;
@@ -564,8 +606,15 @@ struct btrail_tasks {
     uint32_t task_flags;
     uint32_t flags;
     uint32_t kernel;
+    uint64_t mark;
+    uint64_t mark_physical;
+    uint8_t mark_bytes[BTRAIL_TASKS_MARK];
+    uint32_t number;
+    uint32_t reserved;
 };
 
+#define BTRAIL_TASKS_SIZE_WITHOUT_KERNEL    48
+#define BTRAIL_TASKS_MAX_NUMBER     65535
 #define BTRAIL_TASKS_MAX_OFFSET     (64u << 10)
 #define BTRAIL_TASKS_MIN_ADDRESS    UINT64_C(0xff00000000000000)
 #define BTRAIL_TASKS_NAME           16
@@ -647,7 +696,7 @@ BTRAIL_STATIC_ASSERT(sizeof(struct btrail_code_item) == 64, "item layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_shm_code) == 128, "code layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_shm_header) == 320, "header layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_msg) == 24, "message layout");
-BTRAIL_STATIC_ASSERT(sizeof(struct btrail_tasks) == 48, "tasks layout");
+BTRAIL_STATIC_ASSERT(sizeof(struct btrail_tasks) == 136, "tasks layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_memory) == 32, "memory layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_memory_range) == 32,
                      "memory range layout");

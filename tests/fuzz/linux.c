@@ -113,7 +113,7 @@ int fuzz_input(const uint8_t *data, size_t size)
     change(&f, &data, &size);
     m = guest_memory_new();
     fuzz_require(guest_memory_add_bytes(m, 0, FAKE_SIZE, f.memory));
-    k = linux_kernel_find(m, 0, 0, &why);
+    k = linux_kernel_find(m, 0, 0, 0, &why);
     fuzz_require(!k == !!why);
     g_free(why);
     if (k) {

@@ -138,7 +138,7 @@ static void add_file(const struct linux_mapped_file *mapped, void *opaque)
     json_builder_end_object(w->b);
 }
 
-static void add_switch(JsonBuilder *b, const struct linux_kernel *kernel)
+static void add_switch(JsonBuilder *b, struct linux_kernel *kernel)
 {
     struct btrail_tasks t;
 
@@ -210,7 +210,7 @@ int main(int argc, char **argv)
             return 1;
         }
     }
-    kernel = linux_kernel_find(memory, note, UINT64_MAX, &why);
+    kernel = linux_kernel_find(memory, note, UINT64_MAX, 0, &why);
     if (!kernel) {
         fprintf(stderr, "snapshot: %s\n", why);
         return 1;

@@ -13,7 +13,9 @@ import subprocess
 
 MASK = 2 ** 64 - 1
 META, DATA, INDEX, END, SIDEBAND = 1, 2, 3, 4, 5
-CR3, TIME, GAP, PAUSE, RESUME, STREAM_END, TASK = 1, 2, 3, 4, 5, 6, 7
+CR3, TIME, GAP, PAUSE, RESUME, STREAM_END = 1, 2, 3, 4, 5, 6
+TASK, KERNEL = 7, 8
+NESTED, UNKNOWN_KERNEL = 1, 2
 KERNEL_TASK, UNKNOWN_TASK = 1, 2
 OVERWRITTEN, AGENT_LOST, CORRUPT = 2, 3, 7
 MANY = 2 ** 32 - 1
@@ -22,8 +24,8 @@ MANY = 2 ** 32 - 1
 def space_of(cr3):
     """The address space of a CR3"""
     if cr3 >> 63:
-        return cr3 & 0x80000000ffffffe0
-    return cr3 & 0x000ffffffffff000
+        return cr3 & 0x90000000ffffffe0
+    return cr3 & 0x100ffffffffff000
 
 
 def load_zstd():
@@ -671,7 +673,8 @@ def read_stream(files, vcpu):
 
 
 KINDS = {'cr3': CR3, 'time': TIME, 'gap': GAP, 'pause': PAUSE,
-         'resume': RESUME, 'end': STREAM_END, 'task': TASK}
+         'resume': RESUME, 'end': STREAM_END, 'task': TASK,
+         'kernel': KERNEL}
 NOT_PRODUCED = {'elsewhere': 256, 'cut': 256}
 REASONS = {
     GAP: ['overflow', 'overwritten', 'agent-lost', 'reset', 'restored',
@@ -707,6 +710,12 @@ def parse_line(line, start):
         else:
             reason = KERNEL_TASK if o['kernel'] else 0
             data = [o['tid'] | o['pid'] << 32, o['comm'], 0]
+    elif kind == KERNEL:
+        if o['number'] is None:
+            reason = UNKNOWN_KERNEL
+        else:
+            reason = NESTED if o['nested'] else 0
+            data = [o['number'], int(o.get('root', '0'), 16), 0]
     elif kind == GAP:
         data[0] = MASK if o['lost'] is None else o['lost']
     else:

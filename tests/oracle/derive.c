@@ -14,7 +14,7 @@
  *     PREFIX.records   struct btrail_record[] (24 bytes each); bits 16 to 63 of
  *                      the flags are the instructions executed before, and bit
  *                      0 says that QEMU may have counted one more, from here on
- *     PREFIX.spans     "index cr3" or "index ?" for each address space,
+ *     PREFIX.spans     "index own|nested cr3|?" for each address space,
  *                      index being the first record in it
  *     PREFIX.resets    index of the first record after each reset
  *     PREFIX.insns     "pc mode bytes" for each instruction executed

@@ -111,6 +111,7 @@ struct derive {
 
     /* The address space, since this record */
     bool span_known;
+    bool nested, span_nested;   /* a nested guest runs */
     uint64_t span_cr3, span_start;
 
     /* Of what has executed; doubt: QEMU may have counted one more */

@@ -174,7 +174,8 @@ static int64_t emit(struct derive *d, uint64_t from, uint64_t to,
 
 static void end_span(struct derive *d)
 {
-    fprintf(d->out_spans, "%" PRIu64 " ", d->span_start);
+    fprintf(d->out_spans, "%" PRIu64 " %s ", d->span_start,
+            d->span_nested ? "nested" : "own");
     if (d->span_known) {
         fprintf(d->out_spans, "%" PRIx64 "\n", d->span_cr3);
     } else {
@@ -188,6 +189,7 @@ static void begin_span(struct derive *d, bool known, uint64_t cr3)
     d->span_start = d->flushed + d->queue_len;
     d->span_known = known;
     d->span_cr3 = known ? cr3 : 0;
+    d->span_nested = d->nested;
 }
 
 /* A register dump shows the address space. */
@@ -336,6 +338,7 @@ static void flowed(struct derive *d)
     if (!d->prev.valid || d->failed_vmrun) {
         return;
     }
+    d->nested |= d->prev.last.kind == K_VMRUN;
     if (d->prev.loads_cr3 || d->prev.last.kind == K_MOVCR ||
         d->prev.last.kind == K_RSM || d->prev.last.kind == K_VMRUN) {
         begin_span(d, d->prev.know_cr3, d->prev.new_cr3);
@@ -484,6 +487,7 @@ static void walk_chain(struct derive *d, const struct step *n)
         } else if (n) {
             emit(d, it->from, n->start, it->kind, flags_of(d, it, n));
         }
+        d->nested &= !it->exits;
         if (it->loads_cr3 || it->exits || it->kind == K_SMI) {
             begin_span(d, false, 0);
         }

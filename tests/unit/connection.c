@@ -279,7 +279,7 @@ static void test_connect(void)
     fake_clear(&f);
 }
 
-static void test_send_tasks(void)
+static void check_send_tasks(uint32_t accepts, size_t size)
 {
     struct {
         struct btrail_msg msg;
@@ -295,9 +295,9 @@ static void test_send_tasks(void)
     unsigned sent = 0;
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
-    f.header->accepts = BTRAIL_ACCEPTS_TASKS | 1u << 31;
+    f.header->accepts = accepts;
     conn = connect_ok(&f);
-    g_assert_cmphex(conn->header.accepts, ==, BTRAIL_ACCEPTS_TASKS | 1u << 31);
+    g_assert_cmphex(conn->header.accepts, ==, accepts);
     /* Until the socket is full: each goes out whole or not at all. */
     while (btrail_connection_send_tasks(conn, &tasks, &error)) {
         sent++;
@@ -305,13 +305,13 @@ static void test_send_tasks(void)
     g_assert_no_error(error);
     g_assert_cmpuint(sent, >, 1);
     while (sent--) {
-        g_assert_cmpint(recv(f.sock, &in, sizeof(in), MSG_DONTWAIT), ==,
-                        sizeof(in));
+        g_assert_cmpint(recv(f.sock, &in, sizeof(in.msg) + size, MSG_DONTWAIT),
+                        ==, sizeof(in.msg) + size);
         g_assert_cmphex(in.msg.magic, ==, BTRAIL_MSG_MAGIC);
         g_assert_cmpint(in.msg.version, ==, BTRAIL_TRANSPORT_VERSION);
         g_assert_cmpint(in.msg.type, ==, BTRAIL_MSG_TASKS);
-        g_assert_cmpuint(in.msg.value, ==, sizeof(tasks));
-        g_assert_cmpmem(&in.tasks, sizeof(tasks), &tasks, sizeof(tasks));
+        g_assert_cmpuint(in.msg.value, ==, size);
+        g_assert_cmpmem(&in.tasks, size, &tasks, size);
     }
     g_assert_cmpint(recv(f.sock, &in, 1, MSG_DONTWAIT), <, 0);
     fake_close(&f);
@@ -320,6 +320,15 @@ static void test_send_tasks(void)
     g_clear_error(&error);
     btrail_connection_free(conn);
     fake_clear(&f);
+}
+
+static void test_send_tasks(void)
+{
+    check_send_tasks(BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_KERNELS | 1u << 31,
+                     sizeof(struct btrail_tasks));
+    /* A producer that looks at no kernel gets what it knows. */
+    check_send_tasks(BTRAIL_ACCEPTS_TASKS | 1u << 31,
+                     BTRAIL_TASKS_SIZE_WITHOUT_KERNEL);
 }
 
 static struct btrail_msg hello(const struct fake_producer *f)

@@ -712,7 +712,7 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
     f->kprobes = room(f, 32);
     f->optprobes = room(f, 32);
     make_lists(f);
-    banner = text(f, "Linux version 6.0-fake (of a test)\n");
+    banner = text(f, FAKE_BANNER);
     vmemmap = room(f, 8);
     fake_linux_put64(f, vmemmap, 0, page_address(f, VMEMMAP));
     /* The last two calls are one that there is none. */
@@ -744,6 +744,26 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
     }, FAKE_NAMED, flags);
 }
 
+void fake_linux_move(struct fake_linux *f)
+{
+    static const char at[] = "(phys_base)=";
+    char *base = strstr((char *)f->memory + NOTE * GUEST_PAGE_SIZE, at);
+
+    for (uint64_t offset = 0; offset < USER_PAGE * GUEST_PAGE_SIZE;
+         offset += 8) {
+        uint64_t entry;
+
+        memcpy(&entry, f->memory + offset, sizeof(entry));
+        if (entry) {
+            fake_linux_put64(f, FAKE_STEXT, (uint32_t)offset,
+                             GUINT64_FROM_LE(entry) + FAKE_MOVED);
+        }
+    }
+    /* The same number of digits */
+    g_assert_nonnull(base);
+    memcpy(base + strlen(at), "000000000", strlen("-16777216"));
+}
+
 void fake_linux_clear(struct fake_linux *f)
 {
     g_free(f->memory);
@@ -752,7 +772,7 @@ void fake_linux_clear(struct fake_linux *f)
 struct linux_kernel *fake_linux_find(const struct guest_memory *m)
 {
     char *why;
-    struct linux_kernel *k = linux_kernel_find(m, 0, 0, &why);
+    struct linux_kernel *k = linux_kernel_find(m, 0, 0, 0, &why);
 
     g_assert_true(!k == !!why);
     if (why) {

@@ -19,6 +19,8 @@
 #define FAKE_STEXT_32   UINT64_C(0xc0000000)
 #define FAKE_ROOT       0x4000u         /* of the process, and then KPTI's */
 #define FAKE_USER       UINT64_C(0x400000)
+#define FAKE_BANNER     "Linux version 6.0-fake (of@a.test) (a compiler of " \
+                        "its own) #1 SMP a day (1970-01-01)\n"
 #define FAKE_PID        100
 #define FAKE_SYMBOLS    300
 #define FAKE_NAMED      18              /* of them, that are looked for */
@@ -94,6 +96,13 @@ struct fake_linux {
 
 void fake_linux_init(struct fake_linux *f, unsigned flags);
 void fake_linux_clear(struct fake_linux *f);
+
+/*
+ * Has its memory be at this physical address instead of 0: it is mapped where
+ * it was.
+ */
+#define FAKE_MOVED      UINT64_C(0x1000000)
+void fake_linux_move(struct fake_linux *f);
 
 /* Where in @memory a linear address of the kernel is */
 uint8_t *fake_linux_at(struct fake_linux *f, uint64_t address);

@@ -229,7 +229,12 @@ static void test_kexec(void)
     check(ks, 2, 2000, MODULE + 0x110, "-");
     check(ks, 1, 500, 0xffffffff81000110, "other+90/780");
     check(ks, 1, 2500, 0xffffffff81000110, "other+90/780");
-    check(ks, 0, 1500, 0xffffffff81000110, "-");
+    /* Where nobody says which one runs, it is the one that was found last. */
+    check(ks, 0, 500, 0xffffffff81000110, "first+10/100");
+    check(ks, 0, 1499, 0xffffffff81000110, "first+10/100");
+    check(ks, 0, 1500, 0xffffffff81000110, "other+90/780");
+    check(ks, 0, 2500, 0xffffffff81000110, "other+90/780");
+    check(ks, 3, 1500, 0xffffffff81000110, "-");
     check_all(ks, "_text 1:0-\nother 1:0-\n_end 1:0-\n"
               "_text 2:0-\nfirst 2:0-\ndata 2:0-\nlast 2:0-\n_end 2:0-\n"
               "dummy_xmit 2:1000-1999\ndummy_setup 2:1000-1999\n"

@@ -76,7 +76,7 @@ static void test_missing(void)
         g_assert_nonnull(at);
         *at = 'x';
         m = memory_of(&f);
-        g_assert_null(linux_kernel_find(m, 0, 0, &why));
+        g_assert_null(linux_kernel_find(m, 0, 0, 0, &why));
         g_assert_nonnull(strstr(why, cases[i].why));
         g_free(why);
         guest_memory_free(m);
@@ -155,7 +155,7 @@ static void test_no_data_symbols(void)
         strcpy((char *)fake_linux_at(&f, f.next + 4 + 130),
                i == 2 ? "6.0-fakes" : "6.0-fake");
         m = memory_of(&f);
-        k = linux_kernel_find(m, 0, 0, &why);
+        k = linux_kernel_find(m, 0, 0, 0, &why);
         if (i) {
             g_assert_null(k);
             g_assert_nonnull(strstr(why, "linux_banner"));
@@ -206,7 +206,7 @@ static void test_32(void)
         /* What it needs */
         *strstr((char *)f.memory + FAKE_NOTE * GUEST_PAGE_SIZE,
                 "swapper_pg_dir") = 'x';
-        g_assert_null(linux_kernel_find(m, 0, 0, &why));
+        g_assert_null(linux_kernel_find(m, 0, 0, 0, &why));
         g_assert_nonnull(strstr(why, "SYMBOL(swapper_pg_dir)"));
         g_free(why);
         guest_memory_free(m);

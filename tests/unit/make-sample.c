@@ -100,6 +100,21 @@ static void write_large(const char *path,
         if (i == SLABS / 2) {
             memset(events[slab.n_events - 1].data, 0, 3 * sizeof(uint64_t));
         }
+        if (i > 6 && i % 4 == 2) {
+            /* A kernel, a nested guest, or nobody knows; tasks end there. */
+            static const struct btrail_event kernels[] = {
+                { .data = { 1 } },
+                { .reason = BTRAIL_KERNEL_NESTED, .data = { 0, 0x7654000 } },
+                { .data = { 0 } },
+                { .reason = BTRAIL_KERNEL_NESTED, .data = { 2 } },
+                { .reason = BTRAIL_KERNEL_UNKNOWN },
+            };
+            struct btrail_event e = kernels[i / 4 % G_N_ELEMENTS(kernels)];
+
+            e.type = BTRAIL_EVENT_KERNEL;
+            e.index = first + 570;
+            events[slab.n_events++] = e;
+        }
         if (i % 8 == 5) {
             add_event(&slab, events, first + 600, BTRAIL_EVENT_GAP,
                       BTRAIL_GAP_RESET, 0);

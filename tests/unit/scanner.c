@@ -29,6 +29,9 @@ struct rig {
     GMutex lock;
     GString *sent;              /* symbols, and times; under the lock */
     uint64_t last;              /* time of these */
+    int number;                 /* of the kernel whose tasks are found */
+    uint64_t mark;              /* of that, physical */
+    int symbols_of;             /* which kernel's symbols were sent last */
     struct btrail_scanner *scanner;
 };
 
@@ -72,6 +75,8 @@ static void got_found(void *opaque, const struct btrail_found *found)
         g_atomic_int_set(&r->finds, !!found->tasks->switch_to);
     }
     if (found->tasks && found->tasks->switch_to) {
+        r->mark = found->tasks->mark_physical;
+        g_atomic_int_set(&r->number, (int)found->tasks->number);
         g_atomic_int_inc(&r->named);
     } else if (found->tasks && !found->release) {
         g_atomic_int_inc(&r->gone);
@@ -83,6 +88,7 @@ static void got_found(void *opaque, const struct btrail_found *found)
         add_sent(r, found, own ? "own" : found->data);
         if (own) {
             g_atomic_int_inc(&r->symbols);
+            g_atomic_int_set(&r->symbols_of, found->kernel);
         }
     } else if (found->kind == BTRAIL_SIDEBAND_HELD) {
         g_assert_cmpuint(found->size, ==, 0);
@@ -115,7 +121,7 @@ static void start_with(struct rig *r, bool wait_for_scan, uint64_t size)
     g_mutex_init(&r->lock);
     fake_linux_init(&r->guest, 0);
     r->ram = memfd_create("ram", MFD_CLOEXEC);
-    g_assert_cmpint(ftruncate(r->ram, FAKE_SIZE), ==, 0);
+    g_assert_cmpint(ftruncate(r->ram, FAKE_MOVED + FAKE_SIZE), ==, 0);
     files = files_of(r, size);
     r->scanner = btrail_scanner_new(&files, wait_for_scan, NULL, got_found, r);
 }
@@ -461,6 +467,54 @@ static void test_noticed(void)
     finish(&r);
 }
 
+/* Waits until something is so; it takes a search and a snapshot. */
+static bool becomes(const int *value, int wanted)
+{
+    for (unsigned i = 0; i < 200 && g_atomic_int_get(value) != wanted; i++) {
+        g_usleep(PAUSE_US / 2);
+    }
+    return g_atomic_int_get(value) == wanted;
+}
+
+/*
+ * Another kernel has begun to run, and the first one is intact in memory, as
+ * after a crash with kdump.  The CR3 that runs says which of them it is.
+ */
+static void test_two_kernels(void)
+{
+    struct fake_linux second;
+    struct rig r;
+
+    start_with(&r, false, FAKE_MOVED + FAKE_SIZE);
+    write_ram(&r, r.guest.memory);
+    g_assert_true(becomes(&r.number, 1));
+    g_assert_true(becomes(&r.symbols_of, 1));
+    g_assert_cmphex(r.mark, <, FAKE_SIZE);
+
+    /* Page tables of neither: those of firmware, or of what loads a kernel */
+    btrail_scanner_report_stranger(r.scanner, 0x800000);
+    fake_linux_init(&second, 0);
+    fake_linux_move(&second);
+    g_assert_cmpint(pwrite(r.ram, second.memory, FAKE_SIZE, FAKE_MOVED), ==,
+                    FAKE_SIZE);
+    /* Those of the one that is known: another vCPU runs, with a process. */
+    btrail_scanner_report_stranger(r.scanner, FAKE_ROOT);
+    g_usleep(5 * PAUSE_US);
+    g_assert_cmpint(g_atomic_int_get(&r.number), ==, 1);
+
+    btrail_scanner_report_stranger(r.scanner, FAKE_MOVED + FAKE_ROOT);
+    g_assert_true(becomes(&r.number, 2));
+    g_assert_cmphex(r.mark, >, FAKE_MOVED);
+    g_assert_true(becomes(&r.symbols_of, 2));
+
+    /* It is the first one again, as after a guest was restored. */
+    btrail_scanner_report_stranger(r.scanner, FAKE_ROOT);
+    g_assert_true(becomes(&r.number, 1));
+    g_assert_true(becomes(&r.symbols_of, 1));
+    fake_linux_clear(&second);
+    finish(&r);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -472,5 +526,6 @@ int main(int argc, char **argv)
     g_test_add_func("/scanner/private", test_private);
     g_test_add_func("/scanner/loaded", test_loaded);
     g_test_add_func("/scanner/noticed", test_noticed);
+    g_test_add_func("/scanner/two-kernels", test_two_kernels);
     return g_test_run();
 }

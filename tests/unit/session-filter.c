@@ -10,12 +10,13 @@
 
 #define KERNEL  UINT64_C(0xffffffff81000000)
 
-/* A record that was made, with the CR3, the time and the task at it */
+/* A record that was made, with the CR3, the time, the task and the kernel at it */
 struct made {
     struct btrail_record record;
     uint64_t cr3;
     uint64_t time;
     uint64_t task;
+    uint64_t kernel;
 };
 
 /* A record that was kept */
@@ -102,6 +103,8 @@ struct rig {
     struct btrail_mark marks[8];
     size_t n_marks;
     size_t n_placed;
+    uint64_t kernel, out_kernel;
+    bool has_kernel;
 };
 
 static void take_event(struct rig *r, const struct btrail_event *e)
@@ -120,6 +123,14 @@ static void take_event(struct rig *r, const struct btrail_event *e)
         g_assert_cmphex(e->data[1], ==, ~e->data[0]);
         r->out_task = e->data[0];
         r->has_task = r->after_task = true;
+        return;
+    case BTRAIL_EVENT_KERNEL:
+        g_assert_false(r->after_task);
+        r->out_kernel = e->data[0];
+        r->has_kernel = true;
+        /* It ends the task. */
+        r->out_task = 0;
+        r->has_task = false;
         return;
     case BTRAIL_EVENT_GAP:
         g_assert_cmpuint(e->data[0], ==, BTRAIL_LOST_UNKNOWN);
@@ -140,7 +151,7 @@ static void take_slab(struct rig *r)
 
     g_assert_cmpuint(s->first_index, ==, r->out_index);
     r->out_cr3 = s->cr3;
-    r->has_task = false;
+    r->has_task = r->has_kernel = false;
     for (i = 0; i <= s->n_records; i++) {
         for (; k < s->n_events && s->events[k].index == r->out_index; k++) {
             take_event(r, &s->events[k]);
@@ -148,9 +159,11 @@ static void take_slab(struct rig *r)
         if (i < s->n_records) {
             struct made m = {
                 s->records[i], r->out_cr3, r->out_time, r->out_task,
+                r->out_kernel,
             };
 
             g_assert_true(r->has_task || !r->out_task);
+            g_assert_true(r->has_kernel || !r->out_kernel);
             r->after_task = false;
             g_array_append_val(r->kept, m);
             r->out_index++;
@@ -211,13 +224,18 @@ static void add_slab(struct rig *r, uint64_t *index)
         if (!g_test_rand_int_range(0, 50)) {
             add_event(events, *index, BTRAIL_EVENT_PAUSE, 1);
         }
+        if (!g_test_rand_int_range(0, 30) || (r->kernel && !i)) {
+            r->kernel = g_test_rand_int_range(1, 4);
+            r->task = 0;
+            add_event(events, *index, BTRAIL_EVENT_KERNEL, r->kernel);
+        }
         if (!g_test_rand_int_range(0, 20) || (r->task && !i)) {
             r->task = g_test_rand_int_range(1, 4);
             add_event(events, *index, BTRAIL_EVENT_TASK, r->task);
         }
         m = (struct made) {
             { random_address(), random_address(), i % 2 ? 16 : 0 },
-            r->cr3, r->time, r->task,
+            r->cr3, r->time, r->task, r->kernel,
         };
         g_array_append_val(records, m.record);
         g_array_append_val(r->made, m);
@@ -296,6 +314,7 @@ static void test_random(gconstpointer opaque)
             g_assert_cmphex(got->cr3, ==, want_made.cr3);
             g_assert_cmpuint(got->time, ==, want_made.time);
             g_assert_cmpuint(got->task, ==, want_made.task);
+            g_assert_cmpuint(got->kernel, ==, want_made.kernel);
         }
         g_assert_cmpuint(k, ==, r.kept->len);
         g_assert_cmpuint(r.n_placed, ==, r.n_marks);

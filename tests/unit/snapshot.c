@@ -23,9 +23,9 @@ static struct btrail_mapping mappings[] = {
     { 0xffffffffff600000, UINT64_MAX, 0, 4, 0, "", NULL },
 };
 static struct btrail_process processes[] = {
-    { 0x1000, 0, 0, 0, 50, 60, BTRAIL_PROCESS_KERNEL, 2, 0, 0, "kthreadd", "",
-      "" },
-    { 0x2000, 0x3000, 0xffff888000001000, 100, 40, 55, 0, 7, 1, 8, "a",
+    { 0x1000, 0, 0, 0, 50, 60, BTRAIL_PROCESS_KERNEL, 2, 0, 0, 0,
+      "kthreadd", "", "" },
+    { 0x2000, 0x3000, 0xffff888000001000, 100, 40, 55, 0, 7, 1, 0, 8, "a",
       "/bin/a", "a\0-x\0y\0", 2, 4, threads, mappings },
 };
 static struct btrail_snapshot sample = { 50, 60, BTRAIL_SNAPSHOT_WHOLE, 2, processes };
@@ -122,7 +122,7 @@ static void test_bytes(void)
     struct btrail_thread t = { 7, -1, 5, "ab" };
     struct btrail_mapping m = { 0x1000, 0x2000, 3, 4, 0, "ab", NULL };
     struct btrail_process p = {
-        0x1000, 0, 5, 6, 30, 40, 2, 7, 1, 2, "ab", "", "c", 1, 1, &t, &m
+        0x1000, 0, 5, 6, 30, 40, 2, 7, 1, 0, 2, "ab", "", "c", 1, 1, &t, &m
     };
     struct btrail_snapshot want = { 50, 60, 1, 1, &p };
     struct btrail_snapshot *snapshot;

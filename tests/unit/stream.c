@@ -385,7 +385,7 @@ static void test_contradictions(void)
           { { 25, BTRAIL_EVENT_CR3, 0, 0, { 1 } },
             { 24, BTRAIL_EVENT_CR3, 0, 0, { 1 } } }, 2 },
         { "no event type", 20, 10, { { 20, 0, 0, 0, { 1 } } }, 1 },
-        { "unknown event type", 20, 10, { { 20, 8, 0, 0, { 1 } } }, 1 },
+        { "unknown event type", 20, 10, { { 20, 9, 0, 0, { 1 } } }, 1 },
         { "event after END", 20, 10,
           { { 30, BTRAIL_EVENT_END, 0, 0, { 1 } },
             { 30, BTRAIL_EVENT_CR3, 0, 0, { 1 } } }, 2 },
@@ -524,6 +524,54 @@ static void test_sink_error(void)
     collector_clear(&c);
 }
 
+/* So it does with the kernel in force, which ends a task. */
+static void test_kernels(void)
+{
+    struct collector c;
+    struct btrail_stream *s;
+    struct btrail_event e[3];
+
+    collector_init(&c);
+    s = btrail_stream_new(0, &c.sink, false);
+    e[0] = make(0, BTRAIL_EVENT_TIME, 1000);
+    e[1] = make(5, BTRAIL_EVENT_KERNEL, 1);
+    e[2] = make(5, BTRAIL_EVENT_TASK, 77);
+    g_assert_cmpint(append(s, 0, 0x1000, 10, e, 3), ==, 0);
+    btrail_stream_flush(s);
+    g_assert_cmpuint(c.events->len, ==, 3);
+
+    g_assert_cmpint(append(s, 10, 0x1000, 10, e, 0), ==, 0);
+    btrail_stream_flush(s);
+    g_assert_cmpuint(c.events->len, ==, 5);
+    assert_event(&c, 3, 10, 10, BTRAIL_EVENT_KERNEL, 0, 1);
+    assert_event(&c, 4, 10, 10, BTRAIL_EVENT_TASK, 0, 77);
+
+    /* A slab that names its task alone is still one of this kernel. */
+    e[0].index = e[1].index = 20;
+    e[1] = make(20, BTRAIL_EVENT_TASK, 78);
+    g_assert_cmpint(append(s, 20, 0x1000, 10, e, 2), ==, 0);
+    btrail_stream_flush(s);
+    g_assert_cmpuint(c.events->len, ==, 9);
+    assert_event(&c, 7, 20, 20, BTRAIL_EVENT_KERNEL, 0, 1);
+    assert_event(&c, 8, 20, 20, BTRAIL_EVENT_TASK, 0, 78);
+
+    /* A nested guest has no task of this kernel. */
+    e[0].index = 30;
+    e[1] = make(35, BTRAIL_EVENT_KERNEL, 0);
+    e[1].reason = BTRAIL_KERNEL_NESTED;
+    e[1].data[1] = 0x7000;
+    g_assert_cmpint(append(s, 30, 0x1000, 10, e, 2), ==, 0);
+    btrail_stream_flush(s);
+    g_assert_cmpuint(c.events->len, ==, 13);
+    g_assert_cmpint(append(s, 40, 0x1000, 10, e, 0), ==, 0);
+    btrail_stream_flush(s);
+    g_assert_cmpuint(c.events->len, ==, 14);
+    assert_event(&c, 13, 40, 40, BTRAIL_EVENT_KERNEL, BTRAIL_KERNEL_NESTED, 0);
+    g_assert_cmphex(event(&c, 13)->event.data[1], ==, 0x7000);
+    btrail_stream_free(s);
+    collector_clear(&c);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -531,6 +579,7 @@ int main(int argc, char **argv)
     g_test_add_func("/stream/slabs", test_slabs);
     g_test_add_func("/stream/state", test_state);
     g_test_add_func("/stream/tasks", test_tasks);
+    g_test_add_func("/stream/kernels", test_kernels);
     g_test_add_func("/stream/gaps", test_gaps);
     g_test_add_func("/stream/time-before-gap", test_time_before_gap);
     g_test_add_func("/stream/unexplained", test_unexplained);

@@ -24,9 +24,16 @@ static void test_found(void)
         .name = f.layout.task_comm,
         .task_flags = f.layout.task_flags,
         .kernel = 0x200000,
+        .number = 3,
     };
     struct btrail_tasks tasks;
 
+    k->number = 3;
+    want.mark = k->banner + strlen(FAKE_BANNER) - BTRAIL_TASKS_MARK;
+    want.mark_physical = want.mark - FAKE_STEXT;
+    memcpy(want.mark_bytes,
+           FAKE_BANNER + strlen(FAKE_BANNER) - BTRAIL_TASKS_MARK,
+           BTRAIL_TASKS_MARK);
     g_assert_true(linux_switch(k, &tasks));
     g_assert_cmpmem(&tasks, sizeof(tasks), &want, sizeof(want));
     /* A kernel without struct pcpu_hot has the pointer by itself. */

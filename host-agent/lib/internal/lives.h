@@ -23,8 +23,8 @@ void btrail_lives_free(struct btrail_lives *lives);
  * Adds a snapshot from its bytes in a trace, unless it is damaged.  Snapshots
  * are added in the order of time.
  */
-void btrail_lives_add(struct btrail_lives *lives, const void *data,
-                      size_t size);
+void btrail_lives_add(struct btrail_lives *lives, uint32_t kernel,
+                      const void *data, size_t size);
 
 /* Prepares for searches, after the last snapshot. */
 void btrail_lives_complete(struct btrail_lives *lives);

@@ -10,7 +10,7 @@
  * covers: syscall/long sysret/long call/long call/prot32 call/real
  * covers: far_call/long far_call/prot32 far_call/real
  * vectors: 1 6 8 13 14
- * cr3: 0 0x20000 0x38000 0x39000
+ * cr3: 0 0x20000 0x1000000000000000 0x1000000000038000 0x1000000000039000
  * qemu: -cpu max
  */
 

@@ -49,6 +49,7 @@ struct BranchTraceCapture {
     int64_t progress_ms;        /* when the agent last drained something */
     int64_t resent_ms;          /* when all code was last sent again */
     bool resend;                /* requested once more, but not due yet */
+    bool kernels;               /* its agents know KERNEL events */
     struct btrail_tasks tasks;  /* how tasks are found; all 0: they are not */
     struct btrail_tasks next_tasks;     /* will replace it */
     int64_t tasks_ms;           /* when that was last changed */
@@ -336,6 +337,7 @@ static void start_stream(BranchTraceCapture *capture, CPUState *cpu)
             branch_trace_selection_filter(capture->selection, cpu->cpu_index),
             &capture->policy, capture->code);
         s->tasks = get_tasks(capture);
+        s->kernels = capture->kernels;
         WITH_QEMU_LOCK_GUARD(&capture->streams_lock) {
             g_ptr_array_add(capture->streams, s);
         }
@@ -698,7 +700,8 @@ static void describe(BranchTraceCapture *capture)
     header->producer = producer->type;
     header->accepts = BTRAIL_ACCEPTS_MEMORY;
     if (branch_trace_data_accepts_tasks()) {
-        header->accepts |= BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD;
+        header->accepts |= BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD |
+                           BTRAIL_ACCEPTS_KERNELS;
     }
     header->tick_ns = TICK_NS;
     header->tsc_hz = producer->tsc_hz(first_cpu);
@@ -797,6 +800,7 @@ bool branch_trace_capture_start(BranchTraceCapture *capture, Error **errp)
     capture->progress_ms = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
     if (capture->agent) {
         capture->tasks = *branch_trace_data_tasks(capture->agent);
+        capture->kernels = branch_trace_data_knows_kernels(capture->agent);
     }
 
     /* Not CPU_FOREACH(): the list can change while a vCPU is waited for. */
@@ -885,6 +889,13 @@ void branch_trace_capture_attach(BranchTraceCapture *capture,
             branch_trace_data_close(attached);
         }
         return;
+    }
+    if (attached && capture->kernels &&
+        !branch_trace_data_knows_kernels(attached)) {
+        error_setg(errp, "the trace agent is too old for this capture: it does "
+                   "not know KERNEL events, which the one before it knew");
+        branch_trace_data_close(attached);
+        attached = NULL;
     }
     if (!attached) {
         agent_is_lost(capture, BRANCH_TRACE_REASON_DISCONNECTED);

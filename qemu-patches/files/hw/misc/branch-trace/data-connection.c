@@ -35,6 +35,7 @@ struct BranchTraceData {
     BranchTraceMemory *memory;  /* that the agent knows */
     bool shares_memory;         /* it has requested MEMORY in READY, */
     bool wants_memory;          /* and again since the last one */
+    bool knows_kernels;
     BranchTraceDataHandler *handler;
     void *opaque;
 };
@@ -84,8 +85,26 @@ static bool msg_is_valid(const struct btrail_msg *msg)
 static bool msg_has_tasks(const struct btrail_msg *msg)
 {
     return msg_is_valid(msg) && msg->type == BTRAIL_MSG_TASKS &&
-           msg->value == sizeof(struct btrail_tasks) &&
+           (msg->value == sizeof(struct btrail_tasks) ||
+            msg->value == BTRAIL_TASKS_SIZE_WITHOUT_KERNEL) &&
            branch_trace_data_accepts_tasks();
+}
+
+/* Begins a description of tasks, of which the rest is 0. */
+static size_t begin_tasks(BranchTraceData *data)
+{
+    data->in.tasks = (struct btrail_tasks) { 0 };
+    return data->in.msg.value;
+}
+
+/* Without a number nobody looks which kernel runs. */
+static bool kernel_is_valid(const struct btrail_tasks *tasks)
+{
+    return tasks->number
+           ? tasks->number <= BTRAIL_TASKS_MAX_NUMBER && !tasks->reserved &&
+             tasks->mark >= BTRAIL_TASKS_MIN_ADDRESS &&
+             tasks->mark <= -(uint64_t)BTRAIL_TASKS_MARK
+           : !tasks->mark && !tasks->mark_physical && !tasks->reserved;
 }
 
 static bool tasks_are_valid(const struct btrail_tasks *tasks)
@@ -101,7 +120,8 @@ static bool tasks_are_valid(const struct btrail_tasks *tasks)
            tasks->tid < BTRAIL_TASKS_MAX_OFFSET &&
            tasks->pid < BTRAIL_TASKS_MAX_OFFSET &&
            tasks->name < BTRAIL_TASKS_MAX_OFFSET &&
-           tasks->task_flags < BTRAIL_TASKS_MAX_OFFSET && !tasks->flags;
+           tasks->task_flags < BTRAIL_TASKS_MAX_OFFSET && !tasks->flags &&
+           kernel_is_valid(tasks);
 }
 
 /* Waits for a message and what belongs to it; returns as read_all(). */
@@ -117,7 +137,7 @@ static int coroutine_fn read_message(BranchTraceData *data)
     in_handshake = ioc;
     ret = read_all(data->ioc, &data->in.msg, sizeof(data->in.msg));
     if (!ret && msg_has_tasks(&data->in.msg)) {
-        ret = read_all(data->ioc, &data->in.tasks, sizeof(data->in.tasks));
+        ret = read_all(data->ioc, &data->in.tasks, begin_tasks(data));
     }
     in_handshake = NULL;
     timer_free(timer);
@@ -177,6 +197,7 @@ static bool coroutine_fn handshake(BranchTraceData *data,
         return false;
     }
     flags = data->in.msg.value;
+    data->knows_kernels = flags & BTRAIL_READY_KERNELS;
     data->shares_memory = flags & BTRAIL_READY_MEMORY;
     if (data->shares_memory &&
         branch_trace_memory_send(ioc, &data->memory) < 0) {
@@ -207,8 +228,9 @@ bool branch_trace_data_accepts_tasks(void)
 static size_t in_size(const BranchTraceData *data)
 {
     return data->in_len >= sizeof(data->in.msg) &&
-           msg_has_tasks(&data->in.msg) ? sizeof(data->in) :
-           sizeof(data->in.msg);
+           msg_has_tasks(&data->in.msg)
+           ? sizeof(data->in.msg) + data->in.msg.value
+           : sizeof(data->in.msg);
 }
 
 static BranchTraceDataEvent data_event(const BranchTraceData *data)
@@ -257,6 +279,10 @@ static gboolean data_readable(QIOChannel *ioc, GIOCondition cond,
         event = BRANCH_TRACE_DATA_INVALID;
     } else if (n > 0) {
         data->in_len += n;
+        if (data->in_len == sizeof(data->in.msg) &&
+            msg_has_tasks(&data->in.msg)) {
+            begin_tasks(data);
+        }
         if (data->in_len < in_size(data)) {
             return G_SOURCE_CONTINUE;
         }
@@ -301,6 +327,11 @@ void branch_trace_data_listen(BranchTraceData *data)
     data->watch = qio_channel_add_watch(QIO_CHANNEL(data->ioc),
                                          G_IO_IN | G_IO_HUP | G_IO_ERR,
                                          data_readable, data, NULL);
+}
+
+bool branch_trace_data_knows_kernels(const BranchTraceData *data)
+{
+    return data->knows_kernels;
 }
 
 const struct btrail_tasks *branch_trace_data_tasks(const BranchTraceData *data)

@@ -44,6 +44,9 @@ void branch_trace_data_listen(BranchTraceData *data);
  */
 bool branch_trace_data_accepts_tasks(void);
 
+/* Does the agent know KERNEL events? */
+bool branch_trace_data_knows_kernels(const BranchTraceData *data);
+
 /* How tasks are found, as the agent has sent it last; at first all 0 */
 const struct btrail_tasks *branch_trace_data_tasks(const BranchTraceData *data);
 

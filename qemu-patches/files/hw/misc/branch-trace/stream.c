@@ -23,7 +23,7 @@
  * Room for the events that end a slab: code that adds events checks the limit
  * once before it adds them.
  */
-#define SLAB_EVENT_RESERVE  4
+#define SLAB_EVENT_RESERVE  6
 #define SINK_EVENT_RESERVE  (2 * SLAB_EVENT_RESERVE)
 
 /* One slab is always kept for the end of the stream. */
@@ -127,6 +127,15 @@ static void stream_put_task(BranchTraceStream *s, uint64_t index)
                      s->task.data[1], s->task.data[2]);
 }
 
+/* The kernel in force, which ends the task in force, from @index on */
+static void stream_put_kernel(BranchTraceStream *s, uint64_t index)
+{
+    s->has_kernel = true;
+    s->has_task = false;
+    stream_put_event(s, index, s->kernel.type, s->kernel.reason,
+                     s->kernel.data[0], s->kernel.data[1], 0);
+}
+
 static void stream_open(BranchTraceStream *s, uint64_t index,
                         struct btrail_record *records,
                         struct btrail_event *events)
@@ -135,6 +144,7 @@ static void stream_open(BranchTraceStream *s, uint64_t index,
     s->events = events;
     s->n_events = 0;
     s->has_task = false;
+    s->has_kernel = false;
     s->first_index = index;
     s->first_cr3 = s->cr3;
     s->threshold = (uintptr_t)(records + s->buf->records_per_slab);
@@ -243,6 +253,7 @@ static bool stream_leave_sink(BranchTraceStream *s, unsigned reserve)
     unsigned n_records = stream_records(s);
     unsigned n_events = s->n_events;
     bool has_task = s->has_task;
+    bool has_kernel = s->has_kernel;
     uint64_t cr3 = s->first_cr3;
 
     if (!stream_has_room(s, reserve)) {
@@ -264,6 +275,7 @@ static bool stream_leave_sink(BranchTraceStream *s, unsigned reserve)
     memcpy(s->records, records, n_records * sizeof(*records));
     memcpy(s->events + s->n_events, events, n_events * sizeof(*events));
     s->has_task = has_task;
+    s->has_kernel = has_kernel;
     s->last_task += s->n_events;
     s->n_events += n_events;
     qatomic_set(&s->cursor->next, (uintptr_t)(s->records + n_records));
@@ -385,8 +397,11 @@ void branch_trace_stream_limit(BranchTraceStream *s)
     if (qatomic_xchg(&s->cursor->limit, s->threshold) != s->threshold) {
         /* Before anything else can happen at this index. */
         stream_time(s, index - 1);
+        /* Slabs that are lost may have named these. */
+        if (s->kernel.type && !s->has_kernel) {
+            stream_put_kernel(s, index - 1);
+        }
         if (s->task.type && !s->has_task) {
-            /* Slabs that are lost may have named it. */
             stream_put_task(s, index - 1);
         }
     }
@@ -487,6 +502,43 @@ void branch_trace_stream_task(BranchTraceStream *s,
         s->events[s->last_task] = e;
     } else {
         stream_put_task(s, index);
+        stream_make_room(s);
+    }
+}
+
+void branch_trace_stream_kernel(BranchTraceStream *s, uint16_t flags,
+                                uint32_t number, uint64_t nested_root)
+{
+    const struct btrail_event e = {
+        .type = BTRAIL_EVENT_KERNEL,
+        .reason = flags,
+        .data = { number, nested_root },
+    };
+
+    if (!s->kernels || (e.type == s->kernel.type &&
+                        e.reason == s->kernel.reason &&
+                        !memcmp(e.data, s->kernel.data, sizeof(e.data)))) {
+        return;
+    }
+    if (s->task.type) {
+        s->left = s->task;
+        s->task.type = 0;
+    }
+    s->kernel = e;
+    stream_put_kernel(s, branch_trace_stream_index(s));
+    stream_make_room(s);
+}
+
+bool branch_trace_stream_knows_kernel(BranchTraceStream *s)
+{
+    return s->kernel.type;
+}
+
+void branch_trace_stream_return_to_task(BranchTraceStream *s)
+{
+    if (s->left.type && !s->task.type) {
+        s->task = s->left;
+        stream_put_task(s, branch_trace_stream_index(s));
         stream_make_room(s);
     }
 }

@@ -53,6 +53,7 @@ struct BranchTraceStream {
     unsigned n_events;
     bool has_task;              /* one of the events is a TASK event: */
     unsigned last_task;         /* the last of these */
+    bool has_kernel;            /* one of the events is a KERNEL event */
 
     /*
      * The sink is a slab of the device's own.  Records go there when no slab
@@ -67,6 +68,9 @@ struct BranchTraceStream {
     uint64_t cr3;
     struct btrail_event task;   /* the last one; type 0: there was none */
     const struct btrail_tasks *tasks;   /* NULL if they are not noticed */
+    bool kernels;               /* the agent knows KERNEL events */
+    struct btrail_event kernel; /* the last one; type 0: there was none */
+    struct btrail_event left;   /* the task that the last one has ended */
     BranchTraceQueue queue;     /* of slabs */
     uint64_t lost;              /* written by the vCPU, read by all */
     uint64_t published;         /* index after the last published slab */

@@ -171,6 +171,20 @@ const struct btrail_tasks *branch_trace_stream_tasks(BranchTraceStream *s);
 void branch_trace_stream_task(BranchTraceStream *s,
                               const BranchTraceTask *task);
 
+/*
+ * From the next record on, kernel @number runs, or none that is described if
+ * that is 0.  @flags and @nested_root are as in a KERNEL event.  The task that
+ * runs is not known then.
+ */
+void branch_trace_stream_kernel(BranchTraceStream *s, uint16_t flags,
+                                uint32_t number, uint64_t nested_root);
+
+/* Has the stream said which kernel runs? */
+bool branch_trace_stream_knows_kernel(BranchTraceStream *s);
+
+/* It is the task again that ran before the last KERNEL event. */
+void branch_trace_stream_return_to_task(BranchTraceStream *s);
+
 /* It is not known whether records are missing here, and how many. */
 void branch_trace_stream_gap(BranchTraceStream *s, uint16_t reason);
 

@@ -56,6 +56,26 @@ X86BranchTraceHook x86_branch_trace_hook(CPUState *cs, vaddr pc);
  */
 void x86_branch_trace_read_task(CPUX86State *env, bool cr3_loaded);
 
+/* CR3, the paging mode or the page tables of a nested guest may have changed. */
+void x86_branch_trace_update_kernel(CPUX86State *env);
+
+/* If no kernel was found to run: it may be the one that is described again. */
+void x86_branch_trace_check_kernel(CPUX86State *env);
+
+/* What was found of the kernel does not hold any more. */
+void x86_branch_trace_forget_kernel(CPUX86State *env);
+
+/* Does the described kernel run, as far as anybody looks? */
+bool x86_branch_trace_runs_kernel(CPUX86State *env);
+
+/* Reads RAM; @size bytes at an address that the guest knows as @addr. */
+bool x86_branch_trace_read_ram(CPUX86State *env, hwaddr addr, void *buf,
+                               unsigned size);
+
+/* Translates an address by page tables of four or five levels. */
+bool x86_branch_trace_translate(CPUX86State *env, uint64_t cr3, vaddr addr,
+                                hwaddr *physical);
+
 /*
  * How tasks are found has changed.  Translated code of another description is
  * dropped before work that is queued after this call.

@@ -15,7 +15,6 @@
 #include "cpu.h"
 #include "exec/exec-all.h"
 #include "exec/helper-proto.h"
-#include "exec/memory.h"
 #include "exec/tb-flush.h"
 #include "hw/misc/branch-trace.h"
 #include "tcg/helper-tcg.h"
@@ -74,59 +73,6 @@ X86BranchTraceHook x86_branch_trace_hook(CPUState *cs, vaddr pc)
     return X86_BRANCH_TRACE_NO_HOOK;
 }
 
-/* Only RAM: any other read could change what is read. */
-static bool read_ram(CPUX86State *env, hwaddr addr, void *buf, unsigned size)
-{
-    hwaddr len = size, offset;
-    MemoryRegion *mr;
-
-    RCU_READ_LOCK_GUARD();
-    mr = address_space_translate(env_cpu(env)->as,
-                                 addr & x86_get_a20_mask(env), &offset, &len,
-                                 false, MEMTXATTRS_UNSPECIFIED);
-    if (!memory_region_is_ram(mr) || memory_region_is_ram_device(mr) ||
-        len < size) {
-        return false;
-    }
-    memcpy(buf, memory_region_get_ram_ptr(mr) + offset, size);
-    return true;
-}
-
-/*
- * The guest must not notice: the CPU's own translation would set accessed bits
- * in its page tables, and change which of them are in the TLB.
- */
-static bool translate(CPUX86State *env, vaddr addr, hwaddr *physical)
-{
-    int shift = env->cr[4] & CR4_LA57_MASK ? 48 : 39;
-    int64_t upper = (int64_t)addr >> (shift + 8);
-    hwaddr table = env->cr[3];
-    uint64_t entry, mask;
-
-    if (!(env->cr[0] & CR0_PG_MASK) || (upper && upper != -1)) {
-        return false;
-    }
-    for (;; shift -= 9) {
-        table &= PG_ADDRESS_MASK & TARGET_PAGE_MASK;
-        if (!read_ram(env, table + (addr >> shift & 511) * sizeof(entry),
-                      &entry, sizeof(entry))) {
-            return false;
-        }
-        entry = le64_to_cpu(entry);
-        if (!(entry & PG_PRESENT_MASK)) {
-            return false;
-        }
-        if (shift == TARGET_PAGE_BITS ||
-            (shift <= 30 && (entry & PG_PSE_MASK))) {
-            break;
-        }
-        table = entry;
-    }
-    mask = (UINT64_C(1) << shift) - 1;
-    *physical = (entry & PG_ADDRESS_MASK & ~mask) | (addr & mask);
-    return true;
-}
-
 /*
  * Reads as the kernel would, up to the end of the page; returns how much.
  * Most of what is read at a switch of tasks the kernel has just used.
@@ -143,8 +89,8 @@ static unsigned read_page(CPUX86State *env, vaddr addr, void *buf,
         memcpy(buf, ram, n);
         return n;
     }
-    return translate(env, addr, &physical) &&
-           read_ram(env, physical, buf, n) ? n : 0;
+    return x86_branch_trace_translate(env, env->cr[3], addr, &physical) &&
+           x86_branch_trace_read_ram(env, physical, buf, n) ? n : 0;
 }
 
 static bool read_all(CPUX86State *env, vaddr addr, void *buf, unsigned size)
@@ -235,7 +181,8 @@ void x86_branch_trace_read_task(CPUX86State *env, bool cr3_loaded)
 
     if (!tasks || !qemu_cpu_is_self(env_cpu(env)) ||
         !(env->hflags & HF_LMA_MASK) ||
-        (env->hflags & (HF_GUEST_MASK | HF_SMM_MASK))) {
+        (env->hflags & (HF_GUEST_MASK | HF_SMM_MASK)) ||
+        !x86_branch_trace_runs_kernel(env)) {
         return;
     }
     /*
@@ -260,6 +207,10 @@ void HELPER(branch_trace_switch)(CPUX86State *env)
     uint64_t next = env->regs[R_ESI];
     uint64_t task;
 
+    x86_branch_trace_check_kernel(env);
+    if (!x86_branch_trace_runs_kernel(env)) {
+        return;
+    }
     bt->task_unread = false;
     /* In any other code than it should be, RDI is something else. */
     if (read_current(env, tasks, env->segs[R_GS].base, &task) &&
@@ -277,7 +228,8 @@ void HELPER(branch_trace_rename)(CPUX86State *env)
     uint64_t task;
 
     /* The name of another task is read when that is switched to. */
-    if (read_current(env, tasks, env->segs[R_GS].base, &task) &&
+    if (x86_branch_trace_runs_kernel(env) &&
+        read_current(env, tasks, env->segs[R_GS].base, &task) &&
         task == env->regs[R_EDI]) {
         report_task(env, tasks, task, env->regs[R_ESI]);
     }

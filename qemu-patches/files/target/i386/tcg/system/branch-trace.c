@@ -107,6 +107,7 @@ static void update_cr3(CPUX86State *env)
         branch_trace_stream_cr3(bt->stream, bt->cr3);
         update_filter(env);
     }
+    x86_branch_trace_update_kernel(env);
 }
 
 void x86_branch_trace_do_paging(CPUX86State *env)
@@ -191,6 +192,7 @@ static void discontinuity(CPUX86State *env)
         if (bt->discontinuity != BTRAIL_GAP_DEBUGGER) {
             /* It may be another kernel's. */
             bt->task_unread = false;
+            x86_branch_trace_forget_kernel(env);
         }
         bt->discontinuity = 0;
     }
@@ -297,6 +299,8 @@ static void enable_tasks(CPUState *cpu, run_on_cpu_data data)
 
     if (bt->stream && branch_trace_stream_tasks(bt->stream)) {
         bt->tasks = true;
+        x86_branch_trace_forget_kernel(cpu_env(cpu));
+        x86_branch_trace_update_kernel(cpu_env(cpu));
         update_filter(cpu_env(cpu));
     }
 }
@@ -313,6 +317,8 @@ static void producer_tasks(CPUState *cpu)
     } else {
         bt->tasks = false;
         bt->task_unread = false;
+        x86_branch_trace_forget_kernel(cpu_env(cpu));
+        x86_branch_trace_update_kernel(cpu_env(cpu));
         update_filter(cpu_env(cpu));
     }
 }
@@ -327,6 +333,8 @@ static void producer_attach(CPUState *cpu, BranchTraceStream *stream)
     bt->task_unread = false;
     bt->far = X86_FAR_NONE;
     bt->discontinuity = 0;
+    bt->described = false;
+    x86_branch_trace_forget_kernel(env);
     bt->cr3 = x86_branch_trace_cr3(env);
     bt->exit_pc = linear_pc(env);
     update_filter(env);

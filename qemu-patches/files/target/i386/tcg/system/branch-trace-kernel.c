@@ -1,0 +1,250 @@
+/*
+ * x86 branch trace: which kernel of the guest runs
+ *
+ * The agent describes a kernel by a mark: bytes that all its page tables map at
+ * one address.  While page tables in force map other memory there, or none, it
+ * is not this kernel that runs: another one was started without a reset (kexec,
+ * kdump), or firmware runs.  Nor is it while a nested guest runs.
+ *
+ * All page tables of a Linux kernel share the table to which their top-level
+ * entry for the kernel's image leads, so that one entry is compared each time
+ * that CR3 is loaded.  Only if it is another one, the mark is looked for.
+ *
+ * What is read belongs to the guest: nothing here can fault, and nothing that
+ * the guest could notice changes.
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "cpu.h"
+#include "exec/memory.h"
+#include "hw/misc/branch-trace.h"
+#include "tcg/helper-tcg.h"
+#include "tcg/branch-trace.h"
+
+/* With page table isolation, page tables of user mode are in the next page. */
+#define USER_HALF   0x1000
+
+/* In @checked: no state of the CPU has it */
+#define UNCHECKED   UINT32_MAX
+
+/* Only RAM: any other read could change what is read. */
+bool x86_branch_trace_read_ram(CPUX86State *env, hwaddr addr, void *buf,
+                               unsigned size)
+{
+    hwaddr len = size, offset;
+    MemoryRegion *mr;
+
+    RCU_READ_LOCK_GUARD();
+    mr = address_space_translate(env_cpu(env)->as,
+                                 addr & x86_get_a20_mask(env), &offset, &len,
+                                 false, MEMTXATTRS_UNSPECIFIED);
+    if (!memory_region_is_ram(mr) || memory_region_is_ram_device(mr) ||
+        len < size) {
+        return false;
+    }
+    memcpy(buf, memory_region_get_ram_ptr(mr) + offset, size);
+    return true;
+}
+
+/*
+ * The guest must not notice: the CPU's own translation would set accessed bits
+ * in its page tables, and change which of them are in the TLB.
+ */
+bool x86_branch_trace_translate(CPUX86State *env, uint64_t cr3, vaddr addr,
+                                hwaddr *physical)
+{
+    int shift = env->cr[4] & CR4_LA57_MASK ? 48 : 39;
+    int64_t upper = (int64_t)addr >> (shift + 8);
+    hwaddr table = cr3;
+    uint64_t entry, mask;
+
+    if (!(env->cr[0] & CR0_PG_MASK) || (upper && upper != -1)) {
+        return false;
+    }
+    for (;; shift -= 9) {
+        table &= PG_ADDRESS_MASK & TARGET_PAGE_MASK;
+        if (!x86_branch_trace_read_ram(env, table + (addr >> shift & 511) *
+                                       sizeof(entry),
+                                       &entry, sizeof(entry))) {
+            return false;
+        }
+        entry = le64_to_cpu(entry);
+        if (!(entry & PG_PRESENT_MASK)) {
+            return false;
+        }
+        if (shift == TARGET_PAGE_BITS ||
+            (shift <= 30 && (entry & PG_PSE_MASK))) {
+            break;
+        }
+        table = entry;
+    }
+    mask = (UINT64_C(1) << shift) - 1;
+    *physical = (entry & PG_ADDRESS_MASK & ~mask) | (addr & mask);
+    return true;
+}
+
+
+static uint64_t root_of(uint64_t cr3)
+{
+    return cr3 & PG_ADDRESS_MASK & TARGET_PAGE_MASK;
+}
+
+/* The top-level entry for the mark, without what the CPU sets in it */
+static uint64_t top_entry(CPUX86State *env, const struct btrail_tasks *tasks,
+                          uint64_t root)
+{
+    int shift = env->cr[4] & CR4_LA57_MASK ? 48 : 39;
+    uint64_t entry;
+
+    if (!x86_branch_trace_read_ram(env, root + (tasks->mark >> shift & 511) *
+                                   sizeof(entry), &entry, sizeof(entry))) {
+        return 0;
+    }
+    entry = le64_to_cpu(entry);
+    return entry & PG_PRESENT_MASK ? entry & ~PG_ACCESSED_MASK : 0;
+}
+
+static bool has_mark(CPUX86State *env, const struct btrail_tasks *tasks,
+                     uint64_t root)
+{
+    uint8_t bytes[BTRAIL_TASKS_MARK];
+    hwaddr physical;
+
+    return x86_branch_trace_translate(env, root, tasks->mark, &physical) &&
+           physical == tasks->mark_physical &&
+           x86_branch_trace_read_ram(env, physical, bytes, sizeof(bytes)) &&
+           !memcmp(bytes, tasks->mark_bytes, sizeof(bytes));
+}
+
+static bool maps_kernel(CPUX86State *env, const struct btrail_tasks *tasks,
+                        uint64_t root)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+    uint64_t entry = top_entry(env, tasks, root);
+
+    if (!entry) {
+        return false;
+    }
+    if (entry != bt->mark_entry) {
+        if (!has_mark(env, tasks, root)) {
+            return false;
+        }
+        bt->mark_entry = entry;
+    }
+    return true;
+}
+
+/* Do both map what is executed to the same memory, as entry code is? */
+static bool are_halves(CPUX86State *env, uint64_t kernel, uint64_t user)
+{
+    hwaddr a, b;
+
+    return x86_branch_trace_translate(env, kernel, env->eip, &a) &&
+           x86_branch_trace_translate(env, user, env->eip, &b) && a == b;
+}
+
+static bool is_in_force(CPUX86State *env, const struct btrail_tasks *tasks)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+    uint64_t root = root_of(env->cr[3]);
+
+    if (!(env->hflags & HF_LMA_MASK) || (env->hflags & HF_SMM_MASK)) {
+        return false;
+    }
+    if (bt->kernel && root == (bt->kernel_root | USER_HALF)) {
+        /* The kernel has left for user mode. */
+        return true;
+    }
+    if ((root & USER_HALF) && !maps_kernel(env, tasks, root) &&
+        are_halves(env, root ^ USER_HALF, root)) {
+        root ^= USER_HALF;
+    }
+    bt->kernel_root = root;
+    return maps_kernel(env, tasks, root);
+}
+
+/* What decides beside CR3 */
+static uint32_t state_of(const CPUX86State *env)
+{
+    return (env->hflags & (HF_LMA_MASK | HF_GUEST_MASK | HF_SMM_MASK)) |
+           !!(env->cr[4] & CR4_LA57_MASK);
+}
+
+static void update_kernel(CPUX86State *env, uint32_t state)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+    const struct btrail_tasks *tasks = branch_trace_stream_tasks(bt->stream);
+    bool was = bt->kernel;
+
+    bt->kernel_cr3 = env->cr[3];
+    bt->kernel_state = state;
+    if (state & HF_GUEST_MASK) {
+        bt->kernel_waits |= was && !bt->task_unread;
+        bt->kernel = false;
+        branch_trace_stream_kernel(bt->stream, BTRAIL_KERNEL_NESTED, 0,
+                                   env->hflags2 & HF2_NPT_MASK ?
+                                   env->nested_cr3 : 0);
+        return;
+    }
+    if (!tasks || !tasks->number) {
+        bt->kernel = tasks;
+        if (branch_trace_stream_knows_kernel(bt->stream)) {
+            branch_trace_stream_kernel(bt->stream, tasks || !bt->described ?
+                                       BTRAIL_KERNEL_UNKNOWN : 0, 0, 0);
+        }
+    } else {
+        bt->described = true;
+        bt->kernel = is_in_force(env, tasks);
+        branch_trace_stream_kernel(bt->stream, 0,
+                                   bt->kernel ? tasks->number : 0, 0);
+    }
+    if (!bt->kernel) {
+        bt->kernel_waits = (state & HF_SMM_MASK) &&
+                           (bt->kernel_waits || (was && !bt->task_unread));
+        bt->task_unread = false;
+    } else if (!was && bt->kernel_waits) {
+        /* What it did when a nested guest or an SMI interrupted it */
+        branch_trace_stream_return_to_task(bt->stream);
+        bt->kernel_waits = false;
+    } else if (!was) {
+        bt->task_unread = bt->tasks;
+    }
+}
+
+void x86_branch_trace_update_kernel(CPUX86State *env)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+    uint32_t state = state_of(env);
+
+    if (unlikely(bt->kernel_cr3 != env->cr[3] || bt->kernel_state != state)) {
+        update_kernel(env, state);
+    }
+}
+
+void x86_branch_trace_check_kernel(CPUX86State *env)
+{
+    if (unlikely(!env->branch_trace.kernel)) {
+        update_kernel(env, state_of(env));
+    }
+}
+
+void x86_branch_trace_forget_kernel(CPUX86State *env)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+
+    bt->kernel_state = UNCHECKED;
+    bt->kernel = false;
+    bt->kernel_waits = false;
+    bt->kernel_root = 0;
+    bt->mark_entry = 0;
+}
+
+bool x86_branch_trace_runs_kernel(CPUX86State *env)
+{
+    const struct btrail_tasks *tasks =
+        branch_trace_stream_tasks(env->branch_trace.stream);
+
+    return tasks && (!tasks->number || env->branch_trace.kernel);
+}
