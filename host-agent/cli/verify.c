@@ -181,6 +181,7 @@ static void check_state(struct verify *v, struct stream *s,
     s->gap = e && e->type == BTRAIL_EVENT_GAP;
     if (s->gap) {
         s->task = false;
+        s->kernel = false;
     }
 }
 

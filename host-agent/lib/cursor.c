@@ -448,6 +448,7 @@ static void go_to_chunk(struct btrail_cursor *c, unsigned i)
     c->cr3 = 0;
     c->time = (struct btrail_time) { .icount = BTRAIL_NO_ICOUNT };
     c->task.known = false;
+    c->kernel = (struct btrail_kernel) { 0 };
     c->skip_to = 0;
     c->skip_to_time = 0;
     c->skip_to_event = 0;
