@@ -87,6 +87,8 @@ static void send_memory(struct rig *r)
     send_memory_of(r, BTRAIL_MEMORY_SHARED, FAKE_SIZE);
 }
 
+#define ACCEPTS_TASKS   (BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_KERNELS)
+
 static void start(struct rig *r, uint32_t accepts)
 {
     struct btrail_capture_options options = { .names = true };
@@ -102,7 +104,8 @@ static void start(struct rig *r, uint32_t accepts)
     r->capture = btrail_capture_start(&options);
     fake_hello(&r->f);
     g_assert_cmpuint(expect(r, BTRAIL_MSG_READY).value, ==,
-                     BTRAIL_READY_MEMORY | (hold ? BTRAIL_READY_HOLD : 0));
+                     BTRAIL_READY_MEMORY | BTRAIL_READY_KERNELS |
+                     (hold ? BTRAIL_READY_HOLD : 0));
 }
 
 static void finish(struct rig *r)
@@ -122,7 +125,9 @@ static const uint8_t empty[FAKE_SIZE];
 
 static struct btrail_tasks tasks_of(const struct rig *r)
 {
-    return (struct btrail_tasks) {
+    const uint8_t *banner = memmem(r->guest.memory, FAKE_SIZE, FAKE_BANNER,
+                                   strlen(FAKE_BANNER));
+    struct btrail_tasks tasks = {
         .switch_to = FAKE_SWITCH_TO,
         .set_name = FAKE_SET_NAME,
         .current = FAKE_PCPU_HOT + r->guest.layout.pcpu_current,
@@ -131,7 +136,15 @@ static struct btrail_tasks tasks_of(const struct rig *r)
         .name = r->guest.layout.task_comm,
         .task_flags = r->guest.layout.task_flags,
         .kernel = 0x200000,
+        .mark_physical = (uint64_t)(banner - r->guest.memory) +
+                         strlen(FAKE_BANNER) - BTRAIL_TASKS_MARK,
+        .number = 1,
     };
+
+    tasks.mark = FAKE_STEXT + tasks.mark_physical;
+    memcpy(tasks.mark_bytes, r->guest.memory + tasks.mark_physical,
+           BTRAIL_TASKS_MARK);
+    return tasks;
 }
 
 /* While there is a kernel, the producer knows how to find its tasks. */
@@ -140,7 +153,7 @@ static void test_tasks(void)
     struct btrail_tasks want;
     struct rig r;
 
-    start(&r, BTRAIL_ACCEPTS_TASKS);
+    start(&r, ACCEPTS_TASKS);
     send_memory(&r);
     want = tasks_of(&r);
     expect_tasks(&r, &want);
@@ -157,7 +170,7 @@ static void test_plugged(void)
     struct btrail_tasks want;
     struct rig r;
 
-    start(&r, BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_MEMORY);
+    start(&r, ACCEPTS_TASKS | BTRAIL_ACCEPTS_MEMORY);
     want = tasks_of(&r);
     send_memory_of(&r, BTRAIL_MEMORY_SHARED, GUEST_PAGE_SIZE);
     expect_tasks(&r, &none);
@@ -198,7 +211,7 @@ static void test_hold(void)
     struct btrail_tasks want;
     struct rig r;
 
-    start(&r, BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD);
+    start(&r, ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD);
     send_memory(&r);
     want = tasks_of(&r);
     expect_tasks(&r, &want);
@@ -212,7 +225,7 @@ static void test_hold_without_kernel(void)
     struct btrail_tasks want;
     struct rig r;
 
-    start(&r, BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD);
+    start(&r, ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD);
     want = tasks_of(&r);
     write_ram(&r, empty);
     send_memory(&r);
@@ -229,7 +242,7 @@ static void test_hold_without_memory(void)
 {
     struct rig r;
 
-    start(&r, BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD);
+    start(&r, ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD);
     g_assert_cmpuint(expect(&r, BTRAIL_MSG_READY).value, ==, 0);
     finish(&r);
 }

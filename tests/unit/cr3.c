@@ -9,16 +9,21 @@
 #include "util/cr3-pair.h"
 
 #define PAE BTRAIL_CR3_PAE
+#define NESTED BTRAIL_CR3_NESTED
 
 static void test_root(void)
 {
     /* PCID, PWT, PCD and LAM do not count. */
-    g_assert_cmphex(btrail_cr3_root(0x7ff0123456789fff), ==, 0x0000123456789000);
+    g_assert_cmphex(btrail_cr3_root(0x6ff0123456789fff), ==, 0x0000123456789000);
     g_assert_cmphex(btrail_cr3_root(0x00089abcdef01018), ==, 0x00089abcdef01000);
     /* A table of 32 bytes; only PWT and PCD do not count. */
     g_assert_cmphex(btrail_cr3_root(PAE | 0x13a10e0), ==, PAE | 0x13a10e0);
     g_assert_cmphex(btrail_cr3_root(PAE | 0xfffffff8), ==, PAE | 0xffffffe0);
-    g_assert_cmphex(btrail_cr3_root(UINT64_MAX), ==, PAE | 0xffffffe0);
+    g_assert_cmphex(btrail_cr3_root(~NESTED), ==, PAE | 0xffffffe0);
+    /* A nested guest's is another one. */
+    g_assert_cmphex(btrail_cr3_root(NESTED | 0x10018), ==, NESTED | 0x10000);
+    g_assert_cmphex(btrail_cr3_root(UINT64_MAX), ==,
+                    PAE | NESTED | 0xffffffe0);
     /* It is the same of itself. */
     g_assert_cmphex(btrail_cr3_root(btrail_cr3_root(PAE | 0x13a10f8)), ==,
                     PAE | 0x13a10e0);
@@ -43,6 +48,11 @@ static void test_is(void)
         { PAE | 0x13a10e0, 0x13a10c0, false },
         { PAE | 0x13a10e0, PAE | 0x13a10c0, false },
         { PAE | 0x13a10e0, 0x1013a10e0, false },
+        { NESTED | 0x13a1000, 0x13a1000, false },
+        { 0x13a1000, NESTED | 0x13a1000, false },
+        { NESTED | 0x13a1018, NESTED | 0x13a1000, true },
+        { PAE | NESTED | 0x13a10e0, NESTED | 0x13a10e0, true },
+        { PAE | NESTED | 0x13a10e0, 0x13a10e0, false },
         { 0, 0, true },
         { 0, PAE, false },
         { PAE, 0, true },
