@@ -231,7 +231,7 @@ static void test_cr3(void)
     branch(v, USER + 0x100);
     branch(v, KERNEL + 0x200);
     /* Flags and PCID are no address space. */
-    load_cr3(v, 0x2000 | 0x18 | 1ull << 63);
+    load_cr3(v, 0x2000 | 0x18 | 1ull << 61);
     branch(v, USER + 0x200);
     read_all(v);
     CHECK_BLOCKS(v, BLOCK(USER + 0x200), BLOCK(KERNEL + 0x200),
