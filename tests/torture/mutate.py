@@ -13,9 +13,9 @@ import struct
 
 import traceformat
 from traceformat import (
-    DATA, END, GAP, INDEX, MANY, MASK, META, SIDEBAND, SPACE, TIME, CR3, ZSTD,
-    Damaged, Section, Trace, get_sideband, get_spaces, unzigzag, varint,
-    zigzag)
+    DATA, END, GAP, INDEX, MANY, MASK, META, SIDEBAND, TIME, CR3, ZSTD,
+    Damaged, Section, Trace, get_sideband, get_spaces, space_of, unzigzag,
+    varint, zigzag)
 
 SYMBOLS, CODE, PROCESSES, IMAGE, SYSCALLS = 2, 1, 3, 4, 5
 BYTES = 6, 7, 9                 # sections that are no sequences of varints
@@ -171,8 +171,8 @@ class Block:
                 host = host + unzigzag(data[0]) & MASK
                 times.append(host)
             elif kind == CR3:
-                space = data[0] & SPACE
-                if space != cr3 & SPACE and space not in spaces:
+                space = space_of(data[0])
+                if space != space_of(cr3) and space not in spaces:
                     spaces.append(space)
                 cr3 = data[0]
         h['end'] = position & MASK
