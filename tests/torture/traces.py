@@ -23,8 +23,8 @@ import hostile
 import mutate
 import qemu
 import traceformat
-from traceformat import (CR3, DATA, GAP, KERNEL_TASK, MASK, STREAM_END, TASK,
-                         TIME, UNKNOWN_TASK)
+from traceformat import (CR3, DATA, GAP, KERNEL, KERNEL_TASK, MASK, NESTED,
+                         STREAM_END, TASK, TIME, UNKNOWN_KERNEL, UNKNOWN_TASK)
 
 CPU = 120                       # seconds, of a command with sanitizers
 MEMORY = 2500                   # MiB, the same
@@ -282,6 +282,11 @@ class Part(campaign.Part):
             shown = None if number & UNKNOWN_TASK else \
                 (data[0] & 0xffffffff, data[0] >> 32,
                  bool(number & KERNEL_TASK), hostile.text(name))
+        elif kind == KERNEL:
+            nested = bool(number & NESTED)
+            shown = None if number & UNKNOWN_KERNEL else \
+                (data[0] if data[0] < 1 << 16 else 0, nested,
+                 data[1] if nested else None)
         elif kind in traceformat.REASONS:
             shown = (reason, data[0])
         else:
@@ -310,6 +315,10 @@ class Part(campaign.Part):
         elif kind == TASK:
             shown = None if o['tid'] is None else \
                 (o['tid'], o['pid'], o['kernel'], o['comm'])
+        elif kind == KERNEL:
+            shown = None if o['number'] is None else \
+                (o['number'], o['nested'],
+                 int(o['root'], 16) if o['nested'] else None)
         elif kind == 'unknown':
             shown = o['type'], o['number']
         else:
