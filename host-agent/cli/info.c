@@ -24,6 +24,138 @@ struct stream_summary {
     uint64_t damage;
 };
 
+/*
+ * Records of a kernel, or of what is none that is known: of all nested guests,
+ * of what else runs, and of what ran while the trace did not say.
+ */
+struct kernel_share {
+    const char *release;        /* or NULL */
+    uint64_t records;
+    uint64_t first_time;        /* 0 if it is not known */
+    uint64_t last_time;
+};
+
+/* Numbers of kernels, 0 for what is none, and then */
+enum {
+    NESTED = BTRAIL_TASKS_MAX_NUMBER + 1,
+    UNKNOWN,
+    SHARES,
+};
+
+static void add_to_share(struct kernel_share *shares,
+                         const struct btrail_batch *b)
+{
+    const struct btrail_kernel *k = &b->kernel;
+    struct kernel_share *s = &shares[!k->known ? UNKNOWN :
+                                     k->nested ? NESTED : k->number];
+    uint64_t time = b->time.host;
+
+    s->records += b->count;
+    if (time) {
+        s->first_time = s->first_time ? MIN(s->first_time, time) : time;
+        s->last_time = MAX(s->last_time, time);
+    }
+}
+
+static void set_releases(const struct cli_trace *t,
+                         struct kernel_share *shares)
+{
+    JsonObject *names = btrail_json_object(t->meta, "names");
+    JsonArray *kernels = names ? btrail_json_array(names, "kernels") : NULL;
+
+    for (unsigned i = 0; kernels && i < json_array_get_length(kernels); i++) {
+        JsonNode *node = json_array_get_element(kernels, i);
+        JsonObject *o = JSON_NODE_HOLDS_OBJECT(node) ?
+                        json_node_get_object(node) : NULL;
+        gint64 number = o ? btrail_json_int(o, "number", 0) : 0;
+
+        if (number > 0 && number <= BTRAIL_TASKS_MAX_NUMBER) {
+            shares[number].release = btrail_json_string(o, "release");
+        }
+    }
+}
+
+static const char *share_word(unsigned i)
+{
+    return i == UNKNOWN ? "unknown" : i == NESTED ? "nested" :
+           i ? "kernel" : "none";
+}
+
+/* Is it of interest which kernels have run? */
+static bool has_kernels(const struct kernel_share *shares)
+{
+    for (unsigned i = 0; i < UNKNOWN; i++) {
+        if (shares[i].records || shares[i].release) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Numbers first */
+static unsigned share_in_order(unsigned i)
+{
+    return i < BTRAIL_TASKS_MAX_NUMBER ? i + 1 :
+           i == BTRAIL_TASKS_MAX_NUMBER ? NESTED : i == NESTED ? 0 : i;
+}
+
+static double share(const struct kernel_share *s, uint64_t records)
+{
+    return records ? (double)s->records / records : 0;
+}
+
+static JsonArray *kernels_json(const struct kernel_share *shares,
+                               uint64_t records)
+{
+    JsonArray *array = json_array_new();
+
+    for (unsigned i = 0; has_kernels(shares) && i < SHARES; i++) {
+        unsigned number = share_in_order(i);
+        const struct kernel_share *s = &shares[number];
+        JsonObject *o;
+
+        if (!s->records && !s->release) {
+            continue;
+        }
+        o = btrail_json_new("s:kind", share_word(number), NULL);
+        if (number && number <= BTRAIL_TASKS_MAX_NUMBER) {
+            btrail_json_add(o, "u:number", number, "S:release", s->release,
+                            NULL);
+        }
+        btrail_json_add(o, "U:records", s->records,
+                        "d:share", share(s, records),
+                        "U:first_time", s->first_time,
+                        "U:last_time", s->last_time, NULL);
+        json_array_add_object_element(array, o);
+    }
+    return array;
+}
+
+static void print_kernels(const struct cli_trace *t,
+                          const struct kernel_share *shares, uint64_t records)
+{
+    if (!has_kernels(shares)) {
+        return;
+    }
+    cli_printf("\n%-7s %15s %7s %15s %15s  %s\n", "kernel", "records", "share",
+               "from (s)", "to (s)", "release");
+    for (unsigned i = 0; i < SHARES; i++) {
+        unsigned number = share_in_order(i);
+        const struct kernel_share *s = &shares[number];
+        char from[CLI_TIME_SIZE], to[CLI_TIME_SIZE], text[8];
+
+        if (!s->records && !s->release) {
+            continue;
+        }
+        snprintf(text, sizeof(text), "%u", number);
+        cli_printf("%-7s %15" PRIu64 " %6.2f%% %15s %15s  %s\n",
+                   number && number <= BTRAIL_TASKS_MAX_NUMBER ? text :
+                   share_word(number), s->records, share(s, records) * 100,
+                   cli_format_time(t, s->first_time, from),
+                   cli_format_time(t, s->last_time, to), s->release ?: "");
+    }
+}
+
 static void add_to_summary(struct stream_summary *s,
                            const struct btrail_batch *b, uint64_t *paused_at)
 {
@@ -79,19 +211,24 @@ static int count_spans(const struct cli_trace *t, struct stream_summary *s)
     return ret == -BTRAIL_ERR_END ? 0 : ret;
 }
 
-static int summarize(const struct cli_trace *t, struct stream_summary *s)
+static int summarize(const struct cli_trace *t, struct stream_summary *s,
+                     struct kernel_share *shares)
 {
     struct btrail_cursor *cursor;
     struct btrail_batch batch;
     uint64_t paused_at = 0;
     int ret = btrail_cursor_open(&cursor, t->trace, s->info.vcpu,
-                                 BTRAIL_CURSOR_EVENTS_ONLY);
+                                 BTRAIL_CURSOR_COUNTS_ONLY);
 
     if (ret) {
         return ret;
     }
     while (!(ret = btrail_cursor_next(cursor, &batch))) {
-        add_to_summary(s, &batch, &paused_at);
+        if (batch.event) {
+            add_to_summary(s, &batch, &paused_at);
+        } else {
+            add_to_share(shares, &batch);
+        }
     }
     s->damage += btrail_cursor_bad_chunks(cursor);
     btrail_cursor_close(cursor);
@@ -233,7 +370,8 @@ static JsonObject *stream_json(const struct stream_summary *s)
 }
 
 static void print_json(const struct cli_trace *t,
-                       const struct stream_summary *streams, unsigned n)
+                       const struct stream_summary *streams, unsigned n,
+                       const struct kernel_share *shares)
 {
     const struct btrail_trace_status *s = &t->status;
     struct stream_summary sum = add_up(streams, n);
@@ -259,6 +397,7 @@ static void print_json(const struct cli_trace *t,
             "d:seconds", seconds(&sum.info), "d:rate", rate(&sum.info),
             "U:spans", sum.spans, "U:gaps", sum.gaps, "U:lost", sum.lost,
             "b:lost_unknown", sum.lost_unknown, NULL),
+        "a:kernels", kernels_json(shares, sum.info.records),
         "a:streams", array, NULL));
 }
 
@@ -304,7 +443,8 @@ static void print_missing(const struct cli_trace *t)
 }
 
 static void print_text(const struct cli_trace *t,
-                       const struct stream_summary *streams, unsigned n)
+                       const struct stream_summary *streams, unsigned n,
+                       const struct kernel_share *shares)
 {
     static const char *const members[] = {
         "guest", "session", "producer", "qemu", "privilege", "overflow",
@@ -338,6 +478,7 @@ static void print_text(const struct cli_trace *t,
     }
     print_sideband(t);
     print_missing(t);
+    print_kernels(t, shares, sum.info.records);
 
     cli_printf("\n%4s %15s %15s %10s %10s %10s %15s %15s  %s\n", "vcpu",
                "records", "lost", "gaps", "cr3 loads", "spans", "from (s)",
@@ -359,23 +500,26 @@ static int run(const struct cli_trace *t, bool json)
     unsigned i, n = btrail_trace_streams(t->trace);
     g_autofree struct stream_summary *streams = g_new0(struct stream_summary,
                                                        n + 1);
+    g_autofree struct kernel_share *shares = g_new0(struct kernel_share,
+                                                    SHARES);
     uint64_t damage = 0;
 
     for (i = 0; i < n; i++) {
         int ret;
 
         btrail_trace_stream(t->trace, i, &streams[i].info);
-        ret = summarize(t, &streams[i]);
+        ret = summarize(t, &streams[i], shares);
         if (ret) {
             cli_error("%s: %s", t->path, cli_strerror(ret));
             return CLI_FAILED;
         }
         damage += streams[i].damage;
     }
+    set_releases(t, shares);
     if (json) {
-        print_json(t, streams, n);
+        print_json(t, streams, n, shares);
     } else {
-        print_text(t, streams, n);
+        print_text(t, streams, n, shares);
     }
     fflush(stdout);
     return cli_trace_verdict(t, damage);

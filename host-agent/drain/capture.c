@@ -113,6 +113,7 @@ static void end_session(struct btrail_capture *c, struct btrail_session *s,
         .error = c->error,
         .release = names->release,
         .missing = names->missing,
+        .kernels = names->kernels,
         .no_names = names->snapshots ? NULL : names->why,
     };
 

@@ -118,9 +118,25 @@ JsonObject *btrail_session_describe_names(const char *release,
     return names;
 }
 
+static JsonArray *describe_kernels(char **releases)
+{
+    JsonArray *array = json_array_new();
+
+    for (unsigned i = 0; releases && releases[i]; i++) {
+        /* No release has a colon, of which META has room for only so many. */
+        if (!strchr(releases[i], ':')) {
+            json_array_add_object_element(
+                array, btrail_json_new("u:number", i + 1,
+                                       "s:release", releases[i], NULL));
+        }
+    }
+    return array;
+}
+
 int btrail_session_describe_end(struct btrail_store *store, uint16_t reason,
                                 const GError *error, uint64_t snapshots,
-                                const char *release, char **missing)
+                                const char *release, char **missing,
+                                char **kernels)
 {
     const char *word = btrail_reason_name(BTRAIL_EVENT_END, reason);
     g_autoptr(JsonObject) meta = btrail_json_new(
@@ -132,7 +148,8 @@ int btrail_session_describe_end(struct btrail_store *store, uint16_t reason,
     if (snapshots || release) {
         JsonObject *names = btrail_session_describe_names(release, missing);
 
-        btrail_json_add(names, "U:snapshots", snapshots, NULL);
+        btrail_json_add(names, "a:kernels", describe_kernels(kernels),
+                        "U:snapshots", snapshots, NULL);
         btrail_json_add(meta, "o:names", names, NULL);
     }
     return write_meta(store, meta);

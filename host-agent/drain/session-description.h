@@ -41,11 +41,13 @@ JsonObject *btrail_session_describe_names(const char *release,
 /*
  * Writes how it ended.  @reason: enum btrail_end_reason; @error: or NULL;
  * @snapshots: that have found names; @release and @missing: of the guest's
- * kernel, if one was found
+ * kernel, if one was found; @kernels: the releases of all that were, by number
+ * from 1 on, or NULL
  */
 int btrail_session_describe_end(struct btrail_store *store, uint16_t reason,
                                 const GError *error, uint64_t snapshots,
-                                const char *release, char **missing);
+                                const char *release, char **missing,
+                                char **kernels);
 
 /*
  * Makes the file a part of the trace of its capture, for a session that has all

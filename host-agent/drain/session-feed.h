@@ -137,6 +137,7 @@ void btrail_session_end_stream(struct btrail_session *s, unsigned vcpu,
  * @error:    the capture's, or NULL; copied
  * @release:  of the guest's kernel, or NULL; copied
  * @missing:  of its names, as in struct btrail_scanner_result, or NULL; copied
+ * @kernels:  that were found, as there, or NULL; copied
  * @no_names: why there are none, or NULL; copied
  */
 struct btrail_session_ending {
@@ -144,6 +145,7 @@ struct btrail_session_ending {
     const GError *error;
     const char *release;
     char **missing;
+    char **kernels;
     const char *no_names;
 };
 

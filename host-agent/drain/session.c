@@ -71,6 +71,7 @@ struct btrail_session {
     uint16_t reason;
     char *release;
     char **missing;
+    char **kernels;
     char *no_names;
     GError *error;
 };
@@ -531,7 +532,8 @@ static void close_trace(struct btrail_session *s)
 {
     if (s->reason) {
         btrail_session_describe_end(s->store, s->reason, s->error,
-                                    s->snapshots, s->release, s->missing);
+                                    s->snapshots, s->release, s->missing,
+                                    s->kernels);
     }
     __atomic_store_n(&s->progress.bytes, btrail_store_size(s->store),
                      __ATOMIC_RELAXED);
@@ -571,6 +573,7 @@ void btrail_session_end(struct btrail_session *s,
     s->reason = ending->reason;
     s->release = g_strdup(ending->release);
     s->missing = g_strdupv(ending->missing);
+    s->kernels = g_strdupv(ending->kernels);
     s->no_names = g_strdup(ending->no_names);
     if (ending->error && !s->error) {
         s->error = g_error_copy(ending->error);
@@ -638,6 +641,7 @@ void btrail_session_finish(struct btrail_session *s,
     }
     g_free(s->release);
     g_strfreev(s->missing);
+    g_strfreev(s->kernels);
     session_dumps_clear(&s->dumps);
     g_mutex_clear(&s->lock);
     close(s->done_fd);

@@ -808,6 +808,17 @@ static char **list_missing(struct btrail_scanner *sc)
     return (char **)g_ptr_array_free(list, FALSE);
 }
 
+static char **list_kernels(const struct btrail_scanner *sc)
+{
+    char **list = g_new0(char *, sc->kernels->len + 1);
+
+    for (guint i = 0; i < sc->kernels->len; i++) {
+        list[i] = g_strdup(g_array_index(sc->kernels, struct known_kernel,
+                                         i).release);
+    }
+    return list;
+}
+
 static void set_kernel(struct btrail_scanner *sc, struct linux_kernel *k,
                        char *why)
 {
@@ -823,8 +834,10 @@ static void set_kernel(struct btrail_scanner *sc, struct linux_kernel *k,
     if (k) {
         g_free(sc->result.release);
         g_strfreev(sc->result.missing);
+        g_strfreev(sc->result.kernels);
         sc->result.release = g_strdup(k->release);
         sc->result.missing = list_missing(sc);
+        sc->result.kernels = list_kernels(sc);
         if (!k->tasks) {
             sc->result.why = g_strjoinv("; ", sc->result.missing);
         }
@@ -1231,6 +1244,7 @@ void btrail_scanner_status(struct btrail_scanner *sc,
     result->release = g_strdup(sc->result.release);
     result->why = g_strdup(sc->result.why);
     result->missing = g_strdupv(sc->result.missing);
+    result->kernels = g_strdupv(sc->result.kernels);
 }
 
 void btrail_scanner_finish(struct btrail_scanner *sc,
@@ -1264,5 +1278,6 @@ void btrail_scanner_result_clear(struct btrail_scanner_result *result)
     g_free(result->release);
     g_free(result->why);
     g_strfreev(result->missing);
+    g_strfreev(result->kernels);
     memset(result, 0, sizeof(*result));
 }

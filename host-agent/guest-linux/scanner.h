@@ -125,12 +125,15 @@ void btrail_scanner_wait(struct btrail_scanner *sc);
  * @why:       why there are no names or only some, or NULL
  * @missing:   texts: what is not as in other kernels, and what is lost by that;
  *             NULL if no kernel was found
+ * @kernels:   the releases of all kernels that were found, that of number 1
+ *             first; NULL if none was
  * @snapshots: how many
  */
 struct btrail_scanner_result {
     char *release;
     char *why;
     char **missing;
+    char **kernels;
     uint64_t snapshots;
 };
 

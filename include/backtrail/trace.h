@@ -367,8 +367,8 @@ BTRAIL_API uint64_t btrail_record_icount(const struct btrail_record *record,
  *             event; at such events it can be unknown, too
  *
  * All records of a batch share CR3, TIME event, task and kernel, and their
- * indices have no hole.  @event and @records are valid until the next call with the same
- * cursor.
+ * indices have no hole.  @event and @records are valid until the next call with
+ * the same cursor.
  */
 struct btrail_batch {
     const struct btrail_event *event;

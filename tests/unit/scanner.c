@@ -482,6 +482,7 @@ static bool becomes(const int *value, int wanted)
  */
 static void test_two_kernels(void)
 {
+    struct btrail_scanner_result result;
     struct fake_linux second;
     struct rig r;
 
@@ -511,6 +512,10 @@ static void test_two_kernels(void)
     btrail_scanner_report_stranger(r.scanner, FAKE_ROOT);
     g_assert_true(becomes(&r.number, 1));
     g_assert_true(becomes(&r.symbols_of, 1));
+    btrail_scanner_status(r.scanner, &result);
+    g_assert_cmpuint(g_strv_length(result.kernels), ==, 2);
+    g_assert_cmpstr(result.kernels[1], ==, "6.0-fake");
+    btrail_scanner_result_clear(&result);
     fake_linux_clear(&second);
     finish(&r);
 }

@@ -138,13 +138,18 @@ static void test_end(void)
     char *path = sample_path();
     struct btrail_store *store = open_store(path);
     char *missing[] = { (char *)"a.b is missing: something", NULL };
-    JsonObject *o;
+    char *kernels[] = {
+        (char *)"5.10.0", (char *)"6.1.0", (char *)":::", NULL,
+    };
+    JsonObject *o, *second;
     JsonNode *node;
 
     g_assert_cmpint(btrail_session_describe_end(store, BTRAIL_END_SHUTDOWN,
-                                                NULL, 0, NULL, NULL), ==, 0);
+                                                NULL, 0, NULL, NULL, NULL),
+                    ==, 0);
     g_assert_cmpint(btrail_session_describe_end(store, BTRAIL_END_MIGRATED,
-                                                error, 3, "6.1.0", missing), ==, 0);
+                                                error, 3, "6.1.0", missing,
+                                                kernels), ==, 0);
     g_assert_cmpint(btrail_store_close(store), ==, 0);
     node = read_piece(path, 0);
     o = json_node_get_object(node);
@@ -162,6 +167,12 @@ static void test_end(void)
     g_assert_cmpint(json_object_get_int_member(o, "snapshots"), ==, 3);
     g_assert_cmpstr(json_array_get_string_element(
         json_object_get_array_member(o, "missing"), 0), ==, missing[0]);
+    second = json_array_get_object_element(
+        json_object_get_array_member(o, "kernels"), 1);
+    g_assert_cmpint(json_object_get_int_member(second, "number"), ==, 2);
+    g_assert_cmpstr(btrail_json_string(second, "release"), ==, kernels[1]);
+    g_assert_cmpint(json_array_get_length(
+        json_object_get_array_member(o, "kernels")), ==, 2);
     json_node_unref(node);
     sample_remove(path);
 }
