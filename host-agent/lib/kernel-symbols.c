@@ -577,6 +577,14 @@ static uint32_t kernel_at(const struct btrail_kernel_symbols *ks, uint64_t time,
     return all[i]->kernel;
 }
 
+uint32_t btrail_kernel_symbols_kernel(const struct btrail_kernel_symbols *ks,
+                                      uint64_t time)
+{
+    uint64_t from, last;
+
+    return kernel_at(ks, time, &from, &last);
+}
+
 bool btrail_kernel_symbols_any(const struct btrail_kernel_symbols *ks)
 {
     return ks->tables->len;

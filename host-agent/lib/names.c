@@ -117,13 +117,15 @@ static int list_pieces(const struct btrail_trace *trace, GArray *pieces)
 }
 
 /* A ring copies pieces to newer parts, so the same piece can come twice. */
-static bool is_copy(const GArray *pieces, guint i, const void *data,
-                    size_t size, const void *before, size_t before_size)
+static bool is_copy(const struct btrail_sideband_info *info, const void *data,
+                    const struct btrail_sideband_info *info_before,
+                    const void *before)
 {
-    const struct names_piece *p = &g_array_index(pieces, struct names_piece, i);
-
-    return i && before && p[-1].time == p->time && p[-1].kind == p->kind &&
-           size == before_size && !memcmp(data, before, size);
+    return before && info_before->time == info->time &&
+           info_before->kind == info->kind &&
+           info_before->kernel == info->kernel &&
+           info_before->size == info->size &&
+           !memcmp(data, before, info->size);
 }
 
 /* May more be read?  What was read is charged. */
@@ -155,7 +157,7 @@ static void add_piece(struct btrail_names *n,
         break;
     case BTRAIL_SIDEBAND_SYSCALLS:
         n->symbols_memory += btrail_syscall_tables_add(
-            n->syscalls, info->time, data, info->size);
+            n->syscalls, info->kernel, info->time, data, info->size);
         break;
     default:
         btrail_lives_add(info->kind == BTRAIL_SIDEBAND_PROCESSES ? n->lives :
@@ -167,8 +169,8 @@ static void add_piece(struct btrail_names *n,
 static int read_pieces(struct btrail_names *n,
                        const struct btrail_trace *trace, const GArray *pieces)
 {
+    struct btrail_sideband_info info_before = { 0 };
     void *before = NULL;
-    size_t before_size = 0;
     guint i;
     int ret = 0;
 
@@ -189,14 +191,14 @@ static int read_pieces(struct btrail_names *n,
         if (ret) {
             break;
         }
-        if (is_copy(pieces, i, data, info.size, before, before_size)) {
+        if (is_copy(&info, data, &info_before, before)) {
             free(data);
             continue;
         }
         add_piece(n, &info, data);
         free(before);
         before = data;
-        before_size = info.size;
+        info_before = info;
     }
     if (!ret && i < pieces->len) {
         n->cut = g_array_index(pieces, struct names_piece, i).time;
@@ -238,6 +240,7 @@ int btrail_names_open(struct btrail_names **names,
     btrail_lives_complete(n->told_lives);
     btrail_kernel_symbols_complete(n->symbols, n->tick, n->cut);
     btrail_kernel_symbols_complete(n->told_symbols, n->tick, n->cut);
+    btrail_syscall_tables_complete(n->syscalls);
     *names = n;
     return 0;
 }
@@ -359,12 +362,18 @@ int btrail_names_kernel_symbol(const struct btrail_names *names,
     return btrail_names_era_symbol(names, era.number, address, symbol);
 }
 
-int btrail_names_syscall(const struct btrail_names *names, uint64_t time,
-                         uint64_t address, struct btrail_syscall *syscall)
+int btrail_names_syscall(const struct btrail_names *names, uint32_t kernel,
+                         uint64_t time, uint64_t address,
+                         struct btrail_syscall *syscall)
 {
-    return names && syscall ?
-           btrail_syscall_tables_find(names->syscalls, time, address, syscall) :
-           -BTRAIL_ERR_ARGUMENT;
+    if (!names || !syscall) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    if (!kernel) {
+        kernel = btrail_kernel_symbols_kernel(symbols_of(names), time);
+    }
+    return btrail_syscall_tables_find(names->syscalls, kernel, time, address,
+                                      syscall);
 }
 
 int btrail_names_symbol_era(const struct btrail_names *names, size_t i,

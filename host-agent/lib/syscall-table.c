@@ -15,6 +15,8 @@
 
 /* As it was read at one time */
 struct syscall_table {
+    uint32_t kernel;
+    uint32_t number;
     uint64_t time;
     GArray *entries;            /* struct syscall_entry, by address */
 };
@@ -60,13 +62,16 @@ static bool parse_line(const char *line, struct syscall_entry *e)
     return bits == 32 || bits == 64;
 }
 
-uint64_t btrail_syscall_tables_add(GPtrArray *tables, uint64_t time,
-                             const char *data, size_t size)
+uint64_t btrail_syscall_tables_add(GPtrArray *tables, uint32_t kernel,
+                                   uint64_t time, const char *data,
+                                   size_t size)
 {
     g_autofree char *text = g_strndup(data, size);
     struct syscall_table *t = g_new0(struct syscall_table, 1);
     char *line = text, *end;
 
+    t->kernel = kernel;
+    t->number = tables->len;
     t->time = time;
     t->entries = g_array_new(FALSE, FALSE, sizeof(struct syscall_entry));
     for (; (end = strchr(line, '\n')) && t->entries->len < ENTRIES_MAX;
@@ -105,18 +110,56 @@ GPtrArray *btrail_syscall_tables_new(void)
     return g_ptr_array_new_with_free_func(free_table);
 }
 
-int btrail_syscall_tables_find(const GPtrArray *tables, uint64_t time,
-                         uint64_t address, struct btrail_syscall *syscall)
+static gint by_kernel(gconstpointer p, gconstpointer q)
 {
-    const struct syscall_table *t;
-    const struct syscall_entry *e;
-    guint first, n;
+    const struct syscall_table *a = *(const struct syscall_table *const *)p;
+    const struct syscall_table *b = *(const struct syscall_table *const *)q;
 
-    if (!tables->len || !address) {
+    return BTRAIL_COMPARE(a->kernel, b->kernel) ?:
+           BTRAIL_COMPARE(a->time, b->time) ?:
+           BTRAIL_COMPARE(a->number, b->number);
+}
+
+void btrail_syscall_tables_complete(GPtrArray *tables)
+{
+    g_ptr_array_sort(tables, by_kernel);
+}
+
+/* A kernel's table at a time: its last one by then, or else its first */
+static const struct syscall_table *find_table(const GPtrArray *tables,
+                                              uint32_t kernel, uint64_t time)
+{
+    const struct syscall_table *const *all =
+        (const struct syscall_table *const *)tables->pdata;
+    guint low = 0, high = tables->len;
+
+    while (low < high) {
+        guint middle = low + (high - low) / 2;
+        const struct syscall_table *t = all[middle];
+
+        if (t->kernel < kernel || (t->kernel == kernel && t->time <= time)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low && all[low - 1]->kernel == kernel) {
+        return all[low - 1];
+    }
+    return low < tables->len && all[low]->kernel == kernel ? all[low] : NULL;
+}
+
+int btrail_syscall_tables_find(const GPtrArray *tables, uint32_t kernel,
+                               uint64_t time, uint64_t address,
+                               struct btrail_syscall *syscall)
+{
+    const struct syscall_table *t = find_table(tables, kernel, time);
+    const struct syscall_entry *e;
+    guint first;
+
+    if (!t || !address) {
         return -BTRAIL_ERR_END;
     }
-    n = BTRAIL_PTRS_UP_TO(tables, struct syscall_table, time, time);
-    t = g_ptr_array_index(tables, n ? n - 1 : 0);
     first = BTRAIL_UP_TO(t->entries->data, t->entries->len,
                          struct syscall_entry, address, address - 1);
     if (first == t->entries->len) {

@@ -147,7 +147,8 @@ static const struct function *get_function(struct places *p,
         f->module = module;
         f->name = btrail_strings_keep(p->strings, key.name, strlen(key.name));
         if (f->known && module->kernel) {
-            f->syscall = syscall_name(p->names, found->where->time,
+            f->syscall = syscall_name(p->names, found->where->kernel,
+                                      found->where->time,
                                       f->start + found->bias, f->name);
         }
         g_hash_table_add(module->functions, f);

@@ -34,13 +34,13 @@ static const char *name_of(const struct btrail_syscall *s)
     return s->number < n ? names[s->number] : NULL;
 }
 
-const char *syscall_name(const struct btrail_names *names, uint64_t time,
-                         uint64_t start, const char *function)
+const char *syscall_name(const struct btrail_names *names, uint32_t kernel,
+                         uint64_t time, uint64_t start, const char *function)
 {
     const char *spelled = name_in(function), *name = NULL;
     struct btrail_syscall s;
 
-    if (!names || btrail_names_syscall(names, time, start, &s)) {
+    if (!names || btrail_names_syscall(names, kernel, time, start, &s)) {
         return spelled;
     }
     /* What stands for all numbers that are not in use has no name of theirs. */

@@ -132,8 +132,8 @@ static void add_syscall(const struct btrail_names *names, const char *name,
     for (size_t i = 0; !btrail_names_symbol_era(names, i, &symbol, &era);
          i++) {
         const char *found = strchr("tTwW", symbol.type) ?
-                            syscall_name(names, era.last, symbol.address,
-                                         symbol.name) : NULL;
+                            syscall_name(names, era.kernel, era.last,
+                                         symbol.address, symbol.name) : NULL;
 
         if (found) {
             btrail_closest_offer(closest, found);

@@ -381,6 +381,8 @@ BTRAIL_API int btrail_names_kernel_symbol(const struct btrail_names *names,
 /**
  * btrail_names_syscall - find the system call that a function of the kernel is
  * @names:   the names
+ * @kernel:  number of the kernel that ran; 0: the only one, or it is not said
+ *           which
  * @time:    CLOCK_MONOTONIC of the host
  * @address: linear address at which the function begins
  * @syscall: gets the system call; of several, that of 64 bits with the lowest
@@ -389,7 +391,8 @@ BTRAIL_API int btrail_names_kernel_symbol(const struct btrail_names *names,
  * Errors: ARGUMENT, END (it is none, or the kernel's tables are not known).
  */
 BTRAIL_API int btrail_names_syscall(const struct btrail_names *names,
-                                    uint64_t time, uint64_t address,
+                                    uint32_t kernel, uint64_t time,
+                                    uint64_t address,
                                     struct btrail_syscall *syscall);
 
 /**

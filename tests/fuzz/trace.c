@@ -511,7 +511,7 @@ static void ask(const struct btrail_names *names, uint64_t time, uint64_t cr3,
         fuzz_require(s.address <= address && address < s.end &&
                      strlen(s.name) < 1u << 24);
     }
-    if (!btrail_names_syscall(names, time, address, &call)) {
+    if (!btrail_names_syscall(names, 0, time, address, &call)) {
         fuzz_require((call.bits == 32 || call.bits == 64) && call.numbers);
     }
 }

@@ -9,16 +9,22 @@
 
 static GPtrArray *tables;
 
-static void add(uint64_t time, const char *text)
+static void add_of(uint32_t kernel, uint64_t time, const char *text)
 {
-    btrail_syscall_tables_add(tables, time, text, strlen(text));
+    btrail_syscall_tables_add(tables, kernel, time, text, strlen(text));
+    btrail_syscall_tables_complete(tables);
 }
 
-static void check(uint64_t time, uint64_t address, unsigned bits,
-                  unsigned number, unsigned numbers)
+static void add(uint64_t time, const char *text)
+{
+    add_of(0, time, text);
+}
+
+static void check_of(uint32_t kernel, uint64_t time, uint64_t address,
+                     unsigned bits, unsigned number, unsigned numbers)
 {
     struct btrail_syscall s;
-    int ret = btrail_syscall_tables_find(tables, time, address, &s);
+    int ret = btrail_syscall_tables_find(tables, kernel, time, address, &s);
 
     g_assert_cmpint(ret, ==, bits ? 0 : -BTRAIL_ERR_END);
     if (bits) {
@@ -26,6 +32,12 @@ static void check(uint64_t time, uint64_t address, unsigned bits,
         g_assert_cmpuint(s.number, ==, number);
         g_assert_cmpuint(s.numbers, ==, numbers);
     }
+}
+
+static void check(uint64_t time, uint64_t address, unsigned bits,
+                  unsigned number, unsigned numbers)
+{
+    check_of(0, time, address, bits, number, numbers);
 }
 
 static void test_find(void)
@@ -48,6 +60,28 @@ static void test_find(void)
     check(199, 0xffffffff81000010, 64, 0, 1);
     check(200, 0xffffffff81000010, 64, 5, 1);
     check(200, 0xffffffff81000020, 0, 0, 0);
+    g_ptr_array_unref(tables);
+}
+
+/* What was read last is not of the kernel that runs. */
+static void test_kernels(void)
+{
+    tables = btrail_syscall_tables_new();
+    add_of(2, 200, "64 20 ffffffff81000010\n");
+    add_of(1, 100, "64 10 ffffffff81000010\n64 11 ffffffff81000020\n");
+    add_of(1, 300, "64 12 ffffffff81000010\n");
+    check_of(1, 99, 0xffffffff81000010, 64, 10, 1);
+    check_of(1, 250, 0xffffffff81000010, 64, 10, 1);
+    check_of(1, 300, 0xffffffff81000010, 64, 12, 1);
+    check_of(2, 0, 0xffffffff81000010, 64, 20, 1);
+    check_of(2, 400, 0xffffffff81000010, 64, 20, 1);
+    check_of(2, 250, 0xffffffff81000020, 0, 0, 0);
+    check_of(0, 200, 0xffffffff81000010, 0, 0, 0);
+    check_of(3, 200, 0xffffffff81000010, 0, 0, 0);
+    check_of(UINT32_MAX, 200, 0xffffffff81000010, 0, 0, 0);
+    /* Of several that were read at one time the last counts. */
+    add_of(2, 200, "64 21 ffffffff81000010\n");
+    check_of(2, 200, 0xffffffff81000010, 64, 21, 1);
     g_ptr_array_unref(tables);
 }
 
@@ -76,6 +110,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/syscall-table/find", test_find);
+    g_test_add_func("/syscall-table/kernels", test_kernels);
     g_test_add_func("/syscall-table/bad", test_bad);
     return g_test_run();
 }

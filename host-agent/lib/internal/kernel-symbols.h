@@ -66,6 +66,13 @@ void btrail_kernel_symbols_complete(struct btrail_kernel_symbols *ks,
 /* Is there any table? */
 bool btrail_kernel_symbols_any(const struct btrail_kernel_symbols *ks);
 
+/*
+ * The kernel that runs at a time if events do not say which one does; 0 if the
+ * tables have no numbers
+ */
+uint32_t btrail_kernel_symbols_kernel(const struct btrail_kernel_symbols *ks,
+                                      uint64_t time);
+
 /* Finds the era of a moment. */
 void btrail_kernel_symbols_era(const struct btrail_kernel_symbols *ks,
                                uint32_t kernel, uint64_t time,
