@@ -13,6 +13,7 @@ void sample_snapshot(struct btrail_writer *w,
 {
     struct btrail_sideband_info info = {
         .kind = BTRAIL_SIDEBAND_PROCESSES, .time = snapshot->end,
+        .kernel = snapshot->n ? snapshot->processes[0].kernel : 0,
     };
     void *data;
     size_t size;

@@ -8,7 +8,10 @@
 
 #include "backtrail/names.h"
 
-/* Adds a snapshot to a trace, of the moment of its end. */
+/*
+ * Adds a snapshot to a trace, of the moment of its end and of the kernel of its
+ * first process.
+ */
 void sample_snapshot(struct btrail_writer *w,
                      const struct btrail_snapshot *snapshot);
 

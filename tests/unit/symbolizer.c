@@ -642,6 +642,158 @@ static void test_named(void)
     btrail_trace_close(trace);
 }
 
+/*
+ * One record each, after a KERNEL event and, with @pid, a TASK event.  Kernel 1
+ * was seen at 100 and 200, and kernel 2 at 300 and 400; "first" of the former
+ * and "second" of the latter have the same page tables.
+ */
+static const struct kernel_step {
+    uint64_t time;
+    uint16_t flags;
+    uint16_t number;
+    uint64_t cr3;
+    uint32_t pid;
+    const char *comm;
+    const char *module;         /* at BASE */
+    const char *function;       /* at KERNEL */
+    const char *kernel;         /* which is in this one */
+} kernel_steps[] = {
+    { 150, 0, 1, 0x5000, 0, "first", "shell", "one", NAME_KERNEL },
+    /* In none of them, or in a nested guest, nothing has a name. */
+    { 151, 0, 0, 0x5000, 0, "cr3:0x5000", NAME_UNKNOWN, NAME_UNKNOWN,
+      NAME_UNKNOWN },
+    { 152, BTRAIL_KERNEL_NESTED, 0, BTRAIL_CR3_NESTED | 0x5000, 0,
+      "nested:0x5000", NAME_UNKNOWN, NAME_UNKNOWN, NAME_UNKNOWN },
+    { 153, BTRAIL_KERNEL_NESTED, 0,
+      BTRAIL_CR3_NESTED | BTRAIL_CR3_PAE | 0x2038, 0, "nested:0x2020",
+      NAME_UNKNOWN, NAME_UNKNOWN, NAME_UNKNOWN },
+    /* The hypervisor itself runs nothing with that number. */
+    { 154, 0, 1, BTRAIL_CR3_PAE | 0x2038, 0, "pae:0x2020", NAME_UNKNOWN, "one",
+      NAME_KERNEL },
+    { 155, 0, 1, 0x5000, 0, "first", "shell", "one", NAME_KERNEL },
+    /* One that runs before it was found had its own functions already. */
+    { 156, 0, 2, 0x5000, 0, "cr3:0x5000", NAME_UNKNOWN, "two", NAME_KERNEL },
+    { 157, 0, 2, 0x5000, 8, "task", NAME_UNKNOWN, "two", NAME_KERNEL },
+    { 158, 0, 1, 0x5000, 8, "task", "shell", "one", NAME_KERNEL },
+    { 350, 0, 2, 0x5000, 0, "second", "program", "two", NAME_KERNEL },
+    { 351, 0, 1, 0x5000, 0, "cr3:0x5000", NAME_UNKNOWN, "one", NAME_KERNEL },
+    { 352, 0, 1, 0x5000, 20, "task", NAME_UNKNOWN, "one", NAME_KERNEL },
+    { 353, 0, 2, 0x5000, 20, "task", "program", "two", NAME_KERNEL },
+    { 354, 0, 0, 0x5000, 0, "cr3:0x5000", NAME_UNKNOWN, NAME_UNKNOWN,
+      NAME_UNKNOWN },
+    /* Nobody looks, so it is the one that was found last. */
+    { 355, BTRAIL_KERNEL_UNKNOWN, 0, 0x5000, 0, "second", "program", "two",
+      NAME_KERNEL },
+};
+
+static void add_symbols(struct btrail_writer *w, uint16_t kernel, uint64_t time,
+                        const char *text)
+{
+    const struct btrail_sideband_info info = {
+        .kind = BTRAIL_SIDEBAND_SYMBOLS, .kernel = kernel, .time = time,
+        .size = strlen(text),
+    };
+
+    g_assert_cmpint(btrail_writer_sideband(w, &info, text), ==, 0);
+}
+
+static char *write_kernels(void)
+{
+    enum { N = G_N_ELEMENTS(kernel_steps) };
+    static const char meta[] = "{\"tick_ns\": 0, \"privilege\": \"all\"}";
+    char *path = g_build_filename(folder, "kernels.btrail", NULL);
+    struct btrail_mapping mappings[] = {
+        { .path = "/bin/shell" }, { .path = "/bin/program" },
+    };
+    struct btrail_record records[N];
+    struct btrail_event events[4 * N];
+    struct btrail_slab slab = {
+        .cr3 = kernel_steps[0].cr3, .records = records, .n_records = N,
+        .events = events,
+    };
+    struct btrail_writer *w;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==, 0);
+    g_assert_cmpint(btrail_writer_meta(w, meta, strlen(meta)), ==, 0);
+    add_symbols(w, 1, 100, "ffffffff81000000 T one\n");
+    add_symbols(w, 2, 300, "ffffffff81000000 T two\n");
+    for (unsigned i = 0; i < 4; i++) {
+        struct btrail_mapping *m = &mappings[i / 2];
+        struct btrail_process process = seen_process(
+            i / 2 ? 20 : 8, 0x5000, i / 2 ? 300 : 100, 100 * (i + 1), m);
+
+        m->start = BASE;
+        m->end = BASE + 0x1000;
+        m->flags = BTRAIL_MAPPING_EXEC | BTRAIL_MAPPING_FILE;
+        process.comm = i / 2 ? "second" : "first";
+        process.kernel = i / 2 + 1;
+        add_snapshot(w, 100 * (i + 1), &process, 1);
+    }
+    for (unsigned i = 0; i < N; i++) {
+        const struct kernel_step *s = &kernel_steps[i];
+
+        records[i] = (struct btrail_record) { BASE, BASE + 4, 0 };
+        events[slab.n_events++] = (struct btrail_event) {
+            .index = i, .type = BTRAIL_EVENT_TIME,
+            .data = { s->time, 0, BTRAIL_NO_ICOUNT },
+        };
+        events[slab.n_events++] = (struct btrail_event) {
+            .index = i, .type = BTRAIL_EVENT_CR3, .data = { s->cr3 },
+        };
+        events[slab.n_events++] = (struct btrail_event) {
+            .index = i, .type = BTRAIL_EVENT_KERNEL, .reason = s->flags,
+            .data = { s->number },
+        };
+        if (s->pid) {
+            events[slab.n_events] = (struct btrail_event) {
+                .index = i, .type = BTRAIL_EVENT_TASK,
+                .data = { (uint64_t)s->pid << 32 | s->pid },
+            };
+            memcpy(&events[slab.n_events++].data[1], "task", 4);
+        }
+    }
+    g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    return path;
+}
+
+/* What is known of a kernel names the records of no other one. */
+static void test_kernels(void)
+{
+    const struct symbolizer_options none = { 0 };
+    g_autofree char *path = write_kernels();
+    struct btrail_trace *trace;
+    struct btrail_cursor *cursor;
+    struct btrail_batch b, part;
+    struct symbolizer *s;
+    struct task task;
+    struct place user, kernel;
+    size_t n = 0;
+
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    s = symbolizer_new(&none, trace, NULL);
+    g_assert_cmpint(btrail_cursor_open(&cursor, trace, 0, 0), ==, 0);
+    while (!btrail_cursor_next(cursor, &b)) {
+        part.count = 0;
+        while (!b.event && symbolizer_part(s, 0, &b, &part, &task)) {
+            const struct kernel_step *step = &kernel_steps[n];
+
+            g_assert_cmpuint(part.index, ==, n++);
+            g_assert_cmpuint(part.count, ==, 1);
+            g_assert_cmpstr(task.process->comm, ==, step->comm);
+            symbolizer_place(s, task.process, &task.where, BASE, &user);
+            g_assert_cmpstr(user.function->module->name, ==, step->module);
+            symbolizer_place(s, task.process, &task.where, KERNEL, &kernel);
+            g_assert_cmpstr(kernel.function->name, ==, step->function);
+            g_assert_cmpstr(kernel.function->module->name, ==, step->kernel);
+        }
+    }
+    g_assert_cmpuint(n, ==, G_N_ELEMENTS(kernel_steps));
+    btrail_cursor_close(cursor);
+    symbolizer_free(s);
+    btrail_trace_close(trace);
+}
+
 /* What is at an address at a time: NAME+OFFSET MODULE */
 static void check_place(struct symbolizer *s, uint64_t time, uint64_t address,
                         const char *want)
@@ -817,6 +969,7 @@ int main(int argc, char **argv)
     g_test_add_func("/symbolizer/sideband", test_sideband);
     g_test_add_func("/symbolizer/tasks", test_tasks);
     g_test_add_func("/symbolizer/named", test_named);
+    g_test_add_func("/symbolizer/kernels", test_kernels);
     g_test_add_func("/symbolizer/32", test_32);
     g_test_add_func("/symbolizer/nothing", test_nothing);
     ret = g_test_run();
