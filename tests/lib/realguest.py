@@ -73,8 +73,10 @@ class RealGuest:
         if maximal:
             size += f',slots={maximal[0]},maxmem={maximal[1]}M'
         self.vm = qemu.Qemu([
-            '-accel', 'tcg', '-smp', str(smp), '-machine', board, '-m', size, *(['-cpu', cpu] if cpu else []),
-            *([] if reboots else ['-no-reboot']), '-device', 'branch-trace', *arguments, *self.more], qmp_sockets=2)
+            '-accel', 'tcg', '-smp', str(smp), '-machine', board, '-m', size,
+            *(['-cpu', cpu] if cpu else []),
+            *([] if reboots else ['-no-reboot']), '-device', 'branch-trace',
+            *arguments, *self.more], qmp_sockets=2)
 
     def __enter__(self):
         self.vm.start()

@@ -42,7 +42,3 @@ def run(lab):
     busy = sum(s['share'] > 0.5 / PROGRAMS for s in spaces)
     lab.check('address spaces', busy >= PROGRAMS, f'{busy} address spaces have '
               f'much of what {PROGRAMS} programs did')
-    # All of them are spin; the same code is at the same place in each.
-    rows = account.rows(trace, 'sym')
-    lab.facts['spin_step'] = sum(r['records'] for r in rows
-                                 if r['sym'] == 'spin_step')
