@@ -81,11 +81,11 @@ static const char *share_word(unsigned i)
            i ? "kernel" : "none";
 }
 
-/* Is it of interest which kernels have run? */
+/* Does any event say which kernel runs?  Only then shares mean something. */
 static bool has_kernels(const struct kernel_share *shares)
 {
     for (unsigned i = 0; i < UNKNOWN; i++) {
-        if (shares[i].records || shares[i].release) {
+        if (shares[i].records) {
             return true;
         }
     }
