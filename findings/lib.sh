@@ -1,0 +1,169 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What the findings share: a folder that goes away, pinned packages of Debian,
+# and guests under Debian's QEMU.  Sourced, never run.
+#
+# Packages come by an apt configuration of our own, from the mirror that this
+# machine's apt uses for Debian.  apt checks the signatures with this machine's
+# keys; nothing is installed.
+
+set -eEu -o pipefail
+trap 'echo "$0 stopped at ${BASH_SOURCE[0]##*/}:$LINENO" >&2' ERR
+export LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+DIR=$(mktemp -d "${TMPDIR:-/tmp}/finding-XXXXXX")
+trap 'rm -rf "$DIR"' EXIT
+
+say() {
+    printf '%s\n' "$*"
+}
+
+# changed SENTENCE: what was found is no longer so
+changed() {
+    say "CHANGED: $*"
+    exit 1
+}
+
+# skip REASON: the finding cannot be shown here, or no more
+skip() {
+    say "SKIPPED: $*"
+    exit 77
+}
+
+# need COMMAND...: programs of this machine
+need() {
+    local command
+    for command in "$@"; do
+        [ -n "$(type -P "$command")" ] || skip "this machine has no $command"
+    done
+}
+
+# from SUITE [ARCHITECTURE]: apt sees nothing but this suite from now on
+from() {
+    local mirror apt=$DIR/apt
+    need apt-get dpkg-deb
+    mirror=$(env -u APT_CONFIG apt-get indextargets --format '$(REPO_URI)' \
+        'Created-By: Packages' 'Origin: Debian' 'Label: Debian' |
+        sort -u | head -n 1)
+    [ -n "$mirror" ] || skip "this machine's apt has no mirror of Debian"
+    rm -rf "$apt"
+    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
+    : >"$apt/status"
+    # Development suites can be past the date until which their lists are
+    # valid; they are signed all the same.
+    echo "deb [check-valid-until=no] $mirror $1 main" >"$apt/sources.list"
+    cat >"$apt/conf" <<EOF
+APT::Architecture "${2:-amd64}";
+APT::Architectures { "${2:-amd64}"; };
+APT::Sandbox::User "root";
+Acquire::Languages "none";
+Dir::Etc::sourcelist "$apt/sources.list";
+Dir::Etc::sourceparts "/dev/null";
+Dir::Etc::preferences "/dev/null";
+Dir::Etc::preferencesparts "/dev/null";
+Dir::State::lists "$apt/lists";
+Dir::State::status "$apt/status";
+Dir::Cache "$apt/cache";
+EOF
+    export APT_CONFIG=$apt/conf
+    apt-get -q update >"$apt/log" 2>&1 && ! grep '^[EW]:' "$apt/log" ||
+        skip "apt cannot read the lists of $1"
+}
+
+# get FOLDER PACKAGE=VERSION: unpacks one package
+get() {
+    rm -rf "$DIR/get"
+    mkdir -p "$1" "$DIR/get"
+    (cd "$DIR/get" && apt-get -q download "$2") >"$DIR/log" 2>&1 ||
+        skip "$2 is not to be had any more"
+    dpkg-deb -x "$DIR"/get/*.deb "$1"
+    rm -rf "$DIR/get"
+}
+
+# get_all FOLDER PACKAGE=VERSION: unpacks a package and all that it depends on
+get_all() {
+    local deb
+    mkdir -p "$1"
+    apt-get -q -y install --download-only --no-install-recommends "$2" \
+        >"$DIR/log" 2>&1 || skip "$2 is not to be had any more"
+    for deb in "$DIR"/apt/cache/archives/*.deb; do
+        dpkg-deb -x "$deb" "$1"
+    done
+    rm -f "$DIR"/apt/cache/archives/*.deb
+}
+
+# within FOLDER PROGRAM ARGUMENT...: runs a program that get_all() unpacked,
+# with the libraries that it unpacked
+within() {
+    local root=$1 libraries
+    shift
+    libraries=$root/lib/x86_64-linux-gnu:$root/usr/lib/x86_64-linux-gnu
+    libraries+=:$root/usr/lib/x86_64-linux-gnu/pulseaudio
+    "$(find "$root" -name 'ld-linux-x86-64.so.2' | head -n 1)" \
+        --library-path "$libraries" "$root/$1" "${@:2}"
+}
+
+# kernel VERSION PACKAGE=VERSION: unpacks a kernel to $DIR/VERSION.vmlinuz
+kernel() {
+    local found
+    get "$DIR/kernel" "$2"
+    # Since Linux 6.19, Debian's kernels are below usr/lib/modules.
+    found=$(find "$DIR/kernel" -name 'vmlinuz*' -type f)
+    [ -n "$found" ] || changed "$2 has no vmlinuz"
+    mv "$found" "$DIR/$1.vmlinuz"
+    mv "$DIR"/kernel/boot/config-* "$DIR/$1.config" 2>/dev/null || :
+    rm -rf "$DIR/kernel"
+}
+
+# start_guests: fetches what guest() needs
+start_guests() {
+    from trixie
+    get "$DIR/busybox" busybox-static=1:1.37.0-6+b9
+    get_all "$DIR/qemu" qemu-system-x86=1:10.0.13+ds-0+deb13u1
+}
+
+# guest VERSION SECONDS [FILE]...: boots $DIR/VERSION.vmlinuz with busybox and
+# these files, which runs standard input as a shell script, and prints what
+# that script prints to standard output
+guest() {
+    local version=$1 seconds=$2 root=$DIR/root busybox
+    shift 2
+    busybox=$(find "$DIR/busybox" -path "*bin/busybox")
+    rm -rf "$root"
+    mkdir -p "$root"/{bin,proc,sys,dev,tmp}
+    cp "$busybox" "$root/bin/busybox"
+    [ $# = 0 ] || cp "$@" "$root/bin"
+    cat >"$root/script"
+    cat >"$root/init" <<'EOF'
+#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin
+mount -t proc none /proc
+mount -t sysfs none /sys
+mount -t devtmpfs none /dev
+mount -t tracefs none /sys/kernel/tracing
+sh /script >/tmp/output 2>&1
+stty -F /dev/ttyS0 -opost
+{ echo; sed 's/^/@ /' /tmp/output; echo @end; } >/dev/ttyS0
+sleep 1
+poweroff -f
+EOF
+    chmod +x "$root/init"
+    (cd "$root" && find . | "$busybox" cpio -o -H newc 2>/dev/null |
+        gzip -1) >"$DIR/initrd"
+    QEMU_MODULE_DIR=$DIR/qemu/usr/lib/x86_64-linux-gnu/qemu \
+        timeout "$seconds" "$BASH" -c "$(declare -f within); within \"\$@\"" - \
+        "$DIR/qemu" usr/bin/qemu-system-x86_64 \
+        -L "$DIR/qemu/usr/share/qemu" -L "$DIR/qemu/usr/share/seabios" \
+        -accel tcg -cpu max -m 768 -nodefaults -display none -no-reboot \
+        -serial "file:$DIR/serial" -kernel "$DIR/$version.vmlinuz" \
+        -initrd "$DIR/initrd" -append "console=ttyS0 quiet panic=-1" \
+        >"$DIR/qemu.log" 2>&1 </dev/null || {
+        tail -n 5 "$DIR/qemu.log" "$DIR/serial" >&2
+        skip "the guest with Linux $version did not come to its end"
+    }
+    tr -d '\r' <"$DIR/serial" >"$DIR/lines"
+    grep -q '^@end' "$DIR/lines" || skip "Linux $version did not run its script"
+    sed -n 's/^@ //p' "$DIR/lines"
+}
