@@ -11,6 +11,7 @@
 set -eEu -o pipefail
 trap 'echo "$0 stopped at ${BASH_SOURCE[0]##*/}:$LINENO" >&2' ERR
 export LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1
+# shellcheck disable=SC2034 # for the findings
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 DIR=$(mktemp -d "${TMPDIR:-/tmp}/finding-XXXXXX")
 trap 'rm -rf "$DIR"' EXIT
@@ -27,7 +28,7 @@ changed() {
 
 # skip REASON: the finding cannot be shown here, or no more
 skip() {
-    say "SKIPPED: $*"
+    say "SKIPPED: $*" >&2
     exit 77
 }
 
@@ -43,6 +44,7 @@ need() {
 from() {
     local mirror apt=$DIR/apt
     need apt-get dpkg-deb
+    # shellcheck disable=SC2016 # it is for apt to expand
     mirror=$(env -u APT_CONFIG apt-get indextargets --format '$(REPO_URI)' \
         'Created-By: Packages' 'Origin: Debian' 'Label: Debian' |
         sort -u | head -n 1)
@@ -67,8 +69,9 @@ Dir::State::status "$apt/status";
 Dir::Cache "$apt/cache";
 EOF
     export APT_CONFIG=$apt/conf
-    apt-get -q update >"$apt/log" 2>&1 && ! grep '^[EW]:' "$apt/log" ||
+    if ! apt-get -q update >"$apt/log" 2>&1 || grep '^[EW]:' "$apt/log"; then
         skip "apt cannot read the lists of $1"
+    fi
 }
 
 # get FOLDER PACKAGE=VERSION: unpacks one package
