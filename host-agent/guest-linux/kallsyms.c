@@ -12,7 +12,7 @@
  *   offsets      32 bits each: see enum form
  *   relative_base  a word, up to Linux 6.19
  *
- * each aligned to a word, or to 4 bytes from Linux 7.2 on.
+ * each aligned to a word, or to 4 bytes from Linux 7.0 on.
  */
 
 #include <glib.h>

@@ -461,8 +461,8 @@ static void make_names(const char *dir)
     static struct btrail_mapping mapping = { 0x1000, 0x3000, 0, 21, 3, "/f",
                                              (const uint8_t *)"id" };
     struct btrail_process p = {
-        0x1000, 0x2000, 0x8000, 5, 90, 100, 0, 7, 1, 2, "p", "/f", "p\0", 1,
-        1, &thread, &mapping
+        0x1000, 0x2000, 0x8000, 5, 90, 100, 0, 7, 1, 0, 2, "p", "/f", "p\0",
+        1, 1, &thread, &mapping
     };
     g_autofree char *path = g_build_filename(dir, "names", NULL);
     struct btrail_writer *w;
