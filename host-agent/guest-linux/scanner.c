@@ -186,6 +186,7 @@ struct btrail_scanner {
     GHashTable *functions;      /* struct file_functions by build-id */
     uint64_t file_budget;       /* pages, in this snapshot */
     struct sent_text symbols;   /* the kernel's own */
+    uint16_t symbols_of;        /* the kernel that has @symbols */
     struct sent_text syscalls;
     struct sent_text loaded;    /* symbols of what comes and goes */
     bool symbols_sent;          /* those of this kernel */
@@ -441,13 +442,22 @@ static void send_symbols(struct btrail_scanner *sc)
 {
     uint64_t time = btrail_clock_ns();
     uint64_t image[2];
+    GString *own;
 
     linux_kernel_begin(sc->kernel);
     sc->symbols_sent = true;
-    send_text(sc, BTRAIL_SIDEBAND_SYMBOLS, time, linux_own_symbols(sc->kernel),
-              &sc->symbols);
-    send_text(sc, BTRAIL_SIDEBAND_SYSCALLS, time, linux_syscalls(sc->kernel),
-              &sc->syscalls);
+    own = linux_own_symbols(sc->kernel);
+    /* A kernel that was given up and is found again has the same ones. */
+    if (sc->symbols_of == sc->kernel->number && sc->symbols.data &&
+        g_bytes_get_size(sc->symbols.data) == own->len &&
+        !memcmp(g_bytes_get_data(sc->symbols.data, NULL), own->str, own->len)) {
+        g_string_free(own, TRUE);
+    } else {
+        sc->symbols_of = sc->kernel->number;
+        send_text(sc, BTRAIL_SIDEBAND_SYMBOLS, time, own, &sc->symbols);
+        send_text(sc, BTRAIL_SIDEBAND_SYSCALLS, time,
+                  linux_syscalls(sc->kernel), &sc->syscalls);
+    }
     if (linux_image(sc->kernel, &image[0], &image[1])) {
         __atomic_store_n(&sc->image[0], image[0], __ATOMIC_RELAXED);
         __atomic_store_n(&sc->image[1], image[1], __ATOMIC_RELAXED);
