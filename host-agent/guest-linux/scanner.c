@@ -1013,6 +1013,20 @@ static bool wait_for_work(struct btrail_scanner *sc)
 }
 
 /*
+ * How long nothing more of a kind may be done, after what began at @begin and
+ * used this much CPU time.  @pace: the same by the limit
+ */
+static uint64_t debt_of(struct btrail_scanner *sc, struct time_budget *budget,
+                        uint64_t begin, uint64_t took, uint64_t pace)
+{
+    uint64_t debt;
+
+    budget_at(budget, begin);
+    debt = spend(budget, took);
+    return MAX(sc->wait_for_scan ? 0 : debt, pace);
+}
+
+/*
  * Sets when the next snapshot may begin and when it must, after one that began
  * at @begin and used this much CPU time.
  */
@@ -1021,11 +1035,8 @@ static void plan_snapshot(struct btrail_scanner *sc, uint64_t begin,
 {
     struct scan_work *work = &sc->snapshots;
     uint64_t pace = limit_pace(sc, took);
-    uint64_t debt;
+    uint64_t debt = debt_of(sc, &sc->budget, begin, took, pace);
 
-    budget_at(&sc->budget, begin);
-    debt = spend(&sc->budget, took);
-    debt = MAX(sc->wait_for_scan ? 0 : debt, pace);
     work->earliest = begin + MAX(SNAPSHOT_SPACING_NS, debt);
     work->latest = begin + (sc->found_new ? MAX(SNAPSHOT_AGAIN_NS, debt) :
                             MAX(SNAPSHOT_INTERVAL_NS,
@@ -1038,12 +1049,9 @@ static void plan_check(struct btrail_scanner *sc, uint64_t begin,
                        uint64_t took)
 {
     struct scan_work *work = &sc->checks;
-    uint64_t pace = limit_pace(sc, took);
-    uint64_t debt;
+    uint64_t debt = debt_of(sc, &sc->check_budget, begin, took,
+                            limit_pace(sc, took));
 
-    budget_at(&sc->check_budget, begin);
-    debt = spend(&sc->check_budget, took);
-    debt = MAX(sc->wait_for_scan ? 0 : debt, pace);
     work->earliest = begin + debt;
     work->latest = begin + MAX(CLAMP(took * CHECK_PART, CHECK_LEAST_NS,
                                      CHECK_MOST_NS), debt);
