@@ -1124,6 +1124,19 @@ static void check(struct btrail_scanner *sc)
                 (sc->check_budget.saved > 0 && !sc->paced) ? 0 : UINT64_MAX);
 }
 
+/*
+ * A kernel that was just found is read at once, whatever was requested.  Who
+ * waits for the snapshot waits for the check, too.
+ */
+static void begin_first(struct btrail_scanner *sc)
+{
+    g_mutex_lock(&sc->lock);
+    sc->snapshots.begun = sc->snapshots.requested;
+    sc->checks.begun = sc->checks.requested;
+    sc->checks.idle_from = sc->snapshots.idle_from;
+    g_mutex_unlock(&sc->lock);
+}
+
 static gpointer scanner_thread(gpointer opaque)
 {
     struct btrail_scanner *sc = opaque;
@@ -1144,15 +1157,19 @@ static gpointer scanner_thread(gpointer opaque)
             continue;
         }
         begin = btrail_clock_ns();
-        if (sc->snapshots.due || !sc->symbols_sent) {
-            snapshot(sc);
-        }
         if (!sc->symbols_sent) {
+            begin_first(sc);
+            snapshot(sc);
             /* Those of the kernel do not move, so they can be read later. */
             send_symbols(sc);
             check(sc);
-        } else if (sc->checks.due) {
-            check(sc);
+        } else {
+            if (sc->snapshots.due) {
+                snapshot(sc);
+            }
+            if (sc->checks.due) {
+                check(sc);
+            }
         }
         took = btrail_clock_cpu_ns() - took;
         charge_scan(sc, took);

@@ -32,6 +32,7 @@ struct rig {
     int number;                 /* of the kernel whose tasks are found */
     uint64_t mark;              /* of that, physical */
     int symbols_of;             /* which kernel's symbols were sent last */
+    unsigned nap;               /* ms, after each piece of symbols */
     struct btrail_scanner *scanner;
 };
 
@@ -86,6 +87,7 @@ static void got_found(void *opaque, const struct btrail_found *found)
                                 " T _stext\n");
 
         add_sent(r, found, own ? "own" : found->data);
+        g_usleep(r->nap * 1000);
         if (own) {
             g_atomic_int_inc(&r->symbols);
             g_atomic_int_set(&r->symbols_of, found->kernel);
@@ -410,6 +412,8 @@ static void test_loaded(void)
     start(&r, true);
     f = &r.guest;
     g_assert_false(btrail_scanner_report_kernel_code(r.scanner, FAKE_BPF));
+    /* Who waits meanwhile waits until all is known. */
+    r.nap = 20;
     write_ram(&r, f->memory);
     btrail_scanner_request(r.scanner);
     btrail_scanner_request_check(r.scanner);
