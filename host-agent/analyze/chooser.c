@@ -55,8 +55,8 @@ static bool chosen(struct chooser *c, uint64_t class, const struct task *task,
         a->era != task->era) {
         symbolizer_place(c->names, record->process, &task->where,
                          record->from, from);
-        symbolizer_place(c->names, record->process, &task->where,
-                         record->to, to);
+        symbolizer_target(c->names, record->process, &task->where,
+                          record->to, to);
         *a = (struct asked) {
             record->process, class, record->from, record->to, task->era,
             filter_chooses(c->filter, class, record), true,

@@ -206,8 +206,8 @@ static void report_edges(struct fold *f)
 
             symbolizer_place(o->names, r.process, &g->task.where, e->from,
                              &from);
-            symbolizer_place(o->names, r.process, &g->task.where, e->to,
-                             &to);
+            symbolizer_target(o->names, r.process, &g->task.where, e->to,
+                              &to);
             if (!o->filter || filter_chooses(o->filter, g->class, &r)) {
                 p->chosen += e->count;
                 p->fn(p->opaque, &r, e->count);

@@ -26,7 +26,7 @@ static guint hash_task(gconstpointer p)
 {
     const struct space_task *t = p;
 
-    return btrail_hash3(t->cr3, t->process->pid,
+    return btrail_hash3(t->space.cr3 ^ t->space.kernel, t->process->pid,
                         btrail_str_hash(t->process->comm)) >> 32;
 }
 
@@ -34,7 +34,8 @@ static gboolean equal_tasks(gconstpointer a, gconstpointer b)
 {
     const struct space_task *x = a, *y = b;
 
-    return x->cr3 == y->cr3 && x->process->pid == y->process->pid &&
+    return btrail_pair_equal(&x->space, &y->space) &&
+           x->process->pid == y->process->pid &&
            !strcmp(x->process->comm, y->process->comm);
 }
 
@@ -89,7 +90,7 @@ static void count_part(struct space_tasks *t, const struct task *task,
                        const struct btrail_batch *b)
 {
     const struct space_task key = {
-        .cr3 = btrail_cr3_root(b->cr3), .process = task->process,
+        .space = space_key_of(b), .process = task->process,
     };
     struct space_task *found = g_hash_table_lookup(t->counts, &key);
 
@@ -155,7 +156,8 @@ static int by_space(const void *a, const void *b)
 {
     const struct space_task *x = a, *y = b;
 
-    return BTRAIL_COMPARE(x->cr3, y->cr3) ?:
+    return BTRAIL_COMPARE(x->space.cr3, y->space.cr3) ?:
+           BTRAIL_COMPARE(x->space.kernel, y->space.kernel) ?:
            BTRAIL_COMPARE(y->records, x->records) ?:
            BTRAIL_COMPARE(x->process->pid, y->process->pid) ?:
            strcmp(x->process->comm, y->process->comm);
@@ -177,7 +179,8 @@ static void sort_tasks(struct space_tasks *t)
     }
 }
 
-const struct space_task *space_tasks_of(struct space_tasks *t, uint64_t cr3,
+const struct space_task *space_tasks_of(struct space_tasks *t,
+                                        const struct space_key *space,
                                         size_t *n)
 {
     const struct space_task *all;
@@ -187,8 +190,14 @@ const struct space_task *space_tasks_of(struct space_tasks *t, uint64_t cr3,
         sort_tasks(t);
     }
     all = (const struct space_task *)t->sorted->data;
-    end = BTRAIL_UP_TO(all, t->sorted->len, struct space_task, cr3, cr3);
-    for (first = end; first && all[first - 1].cr3 == cr3; first--) {
+    end = BTRAIL_UP_TO(all, t->sorted->len, struct space_task, space.cr3,
+                       space->cr3);
+    while (end && all[end - 1].space.cr3 == space->cr3 &&
+           all[end - 1].space.kernel > space->kernel) {
+        end--;
+    }
+    for (first = end;
+         first && btrail_pair_equal(&all[first - 1].space, space); first--) {
     }
     *n = end - first;
     return all + first;

@@ -13,13 +13,30 @@
 #include "symbolize/filter.h"
 
 /**
+ * struct space_key - an address space of one kernel
+ * @cr3:    btrail_cr3_root() of it
+ * @kernel: that of struct symbolizer_where
+ */
+struct space_key {
+    uint64_t cr3;
+    uint64_t kernel;
+};
+
+static inline struct space_key space_key_of(const struct btrail_batch *b)
+{
+    return (struct space_key) {
+        btrail_cr3_root(b->cr3), symbolizer_kernel(&b->kernel),
+    };
+}
+
+/**
  * struct space_task - the threads of one process with one name
- * @cr3:     btrail_cr3_root() of the address space that they ran in
+ * @space:   that they ran in
  * @process: one of them
  * @likely:  records among @records that are likely, not certainly, of them
  */
 struct space_task {
-    uint64_t cr3;
+    struct space_key space;
     const struct process *process;
     uint64_t records;
     uint64_t likely;
@@ -50,7 +67,8 @@ bool *space_tasks_add(struct space_tasks *t, unsigned vcpu,
  * The tasks of an address space, those with most records first; @n gets their
  * number.  After the last space_tasks_add().
  */
-const struct space_task *space_tasks_of(struct space_tasks *t, uint64_t cr3,
+const struct space_task *space_tasks_of(struct space_tasks *t,
+                                        const struct space_key *space,
                                         size_t *n);
 
 #endif /* BTRAIL_SPACE_TASKS_H */

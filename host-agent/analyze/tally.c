@@ -21,8 +21,8 @@
  */
 struct seam {
     uint64_t spans;             /* in the piece */
-    uint64_t first;
-    uint64_t last;
+    struct space_key first;
+    struct space_key last;
     bool first_counted;
     bool last_counted;
 };
@@ -35,12 +35,13 @@ struct tallying {
 
 static guint hash_space(gconstpointer p)
 {
-    return btrail_hash(((const struct space *)p)->cr3) >> 32;
+    return btrail_pair_hash(&((const struct space *)p)->key);
 }
 
 static gboolean equal_spaces(gconstpointer a, gconstpointer b)
 {
-    return ((const struct space *)a)->cr3 == ((const struct space *)b)->cr3;
+    return btrail_pair_equal(&((const struct space *)a)->key,
+                             &((const struct space *)b)->key);
 }
 
 static bool earlier(const struct tally_moment *a, const struct tally_moment *b)
@@ -65,6 +66,29 @@ static void add_moments(struct space *s, const struct tally_moment *first,
     }
 }
 
+static void add_gate(struct space *s, uint64_t address)
+{
+    for (unsigned i = 0; i < MIN(s->n_gates, SPACE_GATES); i++) {
+        if (s->gates[i] == address) {
+            return;
+        }
+    }
+    if (s->n_gates < SPACE_GATES) {
+        s->gates[s->n_gates] = address;
+    }
+    s->n_gates = MIN(s->n_gates + 1, SPACE_GATES + 1);
+}
+
+bool space_leaves(const struct space *s, uint64_t from, uint64_t to)
+{
+    for (unsigned i = 0; i < MIN(s->n_gates, SPACE_GATES); i++) {
+        if (s->gates[i] == from || s->gates[i] == to) {
+            return true;
+        }
+    }
+    return s->n_gates > SPACE_GATES;
+}
+
 static void merge_spaces(struct fold_group *group,
                          const struct fold_group *other)
 {
@@ -74,6 +98,12 @@ static void merge_spaces(struct fold_group *group,
     add_moments(to, &from->first, &from->last);
     to->records += from->records;
     to->spans += from->spans;
+    for (unsigned i = 0; i < MIN(from->n_gates, SPACE_GATES); i++) {
+        add_gate(to, from->gates[i]);
+    }
+    if (from->n_gates > SPACE_GATES) {
+        to->n_gates = from->n_gates;
+    }
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         to->vcpus[i] |= from->vcpus[i];
     }
@@ -110,6 +140,11 @@ static int add_batch(struct fold *f, struct fold_part *p, unsigned vcpu,
             s->records += n;
             s->spans += new_span && !done;
             s->vcpus[vcpu] = true;
+            if (b->leaves && done + n == b->count) {
+                const struct btrail_record *r = &b->records[b->count - 1];
+
+                add_gate(s, b->kernel.nested ? r->to : r->from);
+            }
         }
     }
     return 0;
@@ -123,7 +158,7 @@ static int tally_batch(void *opaque, const struct btrail_piece *piece,
     struct seam *seam = &t->seams[piece->vcpu][piece->number];
     g_autofree bool *counts = NULL;
     struct btrail_batch run;
-    struct space key;
+    struct space s;
     size_t i, end;
     int ret = 0;
 
@@ -133,11 +168,11 @@ static int tally_batch(void *opaque, const struct btrail_piece *piece,
     if (t->tasks) {
         counts = space_tasks_add(t->tasks, piece->vcpu, b);
     }
-    key.cr3 = btrail_cr3_root(b->cr3);
-    if (!seam->spans || seam->last != key.cr3) {
-        seam->first = seam->spans ? seam->first : key.cr3;
+    s.key = space_key_of(b);
+    if (!seam->spans || !btrail_pair_equal(&seam->last, &s.key)) {
+        seam->first = seam->spans ? seam->first : s.key;
         seam->spans++;
-        seam->last = key.cr3;
+        seam->last = s.key;
         seam->last_counted = false;
     }
     for (i = 0; !ret && i < b->count; i = end) {
@@ -145,7 +180,7 @@ static int tally_batch(void *opaque, const struct btrail_piece *piece,
         }
         run = batch_part(b, i, end - i);
         if (run.count) {
-            ret = add_batch(&t->fold, p, piece->vcpu, &run, &key,
+            ret = add_batch(&t->fold, p, piece->vcpu, &run, &s,
                             !seam->last_counted);
             seam->last_counted = true;
         }
@@ -169,10 +204,11 @@ static void join_spans(struct tallying *t,
         if (!seam->spans) {
             continue;
         }
-        if (last && last->last == seam->first && last->last_counted) {
+        if (last && last->last_counted &&
+            btrail_pair_equal(&last->last, &seam->first)) {
             struct space key, *s;
 
-            key.cr3 = seam->first;
+            key.key = seam->first;
             s = g_hash_table_lookup(t->fold.sum.groups, &key);
             if (s && seam->first_counted) {
                 s->spans--;
@@ -189,7 +225,8 @@ static gint by_records(gconstpointer a, gconstpointer b)
     const struct space *y = *(const struct space *const *)b;
 
     return BTRAIL_COMPARE(y->records, x->records) ?:
-           BTRAIL_COMPARE(x->cr3, y->cr3);
+           BTRAIL_COMPARE(x->key.cr3, y->key.cr3) ?:
+           BTRAIL_COMPARE(x->key.kernel, y->key.kernel);
 }
 
 int tally_trace(struct tally *tally, const struct btrail_trace *trace,

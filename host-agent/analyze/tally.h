@@ -16,23 +16,32 @@ struct tally_moment {
     uint64_t index;
 };
 
+/* Addresses at which records of an address space leave its kernel */
+#define SPACE_GATES 4
+
 /**
  * struct space - an address space
- * @cr3:   as btrail_cr3_root() has it
  * @spans: spans that have records
  * @first: its first record, in the order of time and then of index
  * @last:  its last record
+ * @gates: those that VMRUN is at, and those that #VMEXIT goes to
+ * @n_gates: SPACE_GATES + 1 if there are more
  * @vcpus: vCPUs that it ran on
  */
 struct space {
     struct fold_group group;
-    uint64_t cr3;
+    struct space_key key;
     uint64_t records;
     uint64_t spans;
     struct tally_moment first;
     struct tally_moment last;
+    uint64_t gates[SPACE_GATES];
+    unsigned n_gates;
     bool vcpus[BTRAIL_MAX_VCPUS];
 };
+
+/* May an edge of an address space leave its kernel? */
+bool space_leaves(const struct space *s, uint64_t from, uint64_t to);
 
 /**
  * struct tally

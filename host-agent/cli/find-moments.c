@@ -222,7 +222,7 @@ static bool filter_accepts(const struct finder *f,
     r.process = task.process;
     r.certainty = r.from < ADDRESS_SHARED ? task.user : task.kernel;
     symbolizer_place(in->names, task.process, &task.where, r.from, &from);
-    symbolizer_place(in->names, task.process, &task.where, r.to, &to);
+    symbolizer_target(in->names, task.process, &task.where, r.to, &to);
     return filter_matches(in->filter, &r);
 }
 

@@ -265,7 +265,7 @@ static void put_part(struct named_lines *l, unsigned vcpu,
         linked = link->known && link->index + 1 == r.index &&
                  link->to <= r.from;
         symbolizer_place(l->o.in->names, r.process, r.where, r.from, &from);
-        symbolizer_place(l->o.in->names, r.process, r.where, r.to, &to);
+        symbolizer_target(l->o.in->names, r.process, r.where, r.to, &to);
         if (!l->o.in->filter || filter_matches(l->o.in->filter, &r)) {
             struct marks_found mark;
             bool marked = read_mark(l, vcpu, b, i, &mark);

@@ -55,6 +55,7 @@ static void name_thread(const struct report *r, const struct span_point *p,
 {
     const struct symbolizer_where where = {
         .vcpu = p->vcpu, .index = p->index, .cr3 = p->cr3, .time = p->host,
+        .kernel = symbolizer_kernel(&p->kernel),
     };
     enum btrail_certainty certainty;
     const struct process *process;

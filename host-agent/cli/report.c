@@ -23,44 +23,51 @@
 #define DEFAULT_TOP         INT_MIN
 #define DEFAULT_SHARE       -1000.
 
+static struct symbolizer_where where_of(const struct space *s,
+                                        const struct tally_moment *m)
+{
+    return (struct symbolizer_where) {
+        .vcpu = m->vcpu, .index = m->index, .cr3 = s->key.cr3, .time = m->time,
+        .kernel = s->key.kernel,
+    };
+}
+
 /* The process that an address space belongs to */
 static const struct process *owner(const struct report *r,
                                    const struct space *s,
                                    enum btrail_certainty *certainty)
 {
-    const struct symbolizer_where where = {
-        .vcpu = s->last.vcpu, .index = s->last.index, .cr3 = s->cr3,
-        .time = s->last.time,
-    };
+    const struct symbolizer_where where = where_of(s, &s->last);
 
     return symbolizer_process(r->in.names, &where, certainty);
 }
 
-/* What is at an address, if that is the same all the time */
-static void find_place(const struct report *r, const struct space *s,
-                       const struct process *process, uint64_t address,
-                       struct place *place)
+/* What an edge joins, if that is the same all the time */
+static void find_places(const struct report *r, const struct space *s,
+                        const struct process *process, const struct edge *e,
+                        struct place *from, struct place *to)
 {
-    const struct symbolizer_where where = {
-        .vcpu = s->first.vcpu, .index = s->first.index, .cr3 = s->cr3,
-        .time = s->first.time,
-    };
+    struct symbolizer_where where = where_of(s, &s->first);
 
-    symbolizer_place_until(r->in.names, process, &where, s->last.time, address,
-                           place);
+    symbolizer_place_until(r->in.names, process, &where, s->last.time, e->from,
+                           from);
+    where.leaves = space_leaves(s, e->from, e->to);
+    if (where.leaves) {
+        symbolizer_target(r->in.names, process, &where, e->to, to);
+    } else {
+        symbolizer_place_until(r->in.names, process, &where, s->last.time,
+                               e->to, to);
+    }
 }
 
-static void name_place(const struct report *r, const struct space *s,
-                       const struct process *process, JsonObject *o,
-                       const char *name, uint64_t address)
+static void name_place(JsonObject *o, const char *name,
+                       const struct place *place, uint64_t address)
 {
     char buf[NAMES_SIZE];
-    struct place place;
 
-    find_place(r, s, process, address, &place);
-    if (place.function->known || place.function->module->elf) {
+    if (place->function->known || place->function->module->elf) {
         json_object_set_string_member(o, name,
-                                      names_text(&place, address, buf));
+                                      names_text(place, address, buf));
     }
 }
 
@@ -82,7 +89,7 @@ static JsonArray *tasks_json(struct space_tasks *tasks, const struct space *s)
 {
     JsonArray *array = json_array_new();
     size_t n;
-    const struct space_task *all = space_tasks_of(tasks, s->cr3, &n);
+    const struct space_task *all = space_tasks_of(tasks, &s->key, &n);
 
     for (size_t i = 0; i < n; i++) {
         const struct process *process = all[i].process;
@@ -107,12 +114,16 @@ static JsonObject *space_json(const struct report *r, const struct tally *t,
     JsonArray *vcpus = json_array_new(), *edges = json_array_new();
     size_t i, n = edges_top(s->group.edges, top, r->top);
     JsonObject *o = btrail_json_new(
-        "X:cr3", s->cr3, "U:records", s->records,
+        "X:cr3", s->key.cr3, "U:records", s->records,
         "d:share", report_share(s->records, t->sums.records),
         "S:comm", process->known ? process->comm : NULL, NULL);
 
     if (process->pid >= 0) {
         json_object_set_int_member(o, "pid", process->pid);
+    }
+    if (s->key.kernel) {
+        btrail_json_add(o, "u:kernel", s->key.kernel == SYMBOLIZER_NO_KERNEL ?
+                        0 : (unsigned)s->key.kernel, NULL);
     }
     for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         if (s->vcpus[i]) {
@@ -122,9 +133,11 @@ static JsonObject *space_json(const struct report *r, const struct tally *t,
     for (i = 0; i < n; i++) {
         JsonObject *edge = btrail_json_new("X:from", top[i].from,
                                            "X:to", top[i].to, NULL);
+        struct place from, to;
 
-        name_place(r, s, process, edge, "from_name", top[i].from);
-        name_place(r, s, process, edge, "to_name", top[i].to);
+        find_places(r, s, process, &top[i], &from, &to);
+        name_place(edge, "from_name", &from, top[i].from);
+        name_place(edge, "to_name", &to, top[i].to);
         json_object_set_int_member(edge, "count", top[i].count);
         json_array_add_object_element(edges, edge);
     }
@@ -211,9 +224,9 @@ static void print_space(const struct report *r, const struct tally *t,
     enum btrail_certainty certainty;
     const struct process *process = owner(r, s, &certainty);
     size_t i, n_tasks, n = edges_top(s->group.edges, top, r->top);
-    const struct space_task *all = space_tasks_of(tasks, s->cr3, &n_tasks);
+    const struct space_task *all = space_tasks_of(tasks, &s->key, &n_tasks);
 
-    cli_printf("0x%016" PRIx64 " %13" PRIu64 " %5.1f%% %9" PRIu64, s->cr3,
+    cli_printf("0x%016" PRIx64 " %13" PRIu64 " %5.1f%% %9" PRIu64, s->key.cr3,
                s->records, 100 * report_share(s->records, t->sums.records),
                s->spans);
     print_moment(r, &s->first);
@@ -227,8 +240,7 @@ static void print_space(const struct report *r, const struct tally *t,
         char from[NAMES_SIZE], to[NAMES_SIZE];
         struct place from_place, to_place;
 
-        find_place(r, s, process, top[i].from, &from_place);
-        find_place(r, s, process, top[i].to, &to_place);
+        find_places(r, s, process, &top[i], &from_place, &to_place);
         cli_printf("    %13" PRIu64 "   %5.1f%%  0x%016" PRIx64 " -> 0x%016"
                    PRIx64, top[i].count,
                    100 * report_share(top[i].count, s->records), top[i].from,

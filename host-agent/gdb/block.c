@@ -41,7 +41,7 @@ static bool find_target(struct symbolizer *s, const struct lane_record *r,
     if (r->record.to < ADDRESS_SHARED) {
         return false;
     }
-    symbolizer_place(s, r->process, &where, r->record.to, to);
+    symbolizer_target(s, r->process, &where, r->record.to, to);
     return to->function->known;
 }
 

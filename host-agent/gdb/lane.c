@@ -239,6 +239,8 @@ static void add(struct lane *l, struct reading *r, size_t run,
         .process = process,
         .time = b->time,
         .task = b->task,
+        .kernel = b->kernel,
+        .leaves = b->leaves && i + 1 == b->count,
     };
 
     r->lost = r->cut = false;
@@ -432,6 +434,7 @@ struct symbolizer_where lane_where(const struct lane_record *r)
 {
     return (struct symbolizer_where) {
         .vcpu = r->vcpu, .index = r->at.index, .cr3 = r->cr3,
-        .time = r->time.host,
+        .time = r->time.host, .kernel = symbolizer_kernel(&r->kernel),
+        .leaves = r->leaves,
     };
 }

@@ -38,6 +38,7 @@ struct lane_at {
  * struct lane_record
  * @cr3:     in force when it was made
  * @process: whose page table that is
+ * @leaves:  it goes to another kernel
  * @lost:    what ran before it, up to its branch, is not known: records are
  *           missing
  */
@@ -50,6 +51,8 @@ struct lane_record {
     const struct process *process;
     struct btrail_time time;
     struct btrail_task task;
+    struct btrail_kernel kernel;
+    bool leaves;
 };
 
 struct lane;

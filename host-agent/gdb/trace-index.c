@@ -52,6 +52,7 @@ bool trace_index_where(struct trace_index *t, unsigned vcpu, uint64_t icount,
     const struct btrail_batch b = {
         .records = &none, .count = 1, .index = where->at.index,
         .cr3 = where->at.cr3, .time = where->at.time, .task = where->at.task,
+        .kernel = where->at.kernel,
     };
 
     if (!symbolizer_part(t->symbols, vcpu, &b, &part, &task)) {
@@ -89,6 +90,7 @@ struct symbolizer_where where_record(const struct where *where)
     return (struct symbolizer_where) {
         .vcpu = where->vcpu, .index = where->at.index, .cr3 = where->at.cr3,
         .time = where->at.time.host,
+        .kernel = symbolizer_kernel(&where->at.kernel),
     };
 }
 

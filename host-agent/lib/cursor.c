@@ -313,6 +313,22 @@ static uint32_t unwanted(const struct btrail_cursor *c, uint32_t n)
     return 0;
 }
 
+/* Does another kernel run after the events right behind the last record? */
+static bool kernel_changes(const struct btrail_cursor *c)
+{
+    const struct btrail_placed_event *events =
+        btrail_unpacker_events(c->unpacker);
+    struct btrail_kernel kernel = c->kernel;
+
+    for (uint32_t i = c->next_event;
+         i < c->header.events && events[i].position == c->position; i++) {
+        btrail_event_kernel(&events[i].event, &kernel);
+    }
+    return kernel.nested != c->kernel.nested ||
+           (kernel.known && c->kernel.known &&
+            kernel.number != c->kernel.number);
+}
+
 /*
  * Up to the next event.  Errors: MEMORY, CORRUPT (the checksum was right, so it
  * was written like this).
@@ -350,6 +366,7 @@ static int put_records(struct btrail_cursor *c, struct btrail_batch *batch)
     }
     c->position += n;
     c->index += n;
+    batch->leaves = c->position == stop && kernel_changes(c);
     return 0;
 }
 

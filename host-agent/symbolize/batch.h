@@ -17,6 +17,7 @@ static inline struct btrail_batch batch_part(const struct btrail_batch *b,
     part.index += first;
     part.records += first;
     part.count = n;
+    part.leaves &= first + n == b->count;
     return part;
 }
 

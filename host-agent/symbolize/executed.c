@@ -32,7 +32,7 @@ bool executed(struct symbolizer *s, const struct process *process,
     if (to < ADDRESS_SHARED) {
         return true;
     }
-    symbolizer_place(s, process, where, to, &place);
+    symbolizer_target(s, process, where, to, &place);
     switch (insn->kind) {
     case INSTRUCTION_INT:
         /* What it goes to is the handler of an exception. */

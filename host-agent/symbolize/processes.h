@@ -62,6 +62,7 @@ struct process {
  * @time:   of the TIME event in force: host clock
  * @kernel: number of the kernel that ran; 0: the only one, or it is not said
  *          which; or SYMBOLIZER_NO_KERNEL
+ * @leaves: the record goes to another kernel; see struct btrail_batch
  */
 struct symbolizer_where {
     unsigned vcpu;
@@ -69,10 +70,18 @@ struct symbolizer_where {
     uint64_t cr3;
     uint64_t time;
     uint32_t kernel;
+    bool leaves;
 };
 
 /* It is known that no kernel ran of which the trace knows anything. */
 #define SYMBOLIZER_NO_KERNEL    UINT32_MAX
+
+/* The number for struct symbolizer_where */
+static inline uint32_t symbolizer_kernel(const struct btrail_kernel *kernel)
+{
+    return kernel->known && !kernel->number ? SYMBOLIZER_NO_KERNEL :
+           kernel->number;
+}
 
 /* That of record @i of a batch */
 static inline struct symbolizer_where
@@ -81,8 +90,8 @@ symbolizer_at(unsigned vcpu, const struct btrail_batch *b, size_t i)
     return (struct symbolizer_where) {
         .vcpu = vcpu, .index = b->index + i, .cr3 = b->cr3,
         .time = b->time.host,
-        .kernel = b->kernel.known && !b->kernel.number ?
-                  SYMBOLIZER_NO_KERNEL : b->kernel.number,
+        .kernel = symbolizer_kernel(&b->kernel),
+        .leaves = b->leaves && i + 1 == b->count,
     };
 }
 

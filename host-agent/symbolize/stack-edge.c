@@ -134,7 +134,7 @@ static void classify(struct stack_edges *st, const struct process *process,
     size_t n;
 
     symbolizer_place(st->s, process, where, e->from, &from);
-    symbolizer_place(st->s, process, where, e->to, &to);
+    symbolizer_target(st->s, process, where, e->to, &to);
     n = symbolizer_code(st->s, process, where, e->from, bytes,
                         sizeof(bytes), &exact);
     instruction_decode(bytes, n, symbolizer_bits(st->s, process, where,

@@ -12,6 +12,7 @@
 #include "backtrail/code.h"
 #include "lib/internal/code-piece.h"
 #include "lib/internal/names-private.h"
+#include "symbolize/batch.h"
 #include "symbolize/content-mappings.h"
 #include "symbolize/runs.h"
 #include "symbolize/symbolizer.h"
@@ -301,27 +302,27 @@ bool symbolizer_part(struct symbolizer *s, unsigned vcpu,
     uint64_t done = index - b->index;
     const struct symbolizer_where where = symbolizer_at(vcpu, b, done);
     struct run run = { .end = UINT64_MAX };
+    size_t n;
 
     if (done >= b->count) {
         return false;
     }
-    *part = *b;
-    part->index = index;
-    part->records += done;
+    /* What leaves its kernel is a part of its own. */
+    n = b->count - done - (b->leaves && b->count - done > 1);
     task->where = where;
     task->era = symbolizer_era(s, &where);
     if (b->task.known) {
         task->process = processes_task(s->processes, &where, &b->task);
         task->tid = b->task.tid;
         task->user = task->kernel = BTRAIL_SURE;
-        part->count = b->count - done;
+        *part = batch_part(b, done, n);
         return true;
     }
     if (where.kernel == SYMBOLIZER_NO_KERNEL) {
         task->process = processes_find(s->processes, &where, &task->user);
         task->tid = -1;
         task->kernel = task->user;
-        part->count = b->count - done;
+        *part = batch_part(b, done, n);
         return true;
     }
     if (!s->searched) {
@@ -330,7 +331,7 @@ bool symbolizer_part(struct symbolizer *s, unsigned vcpu,
     if (s->runs) {
         run = runs_find(s->runs, vcpu, index);
     }
-    part->count = MIN(b->count - done, run.end - index);
+    *part = batch_part(b, done, MIN(n, run.end - index));
     find_task(s, &where, &run, task);
     return true;
 }
@@ -338,7 +339,10 @@ bool symbolizer_part(struct symbolizer *s, unsigned vcpu,
 uint32_t symbolizer_era(struct symbolizer *s,
                         const struct symbolizer_where *where)
 {
-    return kernel_names_era(s->kernel, where->kernel, where->time, NULL);
+    uint32_t era = kernel_names_era(s->kernel, where->kernel, where->time,
+                                    NULL);
+
+    return where->leaves ? ~era : era;
 }
 
 void symbolizer_place(struct symbolizer *s, const struct process *process,
@@ -346,6 +350,17 @@ void symbolizer_place(struct symbolizer *s, const struct process *process,
                       struct place *place)
 {
     places_find(s->places, process, where, address, place);
+}
+
+void symbolizer_target(struct symbolizer *s, const struct process *process,
+                       const struct symbolizer_where *where, uint64_t to,
+                       struct place *place)
+{
+    if (where->leaves) {
+        places_unknown(s->places, to, place);
+    } else {
+        symbolizer_place(s, process, where, to, place);
+    }
 }
 
 void symbolizer_place_until(struct symbolizer *s,

@@ -95,7 +95,8 @@ bool symbolizer_part(struct symbolizer *s, unsigned vcpu,
 
 /*
  * A number that is the same for places with the same names of the kernel's
- * code: modules come and go, and so do kernels.
+ * code: modules come and go, and so do kernels.  Records that leave a kernel
+ * have others.
  */
 uint32_t symbolizer_era(struct symbolizer *s,
                         const struct symbolizer_where *where);
@@ -107,6 +108,11 @@ uint32_t symbolizer_era(struct symbolizer *s,
 void symbolizer_place(struct symbolizer *s, const struct process *process,
                       const struct symbolizer_where *where, uint64_t address,
                       struct place *place);
+
+/* The same of what the record at @where goes to, which can be another kernel */
+void symbolizer_target(struct symbolizer *s, const struct process *process,
+                       const struct symbolizer_where *where, uint64_t to,
+                       struct place *place);
 
 /*
  * The same for all records from @where up to a time: what it is called differs

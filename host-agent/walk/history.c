@@ -165,7 +165,7 @@ bool history_at(struct history *h, unsigned vcpu, uint64_t icount,
                 btrail_record_icount(&b.records[i - 1], &b.time),
                 btrail_record_icount(b.records, &b.time),
                 btrail_record_icount(&b.records[b.count - 1], &b.time),
-                b.time, b.task, b.cr3,
+                b.time, b.task, b.kernel, b.cr3,
             };
             any = true;
         }

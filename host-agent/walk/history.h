@@ -23,7 +23,7 @@ void history_free(struct history *h);
  * @index: of the last record before it
  * @count: of that record
  * @since, @until: of one vCPU, from @since to before @until instructions time,
- *         task and cr3 are the same
+ *         task, kernel and cr3 are the same
  */
 struct history_place {
     uint64_t index;
@@ -32,6 +32,7 @@ struct history_place {
     uint64_t until;
     struct btrail_time time;
     struct btrail_task task;
+    struct btrail_kernel kernel;
     uint64_t cr3;
 };
 

@@ -10,6 +10,7 @@ struct moment moment_behind(unsigned vcpu, const struct btrail_batch *b,
 {
     struct moment m = {
         .vcpu = vcpu, .index = b->index + i, .time = b->time, .task = b->task,
+        .kernel = b->kernel, .leaves = b->leaves && i + 1 == b->count,
         .icount = btrail_record_icount(&b->records[i], &b->time),
     };
 

@@ -15,6 +15,7 @@
  *          one that is known; or BTRAIL_NO_ICOUNT
  * @exact:  the trace has a count for each record
  * @time:   of the last TIME event before it
+ * @leaves: the record goes to another kernel
  */
 struct moment {
     unsigned vcpu;
@@ -23,6 +24,8 @@ struct moment {
     bool exact;
     struct btrail_time time;
     struct btrail_task task;
+    struct btrail_kernel kernel;
+    bool leaves;
 };
 
 /* The moment behind record @i of a batch that has records */

@@ -124,6 +124,7 @@ bool spans_add(struct spans *s, bool begin, const struct moment *at,
         .host = at->time.host, .cr3 = cr3, .vcpu = at->vcpu, .begin = begin,
         .count = at->exact ? at->icount : BTRAIL_NO_ICOUNT,
         .known = value, .value = value ? *value : 0, .task = at->task,
+        .kernel = at->kernel,
     };
 
     if (s->n[begin] == SPANS_MAX_POINTS) {

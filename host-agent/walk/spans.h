@@ -55,6 +55,7 @@ struct span_point {
     bool begin;
     bool known;
     struct btrail_task task;
+    struct btrail_kernel kernel;
 };
 
 /**

@@ -88,6 +88,7 @@ struct btrail_batch visit_batch(const struct visit *visit)
     return (struct btrail_batch) {
         .records = &visit->record, .count = 1, .index = at->index,
         .cr3 = visit->cr3, .time = at->time, .task = at->task,
+        .kernel = at->kernel, .leaves = at->leaves,
     };
 }
 
@@ -262,7 +263,7 @@ static bool process_matches(struct visits *v, const struct reader *r, size_t i)
     process = task_of(v, r->vcpu, &r->b, i);
     ok = process && !strcmp(process->comm, s->process);
     if (ok && !kernel && s->function) {
-        symbolizer_place(v->symbols, process, &where, to, &place);
+        symbolizer_target(v->symbols, process, &where, to, &place);
         ok = place.function->known && !place.offset &&
              !strcmp(place.function->name, s->function);
     }
@@ -319,9 +320,8 @@ static void set_visit(const struct reader *r, const struct btrail_batch *b,
                       size_t i, const struct btrail_record *record,
                       uint64_t address, struct visit *visit)
 {
-    struct btrail_batch one = *b;
+    struct btrail_batch one = batch_part(b, i, 1);
 
-    one.index += i;
     one.records = record;
     *visit = (struct visit) {
         .at = moment_behind(r->vcpu, &one, 0), .record = *record,

@@ -365,6 +365,9 @@ BTRAIL_API uint64_t btrail_record_icount(const struct btrail_record *record,
  *             although it is known for the records before and after them.
  * @kernel:    the kernel that these records are of, or that runs after the
  *             event; at such events it can be unknown, too
+ * @leaves:    the last of these records goes from @kernel to another kernel
+ *             that the next event names: VMRUN, #VMEXIT.  What its @to is
+ *             called in @kernel says nothing.
  *
  * All records of a batch share CR3, TIME event, task and kernel, and their
  * indices have no hole.  @event and @records are valid until the next call with
@@ -380,6 +383,7 @@ struct btrail_batch {
     struct btrail_time time;
     struct btrail_task task;
     struct btrail_kernel kernel;
+    bool leaves;
 };
 
 /*

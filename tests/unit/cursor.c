@@ -38,9 +38,13 @@ static char *describe(struct btrail_cursor *cursor, uint64_t from)
                 g_string_append_printf(text, "%" G_GUINT64_FORMAT " %"
                                        G_GINT64_MODIFIER "x %"
                                        G_GINT64_MODIFIER "x %"
-                                       G_GUINT64_FORMAT " %u\n", b.index + i,
-                                       b.cr3, b.records[i].from, b.time.host,
-                                       b.task.tid);
+                                       G_GUINT64_FORMAT " %u %u%s%s\n",
+                                       b.index + i, b.cr3, b.records[i].from,
+                                       b.time.host, b.task.tid,
+                                       b.kernel.number,
+                                       b.kernel.nested ? " nested" : "",
+                                       b.leaves && i + 1 == b.count ?
+                                       " leaves" : "");
                 g_assert_true(b.task.known == (b.task.tid != 0));
             }
         }
@@ -67,6 +71,81 @@ static void test_seek(void)
         g_assert_cmpstr(got, ==, want);
     }
     btrail_cursor_close(cursor);
+}
+
+/* The kernel that runs from each record on, and whether the one before leaves
+ * another */
+static const struct kernel_step {
+    uint16_t flags;
+    uint16_t number;
+    bool left;
+} kernel_steps[] = {
+    { 0, 1, false },
+    { 0, 1, false },
+    { BTRAIL_KERNEL_NESTED, 0, true },
+    { BTRAIL_KERNEL_NESTED, 0, false },
+    { 0, 1, true },
+    { 0, 2, true },
+    { 0, 0, true },
+    { BTRAIL_KERNEL_UNKNOWN, 0, false },
+    { 0, 2, false },
+    { BTRAIL_KERNEL_UNKNOWN, 0, false },
+    { BTRAIL_KERNEL_NESTED, 3, true },
+    { BTRAIL_KERNEL_UNKNOWN, 0, true },
+};
+
+static void test_leaves(void)
+{
+    enum { N = G_N_ELEMENTS(kernel_steps) };
+    struct btrail_record records[2 * N];
+    struct btrail_event events[3 * N];
+    struct btrail_slab slab = {
+        .records = records, .n_records = 2 * N, .events = events,
+    };
+    char *path = sample_path();
+    struct btrail_writer *w;
+    struct btrail_trace *t;
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+    bool leaves[2 * N + 1] = { false };
+    uint64_t done = 0;
+
+    for (unsigned i = 0; i < 2 * N; i++) {
+        const struct kernel_step *step = &kernel_steps[i / 2];
+
+        records[i] = (struct btrail_record) { i, i, 0 };
+        if (i % 2) {
+            continue;
+        }
+        /* A nested guest has a CR3 of its own, and there may be a time. */
+        for (unsigned j = 0; j < 3; j++) {
+            events[slab.n_events++] = (struct btrail_event) {
+                .index = i,
+                .type = j == 0 ? BTRAIL_EVENT_CR3 :
+                        j == 1 ? BTRAIL_EVENT_KERNEL : BTRAIL_EVENT_TIME,
+                .reason = j == 1 ? step->flags : 0,
+                .data = { j == 1 ? step->number : 0x1000 * i },
+            };
+        }
+    }
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&t, path), ==, 0);
+    g_assert_cmpint(btrail_cursor_open(&cursor, t, 0, 0), ==, 0);
+    while (!btrail_cursor_next(cursor, &b)) {
+        done += b.count;
+        leaves[done] |= b.leaves;
+        g_assert_true(b.count || !b.leaves);
+    }
+    g_assert_cmpuint(done, ==, 2 * N);
+    for (unsigned i = 0; i <= 2 * N; i++) {
+        g_assert_cmpint(leaves[i], ==,
+                        i % 2 == 0 && i < 2 * N && kernel_steps[i / 2].left);
+    }
+    btrail_cursor_close(cursor);
+    btrail_trace_close(t);
+    sample_remove(path);
 }
 
 /*
@@ -100,6 +179,10 @@ static char *write_random(bool one_chunk)
                     clock += g_test_rand_int_range(0, 3);
                     e->type = BTRAIL_EVENT_TIME;
                     e->data[0] = clock;
+                } else if (!g_test_rand_int_range(0, 3)) {
+                    e->type = BTRAIL_EVENT_KERNEL;
+                    e->reason = g_test_rand_int_range(0, 3);
+                    e->data[0] = g_test_rand_int_range(0, 3);
                 } else if (!g_test_rand_int_range(0, 3)) {
                     e->type = BTRAIL_EVENT_TASK;
                     e->data[0] = g_test_rand_int_range(1, 5);
@@ -450,6 +533,7 @@ int main(int argc, char **argv)
     sample_write(path, CHUNKS);
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     g_test_add_func("/cursor/seek", test_seek);
+    g_test_add_func("/cursor/leaves", test_leaves);
     g_test_add_func("/cursor/seek-time", test_seek_time);
     g_test_add_func("/cursor/seek-cr3", test_seek_cr3);
     g_test_add_func("/cursor/events-only", test_events_only);

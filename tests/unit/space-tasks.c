@@ -117,14 +117,14 @@ static void check(const struct btrail_trace *trace, const char *text,
         const struct space *space = sum.spaces->pdata[i];
         uint64_t last = UINT64_MAX, records = 0;
         size_t n;
-        const struct space_task *t = space_tasks_of(tasks, space->cr3, &n);
+        const struct space_task *t = space_tasks_of(tasks, &space->key, &n);
 
         for (size_t j = 0; j < n; j++) {
             g_assert_cmpuint(t[j].records, <=, last);
             g_assert_cmpuint(t[j].likely, ==, 0);
             last = t[j].records;
             records += last;
-            count(found, space->cr3, t[j].process->comm, t[j].process->pid,
+            count(found, space->key.cr3, t[j].process->comm, t[j].process->pid,
                   last);
         }
         g_assert_cmpuint(records, ==, space->records);

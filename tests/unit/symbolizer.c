@@ -757,9 +757,28 @@ static char *write_kernels(void)
     return path;
 }
 
+static bool leaves_kernel(const struct kernel_step *step,
+                          const struct kernel_step *next)
+{
+    bool known = !((step->flags | next->flags) & BTRAIL_KERNEL_UNKNOWN);
+
+    return ((step->flags ^ next->flags) & BTRAIL_KERNEL_NESTED) ||
+           (known && step->number != next->number);
+}
+
+/* That of records which stay in it */
+static uint32_t era_of_kernel(struct symbolizer *s, const struct task *task)
+{
+    struct symbolizer_where where = task->where;
+
+    where.leaves = false;
+    return symbolizer_era(s, &where);
+}
+
 /* What is known of a kernel names the records of no other one. */
 static void test_kernels(void)
 {
+    enum { N = G_N_ELEMENTS(kernel_steps) };
     const struct symbolizer_options none = { 0 };
     g_autofree char *path = write_kernels();
     struct btrail_trace *trace;
@@ -767,7 +786,7 @@ static void test_kernels(void)
     struct btrail_batch b, part;
     struct symbolizer *s;
     struct task task;
-    struct place user, kernel;
+    struct place user, kernel, target;
     size_t n = 0;
 
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
@@ -777,6 +796,7 @@ static void test_kernels(void)
         part.count = 0;
         while (!b.event && symbolizer_part(s, 0, &b, &part, &task)) {
             const struct kernel_step *step = &kernel_steps[n];
+            bool leaves = leaves_kernel(step, n + 1 < N ? step + 1 : step);
 
             g_assert_cmpuint(part.index, ==, n++);
             g_assert_cmpuint(part.count, ==, 1);
@@ -786,6 +806,12 @@ static void test_kernels(void)
             symbolizer_place(s, task.process, &task.where, KERNEL, &kernel);
             g_assert_cmpstr(kernel.function->name, ==, step->function);
             g_assert_cmpstr(kernel.function->module->name, ==, step->kernel);
+            /* What it goes to is of the next one. */
+            g_assert_cmpint(task.where.leaves, ==, leaves);
+            symbolizer_target(s, task.process, &task.where, KERNEL, &target);
+            g_assert_cmpstr(target.function->name, ==,
+                            leaves ? NAME_UNKNOWN : step->function);
+            g_assert_true(leaves == (task.era != era_of_kernel(s, &task)));
         }
     }
     g_assert_cmpuint(n, ==, G_N_ELEMENTS(kernel_steps));

@@ -38,7 +38,7 @@ static char *describe(const struct tally *t)
         size_t n = edges_top(s->group.edges, top, 1u << 16);
 
         g_string_append_printf(text, "%" G_GINT64_MODIFIER "x %"
-                               G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, s->cr3,
+                               G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, s->key.cr3,
                                s->records, s->spans);
         describe_moment(text, &s->first);
         describe_moment(text, &s->last);
@@ -86,12 +86,12 @@ static struct space *model_space(struct tally *t, size_t *budget,
 
     for (i = 0; i < t->spaces->len; i++) {
         s = t->spaces->pdata[i];
-        if (s->cr3 == root) {
+        if (s->key.cr3 == root) {
             return s;
         }
     }
     s = g_new0(struct space, 1);
-    s->cr3 = root;
+    s->key.cr3 = root;
     s->group.edges = edges_new(budget);
     g_ptr_array_add(t->spaces, s);
     return s;
@@ -130,9 +130,9 @@ static void model_stream(struct tally *t, size_t *budget,
             }
             t->sums.records++;
             s->records++;
-            s->spans += s->cr3 != last;
+            s->spans += s->key.cr3 != last;
             s->vcpus[stream->vcpu] = true;
-            last = s->cr3;
+            last = s->key.cr3;
             edges_count(s->group.edges, &item->record, 1);
             break;
         case BTRAIL_EVENT_CR3:
@@ -158,7 +158,7 @@ static gint most_records(gconstpointer a, gconstpointer b)
     const struct space *y = *(const struct space *const *)b;
 
     return x->records != y->records ? (x->records < y->records ? 1 : -1) :
-           x->cr3 < y->cr3 ? -1 : 1;
+           x->key.cr3 < y->key.cr3 ? -1 : 1;
 }
 
 static char *model(const struct random_trace *t)
@@ -311,6 +311,67 @@ static void test_io_error(void)
     random_trace_free(t);
 }
 
+/* One address space of three kernels, two of which leave it */
+static void test_kernels(void)
+{
+    static const struct {
+        uint16_t flags;
+        uint16_t number;
+    } steps[] = {
+        { 0, 1 }, { BTRAIL_KERNEL_NESTED, 7 }, { 0, 1 }, { 0, 0 },
+    };
+    enum { EACH = 10, N = G_N_ELEMENTS(steps) };
+    struct btrail_record records[N * EACH];
+    struct btrail_event events[N];
+    const struct btrail_slab slab = {
+        .cr3 = 0x5000, .records = records, .n_records = N * EACH,
+        .events = events, .n_events = N,
+    };
+    char *path = sample_path();
+    struct btrail_writer *w;
+    struct btrail_trace *trace;
+    struct tally sum;
+    uint64_t seen = 0;
+
+    for (unsigned i = 0; i < N * EACH; i++) {
+        records[i] = (struct btrail_record) { 0x100 + i, 0x200 + i, 0 };
+    }
+    for (unsigned i = 0; i < N; i++) {
+        events[i] = (struct btrail_event) {
+            .index = i * EACH, .type = BTRAIL_EVENT_KERNEL,
+            .reason = steps[i].flags, .data = { steps[i].number },
+        };
+    }
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_cmpint(tally_trace(&sum, trace, NULL, 2, &no_limits), ==, 0);
+    g_assert_cmpuint(sum.spaces->len, ==, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        const struct space *s = sum.spaces->pdata[i];
+        bool first = s->key.kernel == 1, nested = s->key.kernel == 7;
+
+        g_assert_cmphex(s->key.cr3, ==, 0x5000);
+        g_assert_true(first || nested || s->key.kernel == SYMBOLIZER_NO_KERNEL);
+        seen += s->key.kernel;
+        g_assert_cmpuint(s->records, ==, first ? 2 * EACH : EACH);
+        g_assert_cmpuint(s->spans, ==, first ? 2 : 1);
+        /* VMRUN, #VMEXIT; and kernel 1 is left again for none */
+        for (unsigned j = 0; j < N * EACH; j++) {
+            g_assert_cmpint(space_leaves(s, 0x100 + j, 0x200 + j), ==,
+                            (first && (j == EACH - 1 || j == 3 * EACH - 1)) ||
+                            (nested && j == 2 * EACH - 1));
+        }
+        g_assert_cmpint(space_leaves(s, 0x100 + EACH - 1, 0), ==, first);
+        g_assert_cmpint(space_leaves(s, 0, 0x200 + 2 * EACH - 1), ==, nested);
+    }
+    g_assert_cmpuint(seen, ==, 1 + 7 + (uint64_t)SYMBOLIZER_NO_KERNEL);
+    tally_clear(&sum);
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -318,5 +379,6 @@ int main(int argc, char **argv)
     g_test_add_func("/tally/limits", test_limits);
     g_test_add_func("/tally/damage", test_damage);
     g_test_add_func("/tally/io-error", test_io_error);
+    g_test_add_func("/tally/kernels", test_kernels);
     return g_test_run();
 }

@@ -4,6 +4,7 @@
 import re
 
 import account
+import backtrail
 
 KERNEL = '6.12-cloud'
 ROUNDS = 300
@@ -28,3 +29,20 @@ def run(lab):
     lab.check('nested', sum(r['records'] for r in account.rows(
         trace, 'sym', '--filter', 'sym == [unknown]')) >= branches,
         f'not all of {branches} records have no name')
+    # VMRUN goes into the nested guest, to that very address.
+    entered = [r for r in account.rows(trace, 'sym,to,sym_to')
+               if int(r['to'], 16) == before.address('vfs_read') and
+               r['sym'].startswith('__svm_vcpu_run')]
+    lab.check('nested', {r['sym_to'] for r in entered} == {'[unknown]'},
+              f'VMRUN is shown to go to a function: {entered}')
+    edges = [e for s in backtrail.run_json(
+                 'report', '--filter', 'sym == __svm_vcpu_run', trace)['spaces']
+             for e in s['edges']
+             if int(e['to'], 16) == before.address('vfs_read')]
+    lab.check('nested', edges and not any('to_name' in e for e in edges),
+              f'VMRUN in address spaces: {edges}')
+    # So do moments, each of which knows its kernel.
+    found = int(backtrail.run('find', '--count', 'vfs_read', trace).stdout)
+    lab.check('nested', 0 < found < branches // 100,
+              f'{found} moments of vfs_read; the nested guest has {branches} '
+              'at its address')
