@@ -14,8 +14,9 @@ def run(lab):
     with lab.guest(modules=('kvm-amd',), cpu='max') as g:
         g.run('modprobe kvm_amd')
         before = g.tell()
+        address = before.address('vfs_read')
         with g.traced('nested.btrail') as trace:
-            said = g.run(f'nested {before.address("vfs_read"):x} {ROUNDS}')
+            said = g.run(f'nested {address:x} {ROUNDS}')
             branches = int(re.search(r'branches=(\d+)', said)[1])
         told = g.tell(symbols=before)
     lab.sound(trace)
@@ -31,14 +32,15 @@ def run(lab):
         f'not all of {branches} records have no name')
     # VMRUN goes into the nested guest, to that very address.
     entered = [r for r in account.rows(trace, 'sym,to,sym_to')
-               if int(r['to'], 16) == before.address('vfs_read') and
+               if int(r['to'], 16) == address and
                r['sym'].startswith('__svm_vcpu_run')]
     lab.check('nested', {r['sym_to'] for r in entered} == {'[unknown]'},
               f'VMRUN is shown to go to a function: {entered}')
     edges = [e for s in backtrail.run_json(
-                 'report', '--filter', 'sym == __svm_vcpu_run', trace)['spaces']
+                 'report', '--filter', 'sym == __svm_vcpu_run', '--top', '1000',
+                 trace)['spaces']
              for e in s['edges']
-             if int(e['to'], 16) == before.address('vfs_read')]
+             if int(e['to'], 16) == address]
     lab.check('nested', edges and not any('to_name' in e for e in edges),
               f'VMRUN in address spaces: {edges}')
     # So do moments, each of which knows its kernel.
