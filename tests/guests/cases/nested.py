@@ -8,6 +8,8 @@ import backtrail
 
 KERNEL = '6.12-cloud'
 ROUNDS = 300
+# Of the nested guest's code: mov $n, %ecx comes before it.
+LOOP = 5
 
 
 def run(lab):
@@ -43,7 +45,11 @@ def run(lab):
              if int(e['to'], 16) == address]
     lab.check('nested', edges and not any('to_name' in e for e in edges),
               f'VMRUN in address spaces: {edges}')
-    # So do moments, each of which knows its kernel.
+    # So do moments: its loop is not in the function, which the kernel runs.
+    loop = backtrail.run_json('find', '--last', f'*{address + LOOP:#x}', trace)
+    lab.check('nested', loop['comm'].startswith('nested:') and
+              not any('sym' in loop[at] for at in ('from', 'to', 'at')),
+              f'a moment of the nested guest: {loop}')
     found = int(backtrail.run('find', '--count', 'vfs_read', trace).stdout)
     lab.check('nested', 0 < found < branches // 100,
               f'{found} moments of vfs_read; the nested guest has {branches} '
