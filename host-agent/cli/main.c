@@ -6,6 +6,7 @@
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/complete.h"
 
@@ -71,6 +72,11 @@ int main(int argc, char **argv)
     char option[] = "--help";
 
     setlocale(LC_ALL, "");
+    /*
+     * All that is written says what a guest did: it is for who runs this, until
+     * they say otherwise.  So are files of QEMU and of a service of their own.
+     */
+    umask(umask(0077) | 0077);
     if (!name) {
         print_help(stderr);
         return CLI_USAGE;

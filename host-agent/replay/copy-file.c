@@ -79,7 +79,7 @@ bool copy_file(const char *from, const char *to, GError **error)
                     "%s: it is not a file, and cannot be copied into the "
                     "recording", from);
     } else {
-        out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (out < 0) {
             btrail_agent_error_errno(error, to);
         }

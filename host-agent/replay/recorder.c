@@ -39,7 +39,7 @@ struct recorder {
 
 static bool make_folder(const char *path, GError **error)
 {
-    if (mkdir(path, 0755)) {
+    if (mkdir(path, 0700)) {
         return btrail_agent_error_errno(error, path);
     }
     return true;

@@ -686,5 +686,5 @@ bool recording_save(const struct recording *r, GError **error)
 
     return g_file_set_contents_full(path, text, -1,
                                     G_FILE_SET_CONTENTS_CONSISTENT |
-                                    G_FILE_SET_CONTENTS_DURABLE, 0644, error);
+                                    G_FILE_SET_CONTENTS_DURABLE, 0600, error);
 }

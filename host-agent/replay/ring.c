@@ -126,7 +126,7 @@ bool ring_prepare(struct ring *r, GError **error)
     g_autofree char *folder = recording_path(r->recording,
                                              BTRAIL_RECORDING_RING);
 
-    if (mkdir(folder, 0755)) {
+    if (mkdir(folder, 0700)) {
         return btrail_agent_error_errno(error, folder);
     }
     for (unsigned i = 0; i < r->disks->len; i++) {

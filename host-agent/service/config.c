@@ -11,6 +11,9 @@
 
 #define GiB (UINT64_C(1) << 30)
 
+/* The file says nothing of permissions. */
+#define NO_MODE ((mode_t)-1)
+
 enum key_kind {
     PATH,                       /* char *, absolute */
     PATHS,                      /* char **, absolute each */
@@ -58,7 +61,7 @@ static struct btrail_config *new_config(void)
     struct btrail_config *c = g_new0(struct btrail_config, 1);
 
     c->socket = g_strdup("/run/backtrail/agent.sock");
-    c->socket_mode = 0660;
+    c->socket_mode = NO_MODE;
     c->traces = g_strdup("/var/lib/backtrail/traces");
     c->state = g_strdup("/var/lib/backtrail/state");
     c->guests = 256;
@@ -244,6 +247,10 @@ struct btrail_config *btrail_config_parse(const char *text, const char *name,
         if (!take_group(c, file, *g, name, error)) {
             goto fail;
         }
+    }
+    if (c->socket_mode == NO_MODE) {
+        /* The group of the process may be that of all users. */
+        c->socket_mode = c->socket_group ? 0660 : 0600;
     }
     return c;
 

@@ -27,7 +27,8 @@ struct btrail_config_limits {
 /**
  * struct btrail_config
  * @socket:       where devices connect, unless systemd passes the socket
- * @socket_mode:  its permissions
+ * @socket_mode:  its permissions; if the file does not say, its group may
+ *                connect if that is named
  * @socket_group: its group; NULL for that of the process
  * @traces:       folder of all traces
  * @state:        folder for state that must survive the process

@@ -150,7 +150,8 @@ static int run_service(struct daemon *d, struct btrail_config *config)
     /* A backtrail that has started us may have blocked some. */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    umask(0027);
+    /* That of a user's own service is stricter. */
+    umask(umask(0027) | 0027);
     d->loop = g_main_loop_new(NULL, FALSE);
     g_unix_signal_add(SIGTERM, terminate, d);
     g_unix_signal_add(SIGINT, terminate, d);

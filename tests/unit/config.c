@@ -13,7 +13,7 @@ static void test_default(void)
     struct btrail_config *c = btrail_config_read(NULL, NULL);
 
     g_assert_cmpstr(c->socket, ==, "/run/backtrail/agent.sock");
-    g_assert_cmpuint(c->socket_mode, ==, 0660);
+    g_assert_cmpuint(c->socket_mode, ==, 0600);
     g_assert_cmpstr(c->traces, ==, "/var/lib/backtrail/traces");
     g_assert_null(c->socket_group);
     g_assert_null(c->sysroots);
@@ -65,6 +65,16 @@ static void test_all_keys(void)
     g_assert_cmpuint(c->all.disk, ==, UINT64_C(6) << 40);
     g_assert_cmpuint(c->all.memory, ==, 7 << 10);
     g_assert_cmpuint(c->keep_free, ==, 9);
+    btrail_config_free(c);
+}
+
+/* Who else may connect is said by naming a group. */
+static void test_group(void)
+{
+    struct btrail_config *c = btrail_config_parse(
+        "[service]\nsocket-group=kvm\n", "f", NULL);
+
+    g_assert_cmpuint(c->socket_mode, ==, 0660);
     btrail_config_free(c);
 }
 
@@ -131,6 +141,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/config/default", test_default);
+    g_test_add_func("/config/group", test_group);
     g_test_add_func("/config/all-keys", test_all_keys);
     g_test_add_func("/config/refused", test_refused);
     g_test_add_func("/config/file", test_file);
