@@ -156,7 +156,8 @@ static void send_found(struct capture_names *n, const GPtrArray *to,
             entries = true;
         }
         if (symbols && btrail_session_wants_symbols(s)) {
-            btrail_session_symbols(s, found->data, found->size);
+            btrail_session_symbols(s, found->kernel, found->data,
+                                   found->size);
         }
     }
     /* A session that does not see the symbols has names of entries instead. */

@@ -85,8 +85,8 @@ void btrail_session_sideband(struct btrail_session *s, uint16_t kind,
 bool btrail_session_sees(const struct btrail_session *s, uint32_t privilege);
 
 /* Symbols of the kernel, for triggers, whatever the session sees; likewise */
-void btrail_session_symbols(struct btrail_session *s, const char *text,
-                            size_t size);
+void btrail_session_symbols(struct btrail_session *s, uint16_t kernel,
+                            const char *text, size_t size);
 bool btrail_session_wants_symbols(const struct btrail_session *s);
 
 /* Returns a reference to its triggers, or NULL; likewise */

@@ -404,10 +404,10 @@ static void notify_places(struct btrail_session *s)
     }
 }
 
-void btrail_session_symbols(struct btrail_session *s, const char *text,
-                            size_t size)
+void btrail_session_symbols(struct btrail_session *s, uint16_t kernel,
+                            const char *text, size_t size)
 {
-    btrail_triggers_symbols(s->triggers, text, size);
+    btrail_triggers_symbols(s->triggers, kernel, text, size);
     notify_places(s);
 }
 

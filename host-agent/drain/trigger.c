@@ -22,6 +22,8 @@ struct watched_trigger {
     struct btrail_places *places;       /* of a symbol of programs, or NULL */
     struct btrail_long_calls *calls;    /* NULL: each branch counts */
     uint64_t address;           /* atomic; 0 if it is not known */
+    uint16_t kernel;            /* atomic; the one whose symbol that is */
+    bool loaded;                /* the symbol is of what comes and goes */
     uint64_t hits;
     bool reported;              /* by btrail_triggers_new_places() */
 };
@@ -37,6 +39,7 @@ struct btrail_triggers {
     struct mark_hits *marks;    /* NULL: none is a mark */
     unsigned *of_marks;         /* the triggers of its numbers */
     unsigned n_marks;
+    struct btrail_kernel kernels[BTRAIL_MAX_VCPUS]; /* that each runs */
     btrail_fired_fn *fired;
     void *opaque;
 };
@@ -289,20 +292,38 @@ static bool is_symbol(const struct btrail_kallsyms_line *line,
            !memcmp(line->name, name, line->name_size);
 }
 
-void btrail_triggers_symbols(struct btrail_triggers *t, const char *text,
-                             size_t size)
+/* Is it a symbol of the kernel? */
+static bool is_kernels(const struct watched_trigger *w)
+{
+    return w->trigger.symbol && !w->places;
+}
+
+void btrail_triggers_symbols(struct btrail_triggers *t, uint16_t kernel,
+                             const char *text, size_t size)
 {
     const char *end = text + size;
+    g_autofree uint64_t *found = g_new0(uint64_t, t->n);
     struct btrail_kallsyms_line line;
+    bool loaded = true;
 
     while (btrail_kallsyms_next(&text, end, &line)) {
+        loaded = line.module;
         for (unsigned i = 0; i < t->n; i++) {
-            struct watched_trigger *w = &t->watched[i];
+            const struct watched_trigger *w = &t->watched[i];
 
-            if (w->trigger.symbol && !w->places &&
-                is_symbol(&line, w->trigger.symbol)) {
-                __atomic_store_n(&w->address, line.address, __ATOMIC_RELAXED);
+            if (is_kernels(w) && is_symbol(&line, w->trigger.symbol)) {
+                found[i] = line.address;
             }
+        }
+    }
+    for (unsigned i = 0; i < t->n; i++) {
+        struct watched_trigger *w = &t->watched[i];
+
+        /* What was loaded is gone if it is there no more. */
+        if (is_kernels(w) && (found[i] || !loaded || w->loaded)) {
+            w->loaded = loaded;
+            __atomic_store_n(&w->kernel, kernel, __ATOMIC_RELAXED);
+            __atomic_store_n(&w->address, found[i], __ATOMIC_RELAXED);
         }
     }
     set_bits(t);
@@ -318,12 +339,24 @@ void btrail_triggers_keep(struct btrail_triggers *t)
     set_keeping(t, true);
 }
 
+/* Does the kernel run whose symbol a trigger waits for? */
+static bool kernel_runs(const struct btrail_triggers *t,
+                        const struct watched_trigger *w, unsigned vcpu)
+{
+    const struct btrail_kernel *kernel = &t->kernels[vcpu];
+
+    return !kernel->known ||
+           kernel->number == __atomic_load_n(&w->kernel, __ATOMIC_RELAXED);
+}
+
 /* Does a branch to @to with this CR3 go to the trigger's place? */
-static bool is_place(const struct watched_trigger *w, uint64_t cr3,
-                     uint64_t to)
+static bool is_place(const struct btrail_triggers *t,
+                     const struct watched_trigger *w, unsigned vcpu,
+                     uint64_t cr3, uint64_t to)
 {
     return w->places ? btrail_places_has(w->places, cr3, to) :
            to && __atomic_load_n(&w->address, __ATOMIC_RELAXED) == to &&
+           (!w->trigger.symbol || kernel_runs(t, w, vcpu)) &&
            (!w->process || btrail_filtering_cr3(w->process, cr3));
 }
 
@@ -359,7 +392,7 @@ static bool gate_record(void *opaque, unsigned vcpu, uint64_t index,
         for (unsigned i = 0; i < t->n; i++) {
             struct watched_trigger *w = &t->watched[i];
 
-            if (!is_place(w, cr3, to)) {
+            if (!is_place(t, w, vcpu, cr3, to)) {
                 continue;
             }
             if (w->calls) {
@@ -384,6 +417,7 @@ static void gate_event(void *opaque, unsigned vcpu,
 {
     struct btrail_triggers *t = opaque;
 
+    btrail_event_kernel(event, &t->kernels[vcpu]);
     if (t->marks) {
         mark_hits_event(t->marks, vcpu, event);
     }
@@ -424,7 +458,7 @@ struct btrail_gate btrail_triggers_gate(struct btrail_triggers *t,
     }
     return (struct btrail_gate) {
         .record = gate_record,
-        .event = events ? gate_event : NULL,
+        .event = gate_event,
         .lost = events ? gate_lost : NULL,
         .opaque = t,
     };

@@ -87,13 +87,14 @@ struct btrail_triggers *btrail_triggers_ref(struct btrail_triggers *t);
 void btrail_triggers_unref(struct btrail_triggers *t);
 
 /*
- * For the scanner's thread: a snapshot, and symbols of the kernel in the form
- * of /proc/kallsyms
+ * For the scanner's thread: a snapshot, and symbols of a kernel in the form of
+ * /proc/kallsyms: either its own, or all of what it has loaded, which take the
+ * place of those before
  */
 void btrail_triggers_snapshot(struct btrail_triggers *t,
                               const struct btrail_snapshot *snapshot);
-void btrail_triggers_symbols(struct btrail_triggers *t, const char *text,
-                             size_t size);
+void btrail_triggers_symbols(struct btrail_triggers *t, uint16_t kernel,
+                             const char *text, size_t size);
 
 /*
  * For the same thread: finds symbols of programs.  This may read files, and so

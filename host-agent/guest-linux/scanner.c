@@ -370,9 +370,10 @@ static GBytes *send_piece(struct btrail_scanner *sc, uint16_t kind,
 }
 
 static void resend_piece(struct btrail_scanner *sc, uint16_t kind,
-                         GBytes *data, GBytes *packed)
+                         uint16_t kernel, GBytes *data, GBytes *packed)
 {
-    struct btrail_found found = { .kind = kind, .again = true };
+    struct btrail_found found = { .kind = kind, .kernel = kernel,
+                                  .again = true };
 
     found.data = g_bytes_get_data(data, &found.size);
     found.packed = g_bytes_get_data(packed, &found.packed_size);
@@ -388,10 +389,10 @@ static void send_text(struct btrail_scanner *sc, uint16_t kind, uint64_t time,
 }
 
 static void resend_text(struct btrail_scanner *sc, uint16_t kind,
-                        const struct sent_text *sent)
+                        uint16_t kernel, const struct sent_text *sent)
 {
     if (sent->data) {
-        resend_piece(sc, kind, sent->data, sent->packed);
+        resend_piece(sc, kind, kernel, sent->data, sent->packed);
     }
 }
 
@@ -406,16 +407,17 @@ static bool resend_if_requested(struct btrail_scanner *sc)
         return false;
     }
     sc->fn(sc->opaque, &found);
-    resend_text(sc, BTRAIL_SIDEBAND_SYMBOLS, &sc->symbols);
-    resend_text(sc, BTRAIL_SIDEBAND_SYSCALLS, &sc->syscalls);
-    resend_text(sc, BTRAIL_SIDEBAND_SYMBOLS, &sc->loaded);
+    /* What is loaded is forgotten with its kernel. */
+    resend_text(sc, BTRAIL_SIDEBAND_SYMBOLS, sc->symbols_of, &sc->symbols);
+    resend_text(sc, BTRAIL_SIDEBAND_SYSCALLS, sc->symbols_of, &sc->syscalls);
+    resend_text(sc, BTRAIL_SIDEBAND_SYMBOLS, sc->symbols_of, &sc->loaded);
     g_hash_table_iter_init(&iter, sc->images);
     while (g_hash_table_iter_next(&iter, &data, &packed)) {
-        resend_piece(sc, BTRAIL_SIDEBAND_IMAGE, data, packed);
+        resend_piece(sc, BTRAIL_SIDEBAND_IMAGE, 0, data, packed);
     }
     g_hash_table_iter_init(&iter, sc->functions);
     while (g_hash_table_iter_next(&iter, NULL, &data)) {
-        resend_text(sc, BTRAIL_SIDEBAND_DYNAMIC,
+        resend_text(sc, BTRAIL_SIDEBAND_DYNAMIC, 0,
                     &((const struct file_functions *)data)->sent);
     }
     found.again = false;

@@ -121,7 +121,7 @@ static void test_names(void)
     g_assert_true(pass(t, 0x5000, A));
     g_assert_true(pass(t, 0x5000, 0));
     g_assert_cmpuint(fired_n[0] + fired_n[1] + fired_n[2], ==, 0);
-    btrail_triggers_symbols(t, text, strlen(text));
+    btrail_triggers_symbols(t, 0, text, strlen(text));
     btrail_triggers_snapshot(t, &snapshot);
     for (i = 0; i < 0x80; i++) {
         pass(t, 0x5000, K - 0x40 + i);
@@ -133,6 +133,97 @@ static void test_names(void)
     g_assert_cmpuint(fired_n[1], ==, 1);
     g_assert_cmpuint(fired_n[2], ==, 0);
     g_assert_false(btrail_triggers_over(t));
+    btrail_triggers_unref(t);
+}
+
+static void tell(struct btrail_triggers *t, uint16_t kernel, const char *text)
+{
+    btrail_triggers_symbols(t, kernel, text, strlen(text));
+}
+
+/* What a kernel has loaded can go, and another one can take its place. */
+static void test_loaded(void)
+{
+    static const struct btrail_trigger list[] = {
+        { .symbol = "load", .action = BTRAIL_TRIGGER_DUMP },
+        { .symbol = "panic", .action = BTRAIL_TRIGGER_DUMP },
+    };
+    struct btrail_triggers *t = make(list, 2);
+
+    tell(t, 1, "ffffffff81000040 T panic\n");
+    tell(t, 1, "ffffffffc0000010 t load\t[mod]\n");
+    pass(t, 0x5000, UINT64_C(0xffffffffc0000010));
+    pass(t, 0x5000, K);
+    g_assert_cmpuint(fired_n[0], ==, 1);
+    g_assert_cmpuint(fired_n[1], ==, 1);
+    tell(t, 1, "ffffffffc0000010 t other\t[new]\n");
+    g_assert_cmpuint(btrail_triggers_places(t, 0), ==, 0);
+    pass(t, 0x5000, UINT64_C(0xffffffffc0000010));
+    pass(t, 0x5000, K);
+    g_assert_cmpuint(fired_n[0], ==, 1);
+    g_assert_cmpuint(fired_n[1], ==, 2);
+    /* It is loaded elsewhere, and then nothing is. */
+    tell(t, 1, "ffffffffc0000020 t load\t[mod]\n");
+    pass(t, 0x5000, UINT64_C(0xffffffffc0000020));
+    g_assert_cmpuint(fired_n[0], ==, 2);
+    tell(t, 1, "");
+    pass(t, 0x5000, UINT64_C(0xffffffffc0000020));
+    pass(t, 0x5000, K);
+    g_assert_cmpuint(fired_n[0], ==, 2);
+    g_assert_cmpuint(fired_n[1], ==, 3);
+    btrail_triggers_unref(t);
+}
+
+static void run_kernel(struct btrail_triggers *t, uint16_t flags,
+                       uint16_t number)
+{
+    const struct btrail_gate gate = btrail_triggers_gate(t, 0, 1);
+    const struct btrail_event e = {
+        .type = BTRAIL_EVENT_KERNEL, .reason = flags, .data = { number },
+    };
+
+    gate.event(gate.opaque, 0, &e);
+}
+
+/* A symbol is of one kernel; another one, or a nested guest, has other code. */
+static void test_kernels(void)
+{
+    static const struct btrail_trigger list[] = {
+        { .symbol = "panic", .action = BTRAIL_TRIGGER_DUMP },
+        { .address = K, .action = BTRAIL_TRIGGER_DUMP },
+    };
+    struct btrail_triggers *t = make(list, 2);
+    unsigned passed = 0;
+
+    tell(t, 1, "ffffffff81000040 T panic\n");
+    run_kernel(t, 0, 1);
+    passed += pass(t, 0x5000, K);
+    g_assert_cmpuint(fired_n[0], ==, 1);
+    run_kernel(t, BTRAIL_KERNEL_NESTED, 0);
+    passed += pass(t, 0x5000 | BTRAIL_CR3_NESTED, K);
+    run_kernel(t, 0, 0);
+    passed += pass(t, 0x5000, K);
+    g_assert_cmpuint(fired_n[0], ==, 1);
+    run_kernel(t, 0, 1);
+    passed += pass(t, 0x5000, K);
+    g_assert_cmpuint(fired_n[0], ==, 2);
+    /* The next one has no such function, and another one has it elsewhere. */
+    tell(t, 2, "ffffffff81000080 T other\n");
+    run_kernel(t, 0, 2);
+    passed += pass(t, 0x5000, K);
+    g_assert_cmpuint(fired_n[0], ==, 2);
+    tell(t, 3, "ffffffff81000080 T panic\n");
+    run_kernel(t, 0, 3);
+    passed += pass(t, 0x5000, K);
+    g_assert_cmpuint(fired_n[0], ==, 2);
+    passed += pass(t, 0x5000, K + 0x40);
+    g_assert_cmpuint(fired_n[0], ==, 3);
+    /* Nobody says which one runs. */
+    run_kernel(t, BTRAIL_KERNEL_UNKNOWN, 0);
+    passed += pass(t, 0x5000, K + 0x40);
+    g_assert_cmpuint(fired_n[0], ==, 4);
+    /* An address is one of any. */
+    g_assert_cmpuint(fired_n[1], ==, passed - 2);
     btrail_triggers_unref(t);
 }
 
@@ -191,7 +282,7 @@ static void test_spaces(void)
     btrail_triggers_snapshot(t, &snapshot);
     g_assert_true(btrail_triggers_new_places(t));
     g_assert_false(btrail_triggers_new_places(t));
-    btrail_triggers_symbols(t, text, strlen(text));
+    btrail_triggers_symbols(t, 0, text, strlen(text));
     g_assert_true(btrail_triggers_new_places(t));
     g_assert_cmpuint(btrail_triggers_places(t, 0), ==, 1);
     g_assert_cmpuint(btrail_triggers_places(t, 1), ==, 1);
@@ -339,6 +430,8 @@ int main(int argc, char **argv)
     g_test_add_func("/trigger/stop-alone", test_stop_alone);
     g_test_add_func("/trigger/keep", test_keep);
     g_test_add_func("/trigger/names", test_names);
+    g_test_add_func("/trigger/loaded", test_loaded);
+    g_test_add_func("/trigger/kernels", test_kernels);
     g_test_add_func("/trigger/longer", test_longer);
     g_test_add_func("/trigger/spaces", test_spaces);
     g_test_add_func("/trigger/marks", test_marks);
