@@ -778,13 +778,28 @@ int btrail_kernel_symbols_find(const struct btrail_kernel_symbols *ks,
     return find_by_place(era, address, symbol) ? 0 : -BTRAIL_ERR_END;
 }
 
+/* The first entry at a higher address than @e; many can have the same. */
+static const struct btrail_symbol_entry *
+entry_behind(const struct btrail_symbol_list *list,
+             const struct btrail_symbol_entry *e)
+{
+    const struct btrail_symbol_entry *all = (const void *)list->entries->data;
+    size_t n = (size_t)(e - all) + 1;
+
+    if (n < list->entries->len && all[n].address == e->address) {
+        n = BTRAIL_UP_TO(all, list->entries->len, struct btrail_symbol_entry,
+                         address, e->address);
+    }
+    return n < list->entries->len ? &all[n] : NULL;
+}
+
 int btrail_kernel_symbols_get(const struct btrail_kernel_symbols *ks, size_t i,
                               struct btrail_symbol *symbol,
                               struct btrail_symbol_era *era)
 {
     const struct part_span *all = (void *)ks->spans->data, *span;
     size_t n = BTRAIL_UP_TO(all, ks->spans->len, struct part_span, first, i);
-    const struct btrail_symbol_entry *e, *end;
+    const struct btrail_symbol_entry *e;
     struct btrail_symbol_found found = { NULL };
     bool own;
 
@@ -796,13 +811,7 @@ int btrail_kernel_symbols_get(const struct btrail_kernel_symbols *ks, size_t i,
                        i - span->first);
     /* What a kernel has itself does not depend on the table. */
     own = span->part->number != UINT32_MAX;
-    end = &g_array_index(span->part->list.entries, struct btrail_symbol_entry,
-                         span->part->list.entries->len);
-    for (found.next = e; found.next < end &&
-         found.next->address == e->address; found.next++) {
-        continue;
-    }
-    found.next = found.next < end ? found.next : NULL;
+    found.next = entry_behind(&span->part->list, e);
     if (!own) {
         search_table(span->table, false, e->address, &found);
     }

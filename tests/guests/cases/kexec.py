@@ -11,7 +11,8 @@ import realguest
 
 KERNEL = '6.12-cloud'
 # earlyprintk: so that the decompressor says when it runs
-WORDS = ' '.join((*realguest.WORDS, 'loglevel=5', 'earlyprintk=ttyS0'))
+WORDS = ' '.join((*realguest.WORDS, realguest.EVENTS, 'loglevel=5',
+                  'earlyprintk=ttyS0'))
 CASES = {
     'kexec': {'second': '6.1-cloud'},
     'kexec-7.3': {'second': '7.3-cloud'},
