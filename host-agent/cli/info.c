@@ -26,7 +26,8 @@ struct stream_summary {
 
 /*
  * Records of a kernel, or of what is none that is known: of all nested guests,
- * of what else runs, and of what ran while the trace did not say.
+ * of what else runs, of what ran after a kernel had ended, by the sideband, and
+ * of what ran while the trace did not say.
  */
 struct kernel_share {
     const char *release;        /* or NULL */
@@ -38,6 +39,7 @@ struct kernel_share {
 /* Numbers of kernels, 0 for what is none, and then */
 enum {
     NESTED = BTRAIL_TASKS_MAX_NUMBER + 1,
+    ENDED,
     UNKNOWN,
     SHARES,
 };
@@ -46,7 +48,7 @@ static void add_to_share(struct kernel_share *shares,
                          const struct btrail_batch *b)
 {
     const struct btrail_kernel *k = &b->kernel;
-    struct kernel_share *s = &shares[!k->known ? UNKNOWN :
+    struct kernel_share *s = &shares[!k->known ? UNKNOWN : b->ended ? ENDED :
                                      k->nested ? NESTED : k->number];
     uint64_t time = b->time.host;
 
@@ -77,14 +79,15 @@ static void set_releases(const struct cli_trace *t,
 
 static const char *share_word(unsigned i)
 {
-    return i == UNKNOWN ? "unknown" : i == NESTED ? "nested" :
+    return i == UNKNOWN ? "unknown" : i == ENDED ? "ended" :
+           i == NESTED ? "nested" :
            i ? "kernel" : "none";
 }
 
-/* Does any event say which kernel runs?  Only then shares mean something. */
-static bool has_kernels(const struct kernel_share *shares)
+/* Does any event say which kernel runs?  Or up to UNKNOWN, the sideband? */
+static bool has_kernels(const struct kernel_share *shares, unsigned end)
 {
-    for (unsigned i = 0; i < UNKNOWN; i++) {
+    for (unsigned i = 0; i < end; i++) {
         if (shares[i].records) {
             return true;
         }
@@ -108,13 +111,15 @@ static JsonArray *kernels_json(const struct kernel_share *shares,
                                uint64_t records)
 {
     JsonArray *array = json_array_new();
+    bool any = has_kernels(shares, UNKNOWN);
+    bool said = has_kernels(shares, ENDED);
 
-    for (unsigned i = 0; has_kernels(shares) && i < SHARES; i++) {
+    for (unsigned i = 0; any && i < SHARES; i++) {
         unsigned number = share_in_order(i);
         const struct kernel_share *s = &shares[number];
         JsonObject *o;
 
-        if (!s->records && !s->release) {
+        if (!s->records && !(s->release && said)) {
             continue;
         }
         o = btrail_json_new("s:kind", share_word(number), NULL);
@@ -134,7 +139,10 @@ static JsonArray *kernels_json(const struct kernel_share *shares,
 static void print_kernels(const struct cli_trace *t,
                           const struct kernel_share *shares, uint64_t records)
 {
-    if (!has_kernels(shares)) {
+    bool said = has_kernels(shares, ENDED);
+
+    /* Only then shares mean something. */
+    if (!has_kernels(shares, UNKNOWN)) {
         return;
     }
     cli_printf("\n%-7s %15s %7s %15s %15s  %s\n", "kernel", "records", "share",
@@ -144,7 +152,7 @@ static void print_kernels(const struct cli_trace *t,
         const struct kernel_share *s = &shares[number];
         char from[CLI_TIME_SIZE], to[CLI_TIME_SIZE], text[8];
 
-        if (!s->records && !s->release) {
+        if (!s->records && !(s->release && said)) {
             continue;
         }
         snprintf(text, sizeof(text), "%u", number);
@@ -291,7 +299,7 @@ struct sideband_sum {
 };
 
 /* Kinds from 1 on; 0 stands for unknown ones */
-#define KINDS   (BTRAIL_SIDEBAND_HELD + 1)
+#define KINDS   (BTRAIL_SIDEBAND_ENDED + 1)
 
 static const char *sideband_word(unsigned kind)
 {

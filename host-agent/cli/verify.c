@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "cli/verify.h"
 #include "lib/internal/code-piece.h"
+#include "lib/internal/kernel-ends.h"
 #include "lib/internal/scan.h"
 #include "lib/internal/trace-files.h"
 #include "util/hash.h"
@@ -228,7 +229,7 @@ static void check_event(struct verify *v, struct stream *s,
         }
         /* It ends the task. */
         s->task = false;
-        s->kernel = b->kernel.known;
+        s->kernel = b->kernel.known && !b->ended;
         break;
     case BTRAIL_EVENT_CR3:
     case BTRAIL_EVENT_PAUSE:
@@ -253,14 +254,17 @@ static void check_records(struct verify *v, struct stream *s,
     if (!b->time.host) {
         fault(v, s, "records without a time");
     }
-    if (s->task && !b->task.known) {
-        fault(v, s, "records whose task is no longer named");
+    /* Else the sideband says it, whatever the events do. */
+    if (!b->ended) {
+        if (s->task && !b->task.known) {
+            fault(v, s, "records whose task is no longer named");
+        }
+        if (s->kernel && !b->kernel.known) {
+            fault(v, s, "records whose kernel is no longer named");
+        }
+        s->task = b->task.known;
+        s->kernel = b->kernel.known;
     }
-    if (s->kernel && !b->kernel.known) {
-        fault(v, s, "records whose kernel is no longer named");
-    }
-    s->task = b->task.known;
-    s->kernel = b->kernel.known;
     s->index = b->index + b->count;
     s->recorded = s->index;
     v->records += b->count;
@@ -421,6 +425,7 @@ static int check_sideband(struct verify *v)
 {
     struct btrail_sideband_info info;
     struct btrail_code_piece code;
+    uint64_t known;
 
     for (unsigned i = 0;; i++) {
         void *data = NULL;
@@ -429,6 +434,11 @@ static int check_sideband(struct verify *v)
         if (!ret && info.kind == BTRAIL_SIDEBAND_CODE &&
             !btrail_code_piece_get(data, info.size, &code)) {
             ret = -BTRAIL_ERR_CORRUPT;
+        }
+        if (!ret && info.kind == BTRAIL_SIDEBAND_ENDED &&
+            !btrail_kernel_ended_get(&info, data, &known)) {
+            fault(v, NULL, "piece %u of the sideband says that a kernel had "
+                  "ended before it was seen to run", i);
         }
         free(data);
         if (ret == -BTRAIL_ERR_END) {

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "lib/internal/block.h"
+#include "lib/internal/kernel-ends.h"
 #include "lib/internal/trace-files.h"
 #include "util/search.h"
 
@@ -18,6 +19,7 @@
 struct btrail_cursor {
     const struct btrail_trace *trace;
     const struct btrail_trace_stream *stream;
+    const GArray *ends;         /* times without a kernel, or NULL */
     struct btrail_unpacker *unpacker;
     struct btrail_buf payload;
     struct btrail_record *records;
@@ -71,6 +73,7 @@ int btrail_cursor_open(struct btrail_cursor **cursor,
     c = g_new0(struct btrail_cursor, 1);
     c->trace = trace;
     c->stream = stream;
+    c->ends = btrail_trace_kernel_ends(trace);
     c->end_chunk = stream->chunks->len;
     c->events_only = flags & BTRAIL_CURSOR_EVENTS_ONLY;
     c->counts_only = flags & BTRAIL_CURSOR_COUNTS_ONLY;
@@ -447,10 +450,14 @@ int btrail_cursor_next(struct btrail_cursor *c, struct btrail_batch *batch)
 
     batch->cr3 = c->cr3;
     batch->time = c->time;
-    if (c->task.known) {
+    batch->kernel = c->kernel;
+    batch->ended = !c->kernel.known && c->ends &&
+                   btrail_kernel_ends_at(c->ends, c->time.host, NULL, NULL);
+    if (batch->ended) {
+        batch->kernel.known = true;
+    } else if (c->task.known) {
         batch->task = c->task;
     }
-    batch->kernel = c->kernel;
     return 0;
 }
 

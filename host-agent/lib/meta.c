@@ -12,6 +12,9 @@
  * names can be such that each search passes all of them.
  */
 #define MAX_MEMBERS 4096
+/* A tick, if the trace does not say how long it is; and the longest one */
+#define TICK        UINT64_C(1000000)
+#define TICK_MAX    UINT64_C(10000000000)
 
 /* Can it have more?  Each one has a colon. */
 static bool has_many_members(const char *text)
@@ -53,4 +56,11 @@ JsonObject *btrail_meta_read(const struct btrail_trace *trace, unsigned *bad)
         }
     }
     return meta;
+}
+
+uint64_t btrail_meta_tick(JsonObject *meta)
+{
+    gint64 tick = btrail_json_int(meta, "tick_ns", -1);
+
+    return tick < 0 ? TICK : MIN((uint64_t)tick, TICK_MAX);
 }

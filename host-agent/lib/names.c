@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backtrail/words.h"
+#include "lib/internal/kernel-ends.h"
 #include "lib/internal/kernel-symbols.h"
 #include "lib/internal/syscall-table.h"
 #include "lib/internal/meta.h"
@@ -19,9 +20,6 @@
  * later ones are left out.
  */
 #define MEMORY_MAX      (1ull << 30)
-/* A tick, if the trace does not say how long it is; and the longest one */
-#define TICK            UINT64_C(1000000)
-#define TICK_MAX        UINT64_C(10000000000)
 
 struct btrail_names {
     struct btrail_budget *budget;
@@ -33,6 +31,7 @@ struct btrail_names {
     struct btrail_kernel_symbols *told_symbols;
     uint64_t symbols_memory;
     GPtrArray *syscalls;
+    GArray *ends;               /* times without a kernel, or NULL */
     bool unfiltered;            /* the trace has all that the vCPUs did */
     bool all_vcpus;
     uint64_t tick;              /* how much later than its time a record is */
@@ -55,6 +54,7 @@ void btrail_names_close(struct btrail_names *n)
         btrail_kernel_symbols_free(n->symbols);
         btrail_kernel_symbols_free(n->told_symbols);
         g_ptr_array_free(n->syscalls, TRUE);
+        g_clear_pointer(&n->ends, g_array_unref);
         g_free(n);
     }
 }
@@ -67,11 +67,10 @@ static void read_meta(struct btrail_names *n, const struct btrail_trace *trace)
 {
     unsigned bad;
     g_autoptr(JsonObject) meta = btrail_meta_read(trace, &bad);
-    gint64 tick = btrail_json_int(meta, "tick_ns", -1);
     const char *privilege = btrail_json_string(meta, "privilege");
     int all = BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL;
 
-    n->tick = tick < 0 ? TICK : MIN((uint64_t)tick, TICK_MAX);
+    n->tick = btrail_meta_tick(meta);
     n->unfiltered = !bad && btrail_privilege_value(privilege) == all &&
                     !json_object_has_member(meta, "cr3_filter") &&
                     !json_object_has_member(meta, "processes");
@@ -226,6 +225,7 @@ int btrail_names_open(struct btrail_names **names,
     n->syscalls = btrail_syscall_tables_new();
     n->cut = UINT64_MAX;
     read_meta(n, trace);
+    n->ends = btrail_kernel_ends_read(trace);
     pieces = g_array_new(FALSE, FALSE, sizeof(struct names_piece));
     ret = list_pieces(trace, pieces);
     if (!ret) {
@@ -327,7 +327,9 @@ btrail_names_process(const struct btrail_names *names, uint64_t time,
     if (process) {
         *process = NULL;
     }
-    return process && names ? btrail_names_process_until(
+    return process && names &&
+           !btrail_kernel_ends_at(names->ends, time, NULL, NULL) ?
+           btrail_names_process_until(
         names, time, time > UINT64_MAX - tick ? UINT64_MAX : time + tick, cr3,
         process) : BTRAIL_UNKNOWN;
 }
@@ -335,7 +337,20 @@ btrail_names_process(const struct btrail_names *names, uint64_t time,
 void btrail_names_era(const struct btrail_names *names, uint32_t kernel,
                       uint64_t time, struct btrail_symbol_era *era)
 {
+    uint64_t from = 0, last = UINT64_MAX;
+
+    if (!kernel && btrail_kernel_ends_at(names->ends, time, &from, &last)) {
+        *era = (struct btrail_symbol_era) { 0, 0, UINT32_MAX, from, last };
+        return;
+    }
     btrail_kernel_symbols_era(symbols_of(names), kernel, time, era);
+    era->from = MAX(era->from, from);
+    era->last = MIN(era->last, last);
+}
+
+uint32_t btrail_names_kernel(const struct btrail_names *names, uint64_t time)
+{
+    return btrail_kernel_symbols_kernel(symbols_of(names), time);
 }
 
 uint32_t btrail_names_owns(const struct btrail_names *names)
@@ -370,7 +385,10 @@ int btrail_names_syscall(const struct btrail_names *names, uint32_t kernel,
         return -BTRAIL_ERR_ARGUMENT;
     }
     if (!kernel) {
-        kernel = btrail_kernel_symbols_kernel(symbols_of(names), time);
+        if (btrail_kernel_ends_at(names->ends, time, NULL, NULL)) {
+            return -BTRAIL_ERR_END;
+        }
+        kernel = btrail_names_kernel(names, time);
     }
     return btrail_syscall_tables_find(names->syscalls, kernel, time, address,
                                       syscall);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "lib/internal/kernel-ends.h"
 #include "lib/internal/parts.h"
 #include "lib/internal/pread.h"
 #include "lib/internal/trace-files.h"
@@ -20,6 +21,7 @@ struct btrail_trace {
     GArray *streams;            /* of struct btrail_trace_stream, by vCPU */
     GPtrArray *metas;           /* of struct btrail_meta, those of files */
     GArray *sideband;           /* of struct btrail_index_entry */
+    GArray *ends;               /* times without a kernel, or NULL */
     struct btrail_budget *budget, *decoding;
 };
 
@@ -337,6 +339,11 @@ struct btrail_budget *btrail_trace_decoding(const struct btrail_trace *t)
     return t->decoding;
 }
 
+const GArray *btrail_trace_kernel_ends(const struct btrail_trace *t)
+{
+    return t->ends;
+}
+
 static struct btrail_trace *trace_new(void)
 {
     struct btrail_trace *t = g_new0(struct btrail_trace, 1);
@@ -374,6 +381,7 @@ static int join(struct btrail_trace *t, struct btrail_trace **trace)
     join_status(t);
     t->budget = btrail_budget_new(t->status.file_size);
     t->decoding = btrail_budget_new_decoding(t->status.file_size);
+    t->ends = btrail_kernel_ends_read(t);
     *trace = t;
     return 0;
 }
@@ -508,6 +516,7 @@ void btrail_trace_close(struct btrail_trace *t)
     if (t) {
         g_ptr_array_free(t->metas, TRUE);
         g_array_free(t->sideband, TRUE);
+        g_clear_pointer(&t->ends, g_array_unref);
         g_array_free(t->streams, TRUE);
         g_ptr_array_free(t->files, TRUE);
         btrail_budget_unref(t->budget);

@@ -63,6 +63,7 @@ static const char *const sidebands[] = {
     [BTRAIL_SIDEBAND_TOLD_PROCESSES] = "told-processes",
     [BTRAIL_SIDEBAND_TOLD_SYMBOLS] = "told-symbols",
     [BTRAIL_SIDEBAND_HELD] = "held",
+    [BTRAIL_SIDEBAND_ENDED] = "ended",
 };
 
 static const char *const certainties[] = {

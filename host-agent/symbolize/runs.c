@@ -163,7 +163,13 @@ static int search_batch(void *opaque, const struct btrail_piece *at,
     if (!b) {
         return 0;
     }
-    if (!b->event) {
+    if (b->ended) {
+        /* The kernel whose functions these are does not run. */
+        if (!b->event && last_part(p)->kind != RUN_UNKNOWN) {
+            begin_run_part(job, p, b->index, NULL, RUN_UNKNOWN);
+        }
+        p->sign = RUN_UNKNOWN;
+    } else if (!b->event) {
         search_records(job, p, at->vcpu, b);
     } else if (b->event->type == BTRAIL_EVENT_GAP) {
         if (b->event->data[0]) {

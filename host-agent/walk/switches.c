@@ -130,6 +130,8 @@ static bool advance(struct switches *s, struct lane *lane, GError **error)
             lane->task = (struct btrail_task) { .known = false };
         } else if (b.event->type == BTRAIL_EVENT_TASK) {
             note_task(s, lane, &b);
+        } else if (b.ended) {
+            lane->task = (struct btrail_task) { .known = false };
         } else if (b.event->type == BTRAIL_EVENT_KERNEL && !b.kernel.nested &&
                    b.kernel.known && !b.kernel.number) {
             lane->task = (struct btrail_task) { .known = false };

@@ -265,6 +265,9 @@ BTRAIL_API void btrail_names_close(struct btrail_names *names);
  * a process is likely; of several that share an address space, the oldest is.
  * What only the guest itself has said is likely at best.
  *
+ * After a kernel has ended, and before the next one was found, all processes are
+ * unknown (BTRAIL_SIDEBAND_ENDED).
+ *
  * What the kernel does with a CR3 may be for another process or for none: its
  * threads borrow the address space of the process that ran before.  With the
  * kernel's own page tables the process is the one with pid 0.

@@ -365,6 +365,9 @@ BTRAIL_API uint64_t btrail_record_icount(const struct btrail_record *record,
  *             although it is known for the records before and after them.
  * @kernel:    the kernel that these records are of, or that runs after the
  *             event; at such events it can be unknown, too
+ * @ended:     no event says which kernel it is, but the one that is known had
+ *             ended, and no other one was found yet, by the sideband: @kernel is
+ *             none that is known, and so is @task
  * @leaves:    the last of these records goes from @kernel to another kernel
  *             that the next event names: VMRUN, #VMEXIT.  What its @to is
  *             called in @kernel says nothing.
@@ -383,6 +386,7 @@ struct btrail_batch {
     struct btrail_time time;
     struct btrail_task task;
     struct btrail_kernel kernel;
+    bool ended;
     bool leaves;
 };
 
@@ -733,6 +737,9 @@ BTRAIL_API int btrail_parallel_decode(const struct btrail_trace *trace,
  * @BTRAIL_SIDEBAND_TOLD_SYMBOLS: as SYMBOLS, on the guest's own word
  * @BTRAIL_SIDEBAND_HELD:      no data: at its time the SYMBOLS before it were
  *                             still the kernel's
+ * @BTRAIL_SIDEBAND_ENDED:     its kernel was not seen to run after its time: a
+ *                             number of 64 bits, the time at which that was
+ *                             known
  */
 enum btrail_sideband_kind {
     BTRAIL_SIDEBAND_CODE = 1,
@@ -744,6 +751,7 @@ enum btrail_sideband_kind {
     BTRAIL_SIDEBAND_TOLD_PROCESSES = 7,
     BTRAIL_SIDEBAND_TOLD_SYMBOLS = 8,
     BTRAIL_SIDEBAND_HELD = 9,
+    BTRAIL_SIDEBAND_ENDED = 10,
 };
 
 /**

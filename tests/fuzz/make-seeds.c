@@ -455,6 +455,7 @@ static void make_names(const char *dir)
         "ffffffff81000000 T _stext\nffffffff81000000 T alias\n"
         "ffffffffc0000000 t run\t[other]\nffffffffc0000090 e .end\t[other]\n",
     };
+    static const char meta[] = "{\"tick_ns\":1}";
     static const char syscalls[] = "64 0 ffffffff81000010\n"
                                    "64 1 ffffffff81000010\n";
     static struct btrail_thread thread = { 7, 1, 5, "t" };
@@ -465,12 +466,19 @@ static void make_names(const char *dir)
         1, 1, &thread, &mapping
     };
     g_autofree char *path = g_build_filename(dir, "names", NULL);
+    struct btrail_record records[6] = { { 0xffffffff81000004, 0x1004, 0 } };
+    struct btrail_event events[6];
+    const struct btrail_slab slab = {
+        .cr3 = 0x1000, .records = records, .n_records = 6, .events = events,
+        .n_events = 6,
+    };
     struct btrail_writer *w;
     unsigned i;
 
     g_mkdir_with_parents(dir, 0777);
     g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
                     0);
+    g_assert_cmpint(btrail_writer_meta(w, meta, strlen(meta)), ==, 0);
     for (i = 0; i < 3; i++) {
         struct btrail_snapshot snapshot = { 90 + 100 * i, 100 + 100 * i,
                                     BTRAIL_SNAPSHOT_WHOLE, 1, &p };
@@ -489,10 +497,28 @@ static void make_names(const char *dir)
         info.time += 50;
         g_assert_cmpint(btrail_writer_sideband(w, &info, NULL), ==, 0);
         info.time = snapshot.end;
+        /* The kernel is not seen for a while, or ends. */
+        if (i) {
+            const uint64_t known = GUINT64_TO_LE(snapshot.end + 70);
+
+            info.kind = BTRAIL_SIDEBAND_ENDED;
+            info.size = sizeof(known);
+            info.time = snapshot.end + 60;
+            g_assert_cmpint(btrail_writer_sideband(w, &info, &known), ==, 0);
+            info.time = snapshot.end;
+        }
         info.kind = BTRAIL_SIDEBAND_SYSCALLS;
         info.size = sizeof(syscalls) - 1;
         g_assert_cmpint(btrail_writer_sideband(w, &info, syscalls), ==, 0);
     }
+    /* Records of all these times, with kernels and without */
+    for (i = 0; i < 6; i++) {
+        events[i] = (struct btrail_event) {
+            .index = i, .type = BTRAIL_EVENT_TIME,
+            .data = { 95 + 50 * i, 0, BTRAIL_NO_ICOUNT },
+        };
+    }
+    g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
 }
 

@@ -16,6 +16,7 @@ META, DATA, INDEX, END, SIDEBAND = 1, 2, 3, 4, 5
 CR3, TIME, GAP, PAUSE, RESUME, STREAM_END = 1, 2, 3, 4, 5, 6
 TASK, KERNEL = 7, 8
 NESTED, UNKNOWN_KERNEL = 1, 2
+SYMBOLS, PROCESSES, ENDED = 2, 3, 10    # kinds of SIDEBAND
 KERNEL_TASK, UNKNOWN_TASK = 1, 2
 OVERWRITTEN, AGENT_LOST, CORRUPT = 2, 3, 7
 MANY = 2 ** 32 - 1
@@ -448,6 +449,21 @@ def get_sideband(payload):
     require(size <= 16 << 20 and len(payload) - 16 <= size,
             'size of SIDEBAND')
     return kind, size, time
+
+
+def no_kernel(pieces, tick):
+    """A function: is no kernel known at a time, by ENDED?"""
+    begins = [time for kind, time, _ in pieces if kind == SYMBOLS] or \
+        [time for kind, time, _ in pieces if kind == PROCESSES]
+    times = []
+    for kind, time, data in pieces:
+        if kind == ENDED:
+            known = max(time, *struct.unpack_from('<Q', data)) \
+                if len(data) >= 8 else time
+            times.append((max(time - tick, 0),
+                          min((t for t in begins if t > known),
+                              default=1 << 64)))
+    return lambda time: any(a < time < b for a, b in times)
 
 
 def get_code(data):

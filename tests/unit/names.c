@@ -603,6 +603,58 @@ static void test_held(void)
     btrail_names_close(names);
 }
 
+static void put_of(struct btrail_writer *w, uint16_t kernel, uint16_t kind,
+                   uint64_t time, const void *data, size_t size)
+{
+    struct btrail_sideband_info info = { kind, kernel, size, time };
+
+    g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
+}
+
+static int find_syscall(const struct btrail_names *names, uint64_t time)
+{
+    struct btrail_syscall s;
+
+    return btrail_names_syscall(names, 0, time, 0xffffffff81000010, &s) ? -1 :
+           (int)s.number;
+}
+
+/* A kernel ends, and it takes time until the next one is found. */
+static void test_ended(void)
+{
+    static const char first[] = "ffffffff81000000 T first\n";
+    static const char second[] = "ffffffff81000000 T second\n";
+    static const char calls[2][25] = {
+        "64 3 ffffffff81000010\n", "64 4 ffffffff81000010\n",
+    };
+    const uint64_t known = GUINT64_TO_LE(350);
+    struct btrail_writer *w = begin();
+    struct btrail_names *names;
+
+    put_of(w, 1, BTRAIL_SIDEBAND_SYMBOLS, 100, first, sizeof(first) - 1);
+    put_of(w, 1, BTRAIL_SIDEBAND_SYSCALLS, 100, calls[0], strlen(calls[0]));
+    LOOK(100, BTRAIL_SNAPSHOT_WHOLE, A, C);
+    LOOK(340, BTRAIL_SNAPSHOT_WHOLE, A, C);
+    put_of(w, 1, BTRAIL_SIDEBAND_ENDED, 300, &known, sizeof(known));
+    put_of(w, 2, BTRAIL_SIDEBAND_SYMBOLS, 400, second, sizeof(second) - 1);
+    put_of(w, 2, BTRAIL_SIDEBAND_SYSCALLS, 400, calls[1], strlen(calls[1]));
+    LOOK(400, BTRAIL_SNAPSHOT_WHOLE, B);
+    names = end(w);
+    check(names, 300, 0x10000, BTRAIL_SURE, "a");
+    check(names, 301, 0x10000, BTRAIL_UNKNOWN, NULL);
+    check(names, 341, 0x10000, BTRAIL_UNKNOWN, NULL);
+    check(names, 401, 0x10000, BTRAIL_SURE, "b");
+    check_symbol(names, 300, 0xffffffff81000001, "first", NULL, 1);
+    check_symbol(names, 301, 0xffffffff81000001, NULL, NULL, 0);
+    check_symbol(names, 399, 0xffffffff81000001, NULL, NULL, 0);
+    check_symbol(names, 400, 0xffffffff81000001, "second", NULL, 1);
+    g_assert_cmpint(find_syscall(names, 300), ==, 3);
+    g_assert_cmpint(find_syscall(names, 301), ==, -1);
+    g_assert_cmpint(find_syscall(names, 399), ==, -1);
+    g_assert_cmpint(find_syscall(names, 400), ==, 4);
+    btrail_names_close(names);
+}
+
 /* A snapshot of the guest's own word, of processes that it had all the while */
 static void tell(struct btrail_writer *w, uint64_t first, uint64_t last,
                  struct btrail_process p)
@@ -722,6 +774,7 @@ int main(int argc, char **argv)
     g_test_add_func("/names/mapping", test_mapping);
     g_test_add_func("/names/symbols", test_symbols);
     g_test_add_func("/names/held", test_held);
+    g_test_add_func("/names/ended", test_ended);
     g_test_add_func("/names/none", test_none);
     g_test_add_func("/names/told", test_told);
     ret = g_test_run();

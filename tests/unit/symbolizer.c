@@ -455,6 +455,109 @@ static void add_snapshot(struct btrail_writer *w, uint64_t time,
     sample_snapshot(w, &snapshot);
 }
 
+static void put_of(struct btrail_writer *w, uint16_t kernel, uint16_t kind,
+                   uint64_t time, const void *data, size_t size)
+{
+    const struct btrail_sideband_info info = { kind, kernel, size, time };
+
+    g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
+}
+
+/* Who made each record of the first vCPU, and in which function */
+static char *who_did_what(struct symbolizer *s, const struct btrail_trace *t)
+{
+    GString *text = g_string_new(NULL);
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+
+    g_assert_cmpint(btrail_cursor_open(&cursor, t, 0, 0), ==, 0);
+    while (!btrail_cursor_next(cursor, &b)) {
+        struct btrail_batch part = { .count = 0 };
+        struct task task;
+
+        while (!b.event && symbolizer_part(s, 0, &b, &part, &task)) {
+            for (size_t i = 0; i < part.count; i++) {
+                const struct symbolizer_where where = symbolizer_at(0, &part,
+                                                                    i);
+                struct place place;
+
+                symbolizer_place(s, task.process, &where, part.records[i].from,
+                                 &place);
+                g_string_append_printf(text, "%s:%s ", task.process->comm,
+                                       place.function->name);
+            }
+        }
+    }
+    btrail_cursor_close(cursor);
+    return g_string_free(text, FALSE);
+}
+
+/*
+ * A kernel ends in its idle task, and the same one is started again: nothing of
+ * the first one is known in between, nor of its tasks afterwards.
+ */
+static void test_ended(void)
+{
+    static const char symbols[] = SAMPLE_KERNEL;
+    static const char meta[] = "{\"tick_ns\": 0, \"privilege\": \"all\"}";
+    static const struct {
+        uint64_t time;
+        unsigned to;
+    } steps[] = {
+        { 150, 0x700 }, { 150, 0x100 }, { 150, 0 }, { 200, 0x300 },
+        { 201, 0x700 }, { 399, 0x700 }, { 400, 0x700 },
+    };
+    enum { N = G_N_ELEMENTS(steps) };
+    const struct symbolizer_options options = { 0 };
+    const uint64_t known = GUINT64_TO_LE(350);
+    struct btrail_mapping mapping = {
+        .start = BASE, .end = BASE + 0x1000, .path = "/bin/shell",
+        .flags = BTRAIL_MAPPING_EXEC | BTRAIL_MAPPING_FILE,
+    };
+    struct btrail_process first = seen_process(8, 0x5000, 100, 340, &mapping);
+    struct btrail_process next = seen_process(9, 0x5000, 400, 500, &mapping);
+    struct btrail_record records[N];
+    struct btrail_event events[N];
+    const struct btrail_slab slab = {
+        .cr3 = 0x5000, .records = records, .n_records = N, .events = events,
+        .n_events = N,
+    };
+    g_autofree char *path = g_build_filename(folder, "ended.btrail", NULL);
+    g_autofree char *got = NULL;
+    struct btrail_writer *w;
+    struct btrail_trace *t;
+    struct symbolizer *s;
+
+    for (unsigned i = 0; i < N; i++) {
+        records[i] = (struct btrail_record) {
+            KERNEL + 0x710, KERNEL + steps[i].to, 0,
+        };
+        events[i] = (struct btrail_event) {
+            .index = i, .type = BTRAIL_EVENT_TIME,
+            .data = { steps[i].time, 0, BTRAIL_NO_ICOUNT },
+        };
+    }
+    first.comm = "first";
+    next.comm = "next";
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==, 0);
+    g_assert_cmpint(btrail_writer_meta(w, meta, strlen(meta)), ==, 0);
+    put_of(w, 1, BTRAIL_SIDEBAND_SYMBOLS, 100, symbols, sizeof(symbols) - 1);
+    add_snapshot(w, 340, &first, 1);
+    put_of(w, 1, BTRAIL_SIDEBAND_ENDED, 200, &known, sizeof(known));
+    put_of(w, 2, BTRAIL_SIDEBAND_SYMBOLS, 400, symbols, sizeof(symbols) - 1);
+    add_snapshot(w, 500, &next, 1);
+    g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&t, path), ==, 0);
+    s = symbolizer_new(&options, t, NULL);
+    got = who_did_what(s, t);
+    g_assert_cmpstr(got, ==, "first:other first:other first:other "
+                    "swapper:other cr3:0x5000:[unknown] cr3:0x5000:[unknown] "
+                    "next:other ");
+    symbolizer_free(s);
+    btrail_trace_close(t);
+}
+
 /* One record each; @tid, @pid, @name: of a TASK event before it, if any */
 static const struct named_step {
     uint64_t time;
@@ -994,6 +1097,7 @@ int main(int argc, char **argv)
     g_test_add_func("/symbolizer/other-vmlinux", test_other_vmlinux);
     g_test_add_func("/symbolizer/sideband", test_sideband);
     g_test_add_func("/symbolizer/tasks", test_tasks);
+    g_test_add_func("/symbolizer/ended", test_ended);
     g_test_add_func("/symbolizer/named", test_named);
     g_test_add_func("/symbolizer/kernels", test_kernels);
     g_test_add_func("/symbolizer/32", test_32);

@@ -46,7 +46,7 @@ static const struct {
     { resume_name, BTRAIL_PAUSE_OVERFLOW, BTRAIL_PAUSE_VM_STOP },
     { end_name, BTRAIL_END_STOPPED, BTRAIL_END_PRODUCER_LOST,
       BTRAIL_END_CUT },
-    { btrail_sideband_name, BTRAIL_SIDEBAND_CODE, BTRAIL_SIDEBAND_HELD },
+    { btrail_sideband_name, BTRAIL_SIDEBAND_CODE, BTRAIL_SIDEBAND_ENDED },
     { btrail_certainty_name, BTRAIL_UNKNOWN, BTRAIL_SURE },
     { btrail_producer_name, BTRAIL_PRODUCER_TCG, BTRAIL_PRODUCER_KVM },
     { btrail_overflow_name, BTRAIL_OVERFLOW_PAUSE, BTRAIL_OVERFLOW_OVERWRITE },

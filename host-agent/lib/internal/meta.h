@@ -19,4 +19,10 @@
  */
 JsonObject *btrail_meta_read(const struct btrail_trace *trace, unsigned *bad);
 
+/*
+ * How much later than its TIME event a record can have been made, by the
+ * description: a tick
+ */
+uint64_t btrail_meta_tick(JsonObject *meta);
+
 #endif /* BTRAIL_META_H */

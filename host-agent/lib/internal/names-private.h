@@ -57,6 +57,9 @@ void btrail_names_era(const struct btrail_names *names, uint32_t kernel,
                       uint64_t time, struct btrail_symbol_era *era);
 uint32_t btrail_names_owns(const struct btrail_names *names);
 
+/* As btrail_kernel_symbols_kernel() */
+uint32_t btrail_names_kernel(const struct btrail_names *names, uint64_t time);
+
 /* As btrail_names_kernel_symbol(), by the number of an era */
 int btrail_names_era_symbol(const struct btrail_names *names, uint32_t era,
                             uint64_t address, struct btrail_symbol *symbol);

@@ -10,6 +10,8 @@
 #include "lib/internal/bytes.h"
 
 /* Kind, reserved, size and time come before the data. */
+/* Of the data of BTRAIL_SIDEBAND_ENDED */
+#define BTRAIL_SIDEBAND_ENDED_SIZE  8
 #define BTRAIL_SIDEBAND_HEADER_SIZE     16
 #define BTRAIL_SIDEBAND_MAX_PAYLOAD     (BTRAIL_SIDEBAND_HEADER_SIZE + \
                                          BTRAIL_SIDEBAND_MAX_SIZE)

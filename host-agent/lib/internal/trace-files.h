@@ -49,6 +49,9 @@ bool btrail_trace_next_ran(const struct btrail_trace *trace, unsigned vcpu,
 /* The SIDEBAND chunks of all files: of struct btrail_index_entry */
 const GArray *btrail_trace_sidebands(const struct btrail_trace *trace);
 
+/* Its times without a kernel, see kernel-ends.h; or NULL */
+const GArray *btrail_trace_kernel_ends(const struct btrail_trace *trace);
+
 /* What readers of the trace may use; of a constant trace, too */
 struct btrail_budget *btrail_trace_budget(const struct btrail_trace *trace);
 /* For what cursors need */
