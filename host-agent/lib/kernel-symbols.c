@@ -102,13 +102,19 @@ struct part_span {
     uint64_t first;
 };
 
+/* From a time on, as far as symbols say it, this kernel runs. */
+struct kernel_turn {
+    uint64_t time;
+    uint32_t kernel;
+};
+
 struct btrail_kernel_symbols {
     GHashTable *parts;          /* of struct symbols_part */
     GPtrArray *tables;          /* of struct symbol_table */
     GHashTable *last;           /* kernel -> its last table */
     GArray *eras;               /* of struct era, by kernel and time */
-    GArray *begins;             /* first tables of kernels, by time; if all
-                                   kernels have numbers */
+    GArray *turns;              /* of struct kernel_turn, if all kernels have
+                                   numbers */
     GArray *spans;              /* of struct part_span */
     uint32_t owns;
     uint64_t tick;
@@ -157,7 +163,7 @@ struct btrail_kernel_symbols *btrail_kernel_symbols_new(void)
     ks->tables = g_ptr_array_new_with_free_func(free_table);
     ks->last = g_hash_table_new(NULL, NULL);
     ks->eras = g_array_new(FALSE, FALSE, sizeof(struct era));
-    ks->begins = g_array_new(FALSE, FALSE, sizeof(struct symbol_table *));
+    ks->turns = g_array_new(FALSE, FALSE, sizeof(struct kernel_turn));
     ks->spans = g_array_new(FALSE, FALSE, sizeof(struct part_span));
     return ks;
 }
@@ -166,7 +172,7 @@ void btrail_kernel_symbols_free(struct btrail_kernel_symbols *ks)
 {
     if (ks) {
         g_array_free(ks->spans, TRUE);
-        g_array_free(ks->begins, TRUE);
+        g_array_free(ks->turns, TRUE);
         g_array_free(ks->eras, TRUE);
         g_hash_table_unref(ks->last);
         g_ptr_array_free(ks->tables, TRUE);
@@ -517,7 +523,28 @@ static gint by_time(gconstpointer p, gconstpointer q)
     const struct symbol_table *a = *(const struct symbol_table *const *)p;
     const struct symbol_table *b = *(const struct symbol_table *const *)q;
 
-    return BTRAIL_COMPARE(a->time, b->time);
+    return BTRAIL_COMPARE(a->time, b->time) ?:
+           BTRAIL_COMPARE(a->number, b->number);
+}
+
+/* A kernel can come back, as when the guest is restored. */
+static void find_turns(struct btrail_kernel_symbols *ks)
+{
+    struct kernel_turn turn = { 0 };
+
+    g_ptr_array_sort(ks->tables, by_time);
+    for (guint i = 0; i < ks->tables->len; i++) {
+        const struct symbol_table *t = ks->tables->pdata[i];
+
+        if (!t->kernel) {
+            g_array_set_size(ks->turns, 0);
+            return;
+        }
+        if (t->kernel != turn.kernel) {
+            turn = (struct kernel_turn) { t->time, t->kernel };
+            g_array_append_val(ks->turns, turn);
+        }
+    }
 }
 
 void btrail_kernel_symbols_complete(struct btrail_kernel_symbols *ks,
@@ -527,20 +554,8 @@ void btrail_kernel_symbols_complete(struct btrail_kernel_symbols *ks,
 
     ks->tick = tick;
     ks->cut = cut;
+    find_turns(ks);
     g_ptr_array_sort(ks->tables, by_kernel);
-    for (i = 0; i < ks->tables->len; i++) {
-        const struct symbol_table *t = ks->tables->pdata[i];
-
-        if (t->kernel && (!i || t->kernel !=
-            ((struct symbol_table *)ks->tables->pdata[i - 1])->kernel)) {
-            g_array_append_val(ks->begins, t);
-        }
-    }
-    g_array_sort(ks->begins, by_time);
-    if (ks->tables->len &&
-        !((struct symbol_table *)ks->tables->pdata[0])->kernel) {
-        g_array_set_size(ks->begins, 0);
-    }
     for (i = 0; i < ks->tables->len; i = k) {
         const struct symbol_table *t = ks->tables->pdata[i];
 
@@ -560,21 +575,14 @@ void btrail_kernel_symbols_complete(struct btrail_kernel_symbols *ks,
 static uint32_t kernel_at(const struct btrail_kernel_symbols *ks, uint64_t time,
                           uint64_t *from, uint64_t *last)
 {
-    const struct symbol_table *const *all =
-        (const struct symbol_table *const *)ks->begins->data;
-    guint n = ks->begins->len, i = 0;
+    const struct kernel_turn *all = (void *)ks->turns->data;
+    guint n = ks->turns->len;
+    size_t i = BTRAIL_UP_TO(all, n, struct kernel_turn, time, time);
 
-    *from = 0;
-    *last = UINT64_MAX;
-    if (!n) {
-        return 0;
-    }
-    while (i + 1 < n && all[i + 1]->time <= time) {
-        i++;
-    }
-    *from = i ? all[i]->time : 0;
-    *last = i + 1 < n ? all[i + 1]->time - 1 : UINT64_MAX;
-    return all[i]->kernel;
+    *from = i > 1 ? all[i - 1].time : 0;
+    i = MAX(i, 1);
+    *last = i < n ? all[i].time - 1 : UINT64_MAX;
+    return n ? all[i - 1].kernel : 0;
 }
 
 uint32_t btrail_kernel_symbols_kernel(const struct btrail_kernel_symbols *ks,

@@ -30,6 +30,7 @@ void sought_free(struct sought *s)
         }
         g_array_unref(s->addresses);
         g_clear_pointer(&s->starts, g_array_unref);
+        btrail_names_close(s->own_names);
         marks_free(s->marks);
         mark_wanted_clear(&s->mark);
         g_free(s->process);
@@ -73,6 +74,9 @@ bool sought_at(const struct sought *s, uint64_t address, uint32_t kernel,
                                 address - 1);
     size_t i;
 
+    if (!kernel && s->names && first < n) {
+        kernel = btrail_names_kernel(s->names, time);
+    }
     for (i = first; i < n && all[i].address == address; i++) {
         if (all[i].always || ((!kernel || all[i].kernel == kernel) &&
                               time >= all[i].from && time <= all[i].last)) {
@@ -233,8 +237,7 @@ struct sought *sought_function(const struct btrail_trace *trace,
 {
     struct sought *s = sought_new();
     GArray *starts = g_array_new(FALSE, FALSE, sizeof(struct kernel_start));
-    struct btrail_names *names = NULL;
-    int ret = symbols ? 0 : btrail_names_open(&names, trace);
+    int ret = symbols ? 0 : btrail_names_open(&s->own_names, trace);
 
     s->process = g_strdup(process);
     s->function = g_strdup(function);
@@ -247,9 +250,9 @@ struct sought *sought_function(const struct btrail_trace *trace,
     if (symbols) {
         symbolizer_starts(symbols, function, starts);
     } else {
-        kernel_starts_traced(names, function, starts);
+        kernel_starts_traced(s->own_names, function, starts);
     }
-    btrail_names_close(names);
+    s->names = symbols ? symbolizer_names(symbols) : s->own_names;
     add_starts(s, starts);
     if (!process && !s->addresses->len) {
         btrail_agent_fail(error, BTRAIL_AGENT_ERROR_NAMES,
@@ -301,10 +304,11 @@ struct sought *sought_addresses(GArray *addresses)
     return s;
 }
 
-struct sought *sought_starts(GArray *starts)
+struct sought *sought_starts(GArray *starts, struct btrail_names *names)
 {
     struct sought *s = sought_new();
 
+    s->names = s->own_names = names;
     add_starts(s, starts);
     return s;
 }

@@ -23,6 +23,7 @@
  *             it is where this function begins in the process
  * @others:    by vCPU, of struct piece: here a process runs that no snapshot
  *             has found, and the function can be at any address; or NULL
+ * @names:     say which kernel runs where events do not; or NULL
  * @marks:     if it is not NULL, a record counts only if it is @mark
  */
 struct sought {
@@ -32,6 +33,8 @@ struct sought {
     char *process;
     char *function;
     GArray *others[BTRAIL_MAX_VCPUS];
+    const struct btrail_names *names;
+    struct btrail_names *own_names;
     struct marks *marks;
     struct mark_wanted mark;
 };
@@ -66,8 +69,8 @@ struct sought *sought_instruction(uint64_t address);
 struct sought *sought_addresses(GArray *addresses);
 
 /* What is at some addresses at some times (struct kernel_start).  Takes the
- * array. */
-struct sought *sought_starts(GArray *starts);
+ * array, and names, which can be NULL. */
+struct sought *sought_starts(GArray *starts, struct btrail_names *names);
 
 /* Is an address one of those that are sought at this time? */
 bool sought_at(const struct sought *s, uint64_t address, uint32_t kernel,

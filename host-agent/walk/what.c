@@ -195,10 +195,10 @@ struct sought *walk_what_sought(const struct walk_what *what,
     }
     starts = g_array_new(FALSE, FALSE, sizeof(struct kernel_start));
     ok = add_event(what, names, starts, error);
-    btrail_names_close(names);
     if (!ok) {
+        btrail_names_close(names);
         g_array_unref(starts);
         return NULL;
     }
-    return sought_starts(starts);
+    return sought_starts(starts, names);
 }

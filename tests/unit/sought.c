@@ -61,7 +61,7 @@ static void test_starts(void)
     kernel_start_add(starts, 7, &new);
     kernel_start_add(starts, 3, NULL);
     kernel_start_add(starts, 7, &old);
-    s = sought_starts(starts);
+    s = sought_starts(starts, NULL);
     g_assert_cmpuint(s->addresses->len, ==, 2);
     g_assert_true(sought_at(s, 3, 0, 0));
     g_assert_true(sought_at(s, 7, 1, 5));
@@ -78,6 +78,51 @@ static void test_starts(void)
     sought_free(s);
 }
 
+static void put_of(struct btrail_writer *w, uint16_t kernel, uint16_t kind,
+                   uint64_t time, const void *data, size_t size)
+{
+    const struct btrail_sideband_info info = { kind, kernel, size, time };
+
+    g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
+}
+
+/*
+ * Where a function of one kernel is, another one has another, or the same
+ * somewhere else, and no event says which of them runs.
+ */
+static void test_kernels(void)
+{
+    static const char first[] = "ffffffff81000000 T work\n"
+                                "ffffffff81000100 T rest\n";
+    static const char second[] = "ffffffff81000000 T rest\n"
+                                 "ffffffff81000100 T work\n";
+    char *path = sample_path();
+    struct btrail_trace *t;
+    struct btrail_writer *w;
+    struct sought *s;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    put_of(w, 1, BTRAIL_SIDEBAND_SYMBOLS, 100, first, sizeof(first) - 1);
+    put_of(w, 2, BTRAIL_SIDEBAND_SYMBOLS, 200, second, sizeof(second) - 1);
+    put_of(w, 1, BTRAIL_SIDEBAND_SYMBOLS, 300, first, sizeof(first) - 1);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&t, path), ==, 0);
+    s = sought_function(t, NULL, NULL, "work", NULL);
+    g_assert_cmpuint(s->addresses->len, ==, 2);
+    for (unsigned time = 50; time < 400; time += 50) {
+        bool of_second = time >= 200 && time < 300;
+
+        g_assert_true(sought_at(s, 0xffffffff81000000, 0, time) == !of_second);
+        g_assert_true(sought_at(s, 0xffffffff81000100, 0, time) == of_second);
+        /* Events know better. */
+        g_assert_true(sought_at(s, 0xffffffff81000100, 2, time));
+        g_assert_false(sought_at(s, 0xffffffff81000100, 1, time));
+    }
+    sought_free(s);
+    btrail_trace_close(t);
+    sample_remove(path);
+}
+
 int main(int argc, char **argv)
 {
     const struct symbolizer_options options = { 0 };
@@ -91,6 +136,7 @@ int main(int argc, char **argv)
     symbols = symbolizer_new(&options, trace, NULL);
     g_test_add_func("/sought/times", test_times);
     g_test_add_func("/sought/starts", test_starts);
+    g_test_add_func("/sought/kernels", test_kernels);
     ret = g_test_run();
     symbolizer_free(symbols);
     btrail_trace_close(trace);
