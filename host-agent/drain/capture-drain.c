@@ -49,6 +49,9 @@ static bool report_cr3(struct capture_drain *d, const struct capture_vcpu *v,
         btrail_scanner_report_stranger(scanner, cr3);
         return false;
     }
+    if (!v->kernel.known && !(cr3 & BTRAIL_CR3_NESTED)) {
+        btrail_scanner_report_ran(scanner, cr3, v->time);
+    }
     return btrail_scanner_report_cr3(scanner, cr3);
 }
 
@@ -71,6 +74,8 @@ static void report_cr3s(struct capture_drain *d, struct capture_vcpu *v,
             cr3 = e->data[0];
         } else if (e->type == BTRAIL_EVENT_KERNEL) {
             btrail_event_kernel(e, &v->kernel);
+        } else if (e->type == BTRAIL_EVENT_TIME) {
+            v->time = e->data[0];
         }
     }
     if (slab->n_records) {

@@ -21,6 +21,7 @@
  * @index:   of the next record
  * @code:    the next item of code
  * @kernel:  that runs, as far as events have said it
+ * @time:    of the last TIME event, 0 if there was none
  */
 struct capture_vcpu {
     uint64_t tail;
@@ -30,6 +31,7 @@ struct capture_vcpu {
     uint64_t index;
     uint64_t code;
     struct btrail_kernel kernel;
+    uint64_t time;
 };
 
 /**

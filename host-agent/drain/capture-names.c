@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "drain/capture-names.h"
+#include "lib/internal/bytes.h"
 #include "lib/internal/sideband.h"
+#include "util/clock.h"
 #include "util/event-fd.h"
 #include "util/random.h"
 
@@ -69,22 +71,41 @@ void capture_names_join(struct capture_names *n, struct btrail_session *s,
     }
 }
 
-void capture_names_leave(struct capture_names *n, struct btrail_session *s)
+/* Says to one session what was so at a time. */
+static void send_last(struct btrail_session *s, uint16_t kind, uint16_t kernel,
+                      uint64_t time, const void *data, uint32_t size)
 {
-    struct btrail_sideband_info info = { .kind = BTRAIL_SIDEBAND_HELD };
+    const struct btrail_sideband_info info = {
+        .kind = kind, .kernel = kernel, .size = size, .time = time,
+    };
     struct btrail_buf packed = { 0 };
 
-    if (!n->scanner || !btrail_session_sees(s, BTRAIL_PRIVILEGE_KERNEL)) {
+    btrail_sideband_pack(&info, data, &packed);
+    btrail_session_sideband(s, kind, packed.data, packed.len);
+    btrail_buf_free(&packed);
+}
+
+void capture_names_leave(struct capture_names *n, struct btrail_session *s)
+{
+    struct btrail_scanner_last last;
+    uint64_t now;
+    uint8_t known[BTRAIL_SIDEBAND_ENDED_SIZE];
+
+    if (!n->scanner) {
         return;
     }
     btrail_scanner_request_check(n->scanner);
     btrail_scanner_wait(n->scanner);
     g_mutex_lock(&n->members->lock);
-    info.time = btrail_scanner_held(n->scanner);
-    if (info.time) {
-        btrail_sideband_pack(&info, NULL, &packed);
-        btrail_session_sideband(s, info.kind, packed.data, packed.len);
-        btrail_buf_free(&packed);
+    btrail_scanner_last(n->scanner, &last);
+    if (last.held && btrail_session_sees(s, BTRAIL_PRIVILEGE_KERNEL)) {
+        send_last(s, BTRAIL_SIDEBAND_HELD, last.kernel, last.held, NULL, 0);
+    }
+    if (last.ran) {
+        now = btrail_clock_ns();
+        btrail_put64(known, now);
+        send_last(s, BTRAIL_SIDEBAND_ENDED, last.kernel, MIN(last.ran, now),
+                  known, sizeof(known));
     }
     g_mutex_unlock(&n->members->lock);
 }
@@ -128,6 +149,7 @@ static uint32_t sees_of(uint16_t kind)
     case BTRAIL_SIDEBAND_IMAGE:
     case BTRAIL_SIDEBAND_DYNAMIC:
         return BTRAIL_PRIVILEGE_USER;
+    case BTRAIL_SIDEBAND_ENDED:
     case BTRAIL_SIDEBAND_TOLD_PROCESSES:
         /* It has no addresses of the kernel. */
         return BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL;

@@ -230,7 +230,7 @@ static bool has_release(struct linux_kernel *k)
     char banner[80];
     char text[200];
 
-    if (symbol_or_none(k, "linux_banner", &k->banner)) {
+    if (k->banner) {
         g_snprintf(banner, sizeof(banner), "Linux version %.60s ", k->release);
         return linux_string(k, k->banner, text, sizeof(text)) &&
                g_str_has_prefix(text, banner);
@@ -241,12 +241,14 @@ static bool has_release(struct linux_kernel *k)
            !strcmp(text, k->release);
 }
 
-static void find_utsname(struct linux_kernel *k, const struct vmcoreinfo *v)
+/* Finds what says which release it is. */
+static void find_release(struct linux_kernel *k, const struct vmcoreinfo *v)
 {
     g_autofree char *offset = vmcoreinfo_string(v,
                                                 "OFFSET(uts_namespace.name)");
     uint64_t at;
 
+    symbol_or_none(k, "linux_banner", &k->banner);
     if (offset && vmcoreinfo_symbol(v, "init_uts_ns", &at)) {
         k->utsname = at + g_ascii_strtoull(offset, NULL, 10);
     }
@@ -372,7 +374,7 @@ static struct linux_kernel *try(const struct guest_memory *memory,
         goto bad;
     }
     *what = "its linux_banner or init_uts_ns";
-    find_utsname(k, v);
+    find_release(k, v);
     if (!has_release(k)) {
         goto bad;
     }

@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "guest-linux/file-functions.h"
+#include "guest-linux/kernel-watch.h"
 #include "guest-linux/loaded.h"
 #include "guest-linux/own-symbols.h"
 #include "guest-linux/switch.h"
 #include "guest-linux/syscalls.h"
 #include "guest-linux/scanner.h"
 #include "guest-linux/tasks.h"
+#include "lib/internal/bytes.h"
 #include "lib/internal/identity.h"
 #include "lib/internal/sideband.h"
 #include "util/clock.h"
@@ -61,6 +63,9 @@
 #define FIND_BUDGET_NS      INT64_C(1000000000)
 /* Snapshots that find nothing before the kernel is taken to be another one */
 #define EMPTY_SNAPSHOTS     5
+/* Between two looks whether the kernel still runs, and after one for nothing */
+#define LOOK_NS             UINT64_C(50000000)
+#define LOOK_IDLE_NS        UINT64_C(200000000)
 
 /* How long btrail_scanner_wait() waits for the first snapshot, at most */
 #define WAIT_FIRST_NS       INT64_C(1000000000)
@@ -159,6 +164,7 @@ struct btrail_scanner {
     struct time_budget wait_budget;
     GHashTable *ranges;         /* by root: GArray of struct code_range */
     struct btrail_scanner_result result; /* only the thread changes it */
+    struct btrail_scanner_last last;    /* only the thread changes it */
     struct guest_memory *next_memory;   /* NULL if it has not changed */
     struct btrail_memory next_head;     /* of the same */
 
@@ -169,8 +175,7 @@ struct btrail_scanner {
                                    no kernel; atomic */
     bool resend;                /* atomic */
     uint64_t image[2];          /* of the kernel, from and to; atomic each */
-    uint64_t held;              /* when a check last found them so, if they
-                                   hold; atomic */
+    struct kernel_watch watch;  /* the drain reports to it */
 
     /* What follows belongs to the thread. */
     struct guest_memory *memory;
@@ -179,6 +184,11 @@ struct btrail_scanner {
     struct linux_kernel *kernel;
     GArray *kernels;            /* struct known_kernel, all that were found */
     bool searched;              /* for a kernel, once */
+    bool ended;                 /* the kernel: what is in memory counts only if
+                                   it runs */
+    struct sent_text sent_ended;
+    uint16_t ended_of;          /* the kernel of which that was said */
+    uint64_t next_look;
     uint64_t next_search;       /* earliest time, for one that runs instead */
     uint64_t next_whole;        /* time of the next snapshot of everything */
     GHashTable *known;          /* struct known_process by its id */
@@ -190,6 +200,8 @@ struct btrail_scanner {
     struct sent_text syscalls;
     struct sent_text loaded;    /* symbols of what comes and goes */
     bool symbols_sent;          /* those of this kernel */
+    uint64_t held;              /* when a check last found them so, if they
+                                   hold; or 0 */
     uint64_t loaded_hash;       /* linux_loaded_hash() of them; 0 if they do
                                    not hold */
     uint64_t round;
@@ -249,9 +261,12 @@ bool btrail_scanner_report_kernel_code(struct btrail_scanner *sc,
                        &sc->image[0], __ATOMIC_RELAXED));
 }
 
-uint64_t btrail_scanner_held(const struct btrail_scanner *sc)
+void btrail_scanner_last(struct btrail_scanner *sc,
+                         struct btrail_scanner_last *last)
 {
-    return __atomic_load_n(&sc->held, __ATOMIC_RELAXED);
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&sc->lock);
+
+    *last = sc->last;
 }
 
 bool btrail_scanner_report_code(struct btrail_scanner *sc, uint64_t cr3,
@@ -283,6 +298,14 @@ void btrail_scanner_report_stranger(struct btrail_scanner *sc, uint64_t cr3)
         __atomic_store_n(&sc->stranger, root, __ATOMIC_RELAXED);
         g_cond_broadcast(&sc->changed);
         g_mutex_unlock(&sc->lock);
+    }
+}
+
+void btrail_scanner_report_ran(struct btrail_scanner *sc, uint64_t cr3,
+                               uint64_t time)
+{
+    if (time) {
+        kernel_watch_report(&sc->watch, cr3, time);
     }
 }
 
@@ -407,10 +430,14 @@ static bool resend_if_requested(struct btrail_scanner *sc)
         return false;
     }
     sc->fn(sc->opaque, &found);
+    if (sc->symbols_of == sc->kernel->number) {
+        resend_text(sc, BTRAIL_SIDEBAND_SYMBOLS, sc->symbols_of, &sc->symbols);
+        resend_text(sc, BTRAIL_SIDEBAND_SYSCALLS, sc->symbols_of,
+                    &sc->syscalls);
+    }
     /* What is loaded is forgotten with its kernel. */
-    resend_text(sc, BTRAIL_SIDEBAND_SYMBOLS, sc->symbols_of, &sc->symbols);
-    resend_text(sc, BTRAIL_SIDEBAND_SYSCALLS, sc->symbols_of, &sc->syscalls);
-    resend_text(sc, BTRAIL_SIDEBAND_SYMBOLS, sc->symbols_of, &sc->loaded);
+    resend_text(sc, BTRAIL_SIDEBAND_SYMBOLS, sc->kernel->number, &sc->loaded);
+    resend_text(sc, BTRAIL_SIDEBAND_ENDED, sc->ended_of, &sc->sent_ended);
     g_hash_table_iter_init(&iter, sc->images);
     while (g_hash_table_iter_next(&iter, &data, &packed)) {
         resend_piece(sc, BTRAIL_SIDEBAND_IMAGE, 0, data, packed);
@@ -469,13 +496,48 @@ static void send_symbols(struct btrail_scanner *sc)
 /* Says until when the symbols that were sent have held, if they have. */
 static void send_held(struct btrail_scanner *sc)
 {
-    uint64_t held = __atomic_exchange_n(&sc->held, 0, __ATOMIC_RELAXED);
-
-    if (held) {
-        g_bytes_unref(send_piece(sc, BTRAIL_SIDEBAND_HELD, held, NULL, 0,
+    if (sc->held) {
+        g_bytes_unref(send_piece(sc, BTRAIL_SIDEBAND_HELD, sc->held, NULL, 0,
                                  NULL));
     }
+    sc->held = 0;
     sc->loaded_hash = 0;
+}
+
+/* Says when the kernel was last seen to run.  No more is sent of it then. */
+static void send_ended(struct btrail_scanner *sc)
+{
+    uint64_t now = btrail_clock_ns();
+    uint8_t known[BTRAIL_SIDEBAND_ENDED_SIZE];
+
+    btrail_put64(known, now);
+    clear_text(&sc->sent_ended);
+    sc->ended_of = sc->kernel->number;
+    sc->sent_ended.packed = send_piece(sc, BTRAIL_SIDEBAND_ENDED,
+                                       MIN(sc->watch.alive, now), known,
+                                       sizeof(known), NULL);
+    sc->sent_ended.data = g_bytes_new(known, sizeof(known));
+}
+
+/* Has others know when what is known of the kernel was so. */
+static void note_last(struct btrail_scanner *sc)
+{
+    g_mutex_lock(&sc->lock);
+    sc->last = (struct btrail_scanner_last) { 0 };
+    if (sc->kernel) {
+        sc->last.kernel = sc->kernel->number;
+        sc->last.held = sc->held;
+        sc->last.ran = kernel_watch_doubts(&sc->watch) ? sc->watch.alive : 0;
+    }
+    g_mutex_unlock(&sc->lock);
+}
+
+/* Looks whether the kernel runs, if somebody has said what does. */
+static void look(struct btrail_scanner *sc)
+{
+    bool any = kernel_watch_look(&sc->watch, sc->kernel, sc->memory);
+
+    sc->next_look = btrail_clock_ns() + (any ? LOOK_NS : LOOK_IDLE_NS);
 }
 
 /* Reads what is loaded; returns 0 if it changes at the moment. */
@@ -495,7 +557,7 @@ static void check_loaded(struct btrail_scanner *sc)
     uint64_t hash = loaded_hash(sc);
 
     if (hash && hash == sc->loaded_hash) {
-        __atomic_store_n(&sc->held, begin, __ATOMIC_RELAXED);
+        sc->held = begin;
         return;
     }
     for (unsigned i = 0; i < CHECK_TRIES && hash; i++) {
@@ -509,7 +571,7 @@ static void check_loaded(struct btrail_scanner *sc)
         if (text && again == hash) {
             send_text(sc, BTRAIL_SIDEBAND_SYMBOLS, time, text, &sc->loaded);
             sc->loaded_hash = hash;
-            __atomic_store_n(&sc->held, begin, __ATOMIC_RELAXED);
+            sc->held = begin;
             return;
         }
         if (text) {
@@ -746,6 +808,8 @@ static void forget_kernel(struct btrail_scanner *sc)
     sc->next_whole = 0;
     __atomic_store_n(&sc->last_begin, 0, __ATOMIC_RELAXED);
     g_hash_table_remove_all(sc->known);
+    kernel_watch_begin(&sc->watch, btrail_clock_ns());
+    note_last(sc);
 }
 
 /* One that comes back, as after a guest was restored, keeps its number. */
@@ -860,9 +924,24 @@ static void set_kernel(struct btrail_scanner *sc, struct linux_kernel *k,
 static bool find_kernel(struct btrail_scanner *sc)
 {
     uint64_t cr3 = __atomic_exchange_n(&sc->stranger, 0, __ATOMIC_RELAXED);
+    struct linux_kernel *k = NULL;
     char *why;
-    struct linux_kernel *k = search(sc, cr3, &why);
 
+    if (!cr3 && sc->ended) {
+        look(sc);
+        cr3 = sc->watch.stranger;
+        sc->watch.stranger = 0;
+    }
+    if (cr3 || !sc->ended) {
+        k = search(sc, cr3, &why);
+    } else {
+        why = g_strdup("the guest's kernel has ended, and no other one runs");
+    }
+    if (k) {
+        /* What ran until now was no kernel, or others. */
+        kernel_watch_begin(&sc->watch, sc->watch.alive);
+        sc->ended = false;
+    }
     set_kernel(sc, k, why);
     /* Who waits for the first search must learn that there is no kernel. */
     if (sc->kernel || !sc->searched) {
@@ -975,13 +1054,30 @@ static bool follow_stranger(struct btrail_scanner *sc)
 }
 
 /*
+ * Gives the kernel up if it has ended, as far as page tables show it.  Returns
+ * whether it has.
+ */
+static bool follow_end(struct btrail_scanner *sc)
+{
+    look(sc);
+    if (!kernel_watch_ended(&sc->watch)) {
+        return false;
+    }
+    send_ended(sc);
+    forget_kernel(sc);
+    sc->ended = true;
+    send_tasks(sc);
+    return true;
+}
+
+/*
  * Waits until there is something to do, and sets what, or until the kernel is
  * another one.  Returns false if the thread must end.
  */
 static bool wait_for_work(struct btrail_scanner *sc)
 {
     uint64_t now;
-    bool closing, other = false;
+    bool closing, other = false, lost = false;
 
     g_mutex_lock(&sc->lock);
     for (;;) {
@@ -991,8 +1087,21 @@ static bool wait_for_work(struct btrail_scanner *sc)
                         __atomic_load_n(&sc->stranger, __ATOMIC_RELAXED);
 
         now = btrail_clock_ns();
-        if (sc->closing || now >= until || other) {
+        if (sc->closing || other || lost) {
             break;
+        }
+        /* First, however much else there is to do. */
+        if (sc->kernel && now >= sc->next_look) {
+            g_mutex_unlock(&sc->lock);
+            lost = follow_end(sc);
+            g_mutex_lock(&sc->lock);
+            continue;
+        }
+        if (now >= until) {
+            break;
+        }
+        if (sc->kernel) {
+            until = MIN(until, sc->next_look);
         }
         if (stranger && now >= sc->next_search) {
             g_mutex_unlock(&sc->lock);
@@ -1120,7 +1229,9 @@ static void check(struct btrail_scanner *sc)
     uint64_t begin = btrail_clock_ns();
     uint64_t took = btrail_clock_cpu_ns();
 
+    look(sc);
     check_loaded(sc);
+    note_last(sc);
     plan_check(sc, begin, btrail_clock_cpu_ns() - took);
     notify_done(sc, &sc->checks, sc->wait_for_scan ||
                 (sc->check_budget.saved > 0 && !sc->paced) ? 0 : UINT64_MAX);
@@ -1183,6 +1294,10 @@ static gpointer scanner_thread(gpointer opaque)
         sc->checks.latest = MAX(sc->checks.latest, sc->checks.earliest);
         closing = !wait_for_work(sc);
         if (sc->empty == EMPTY_SNAPSHOTS) {
+            if (sc->watch.reported) {
+                send_ended(sc);
+            }
+            sc->ended = sc->watch.reported;
             forget_kernel(sc);
             send_tasks(sc);
         }
@@ -1194,7 +1309,11 @@ static gpointer scanner_thread(gpointer opaque)
             send_symbols(sc);
         }
         check_loaded(sc);
+        look(sc);
         send_held(sc);
+        if (kernel_watch_doubts(&sc->watch)) {
+            send_ended(sc);
+        }
     }
     return NULL;
 }
@@ -1238,6 +1357,7 @@ btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
     sc->memory = open_memory(files, &sc->head);
     sc->unread = sc->head.unshared;
     sc->kernels = g_array_new(FALSE, FALSE, sizeof(struct known_kernel));
+    kernel_watch_begin(&sc->watch, btrail_clock_ns());
     sc->known = g_hash_table_new_full(btrail_identity_hash,
                                       btrail_identity_equal, NULL, g_free);
     sc->ranges = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, g_free,
@@ -1305,6 +1425,7 @@ void btrail_scanner_finish(struct btrail_scanner *sc,
     clear_text(&sc->symbols);
     clear_text(&sc->syscalls);
     clear_text(&sc->loaded);
+    clear_text(&sc->sent_ended);
     g_mutex_clear(&sc->lock);
     g_cond_clear(&sc->changed);
     g_free(sc);

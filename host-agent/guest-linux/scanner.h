@@ -91,6 +91,15 @@ bool btrail_scanner_report_cr3(struct btrail_scanner *sc, uint64_t cr3);
 void btrail_scanner_report_stranger(struct btrail_scanner *sc, uint64_t cr3);
 
 /*
+ * A vCPU has made records with this CR3, at @time or later, and nobody says
+ * which kernel ran.  If the kernel that was found last runs with none of these
+ * for some time, it has ended; then the scanner looks for another one that
+ * does.  Cheap; for one thread
+ */
+void btrail_scanner_report_ran(struct btrail_scanner *sc, uint64_t cr3,
+                               uint64_t time);
+
+/*
  * User code at an address is executed for the first time with this CR3.
  * Returns true if it is in no mapping that a snapshot has, as it is in a new
  * one or in that of another process: the caller should then request one.  For
@@ -143,11 +152,21 @@ struct btrail_scanner_result {
  */
 void btrail_scanner_resend(struct btrail_scanner *sc);
 
-/*
- * The last time at which the symbols that were sent were found unchanged, 0 if
- * none were.  Any thread
+/**
+ * struct btrail_scanner_last - when something of a kernel was seen last
+ * @kernel: its number; 0 if no kernel is known, and all else is 0 then
+ * @held:   that the symbols that were sent were unchanged; 0 if none were
+ * @ran:    that it ran, if what runs now is another one; else 0
  */
-uint64_t btrail_scanner_held(const struct btrail_scanner *sc);
+struct btrail_scanner_last {
+    uint16_t kernel;
+    uint64_t held;
+    uint64_t ran;
+};
+
+/* As of the last check; any thread */
+void btrail_scanner_last(struct btrail_scanner *sc,
+                         struct btrail_scanner_last *last);
 
 /* Gets the result so far, to be cleared; any thread */
 void btrail_scanner_status(struct btrail_scanner *sc,

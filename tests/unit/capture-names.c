@@ -11,6 +11,10 @@
 #include "drain/capture.h"
 #include "fake-linux.h"
 #include "fake-producer.h"
+#include "lib/internal/bytes.h"
+#include "lib/internal/sideband.h"
+#include "trace-samples.h"
+#include "util/clock.h"
 
 struct rig {
     struct fake_producer f;
@@ -247,6 +251,167 @@ static void test_hold_without_memory(void)
     finish(&r);
 }
 
+/*
+ * The producer says nothing of kernels, but which page tables make records.
+ * Publishes slabs with these until the agent describes tasks.
+ */
+static void run_until_tasks(struct rig *r, uint64_t cr3, uint64_t *index,
+                            const struct btrail_tasks *want)
+{
+    struct pollfd pfd = { .fd = r->f.sock, .events = POLLIN };
+    struct btrail_msg msg = { .type = BTRAIL_MSG_FLUSH };
+
+    for (unsigned i = 0; msg.type == BTRAIL_MSG_FLUSH; i++) {
+        struct btrail_event events[] = {
+            { .index = *index, .type = BTRAIL_EVENT_TIME,
+              .data = { btrail_clock_ns(), 0, BTRAIL_NO_ICOUNT } },
+            { .index = *index, .type = BTRAIL_EVENT_CR3, .data = { cr3 } },
+        };
+
+        g_assert_cmpuint(i, <, 3000);
+        fake_wait_free(&r->f, 0);
+        fake_publish(&r->f, 0, *index, 10, events, G_N_ELEMENTS(events));
+        *index += 10;
+        while (poll(&pfd, 1, 10) == 1 && msg.type == BTRAIL_MSG_FLUSH) {
+            g_assert_cmpint(recv(r->f.sock, &msg, sizeof(msg), MSG_PEEK), ==,
+                            sizeof(msg));
+            if (msg.type == BTRAIL_MSG_FLUSH) {
+                expect(r, BTRAIL_MSG_FLUSH);
+            }
+        }
+    }
+    expect_tasks(r, want);
+}
+
+/* A kernel that its page tables show to be gone, and then to be back */
+static void test_unsaid(void)
+{
+    struct btrail_tasks want;
+    uint64_t index = 0;
+    struct rig r;
+
+    start(&r, ACCEPTS_TASKS);
+    send_memory(&r);
+    want = tasks_of(&r);
+    run_until_tasks(&r, FAKE_ROOT, &index, &want);
+    run_until_tasks(&r, GUEST_PAGE_SIZE * (FAKE_PAGES - 1), &index, &none);
+    run_until_tasks(&r, FAKE_ROOT, &index, &want);
+    /* Those of a nested guest are none of the guest's. */
+    for (unsigned i = 0; i < 50; i++) {
+        const struct btrail_event events[] = {
+            { .index = index, .type = BTRAIL_EVENT_TIME,
+              .data = { btrail_clock_ns(), 0, BTRAIL_NO_ICOUNT } },
+            { .index = index, .type = BTRAIL_EVENT_CR3,
+              .data = { BTRAIL_CR3_NESTED | 0x5000 } },
+        };
+
+        fake_wait_free(&r.f, 0);
+        fake_publish(&r.f, 0, index, 10, events, G_N_ELEMENTS(events));
+        index += 10;
+        g_usleep(10000);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        expect(&r, BTRAIL_MSG_FLUSH);
+    }
+    fake_publish_end(&r.f, 0, index);
+    finish(&r);
+}
+
+static struct btrail_session *add_session(struct rig *r, uint32_t privilege,
+                                          char **path)
+{
+    struct btrail_session_options options = {
+        .filter.privilege = privilege, .metadata = json_object_new(),
+    };
+    struct btrail_store_options store = { 0 };
+    struct btrail_session *s;
+
+    store.path = *path = sample_path();
+    g_assert_cmpint(btrail_store_open(&options.store, &store), ==, 0);
+    s = btrail_session_new(&options, NULL);
+    g_assert_nonnull(s);
+    json_object_unref(options.metadata);
+    btrail_capture_add(r->capture, s);
+    return s;
+}
+
+/* Ends it, and returns its pieces that say when something was so last. */
+static char *finish_session(struct btrail_session *s, char *path)
+{
+    GString *text = g_string_new(NULL);
+    struct pollfd pfd = {
+        .fd = btrail_session_done_fd(s), .events = POLLIN,
+    };
+    struct btrail_session_result result;
+    struct btrail_sideband_info info;
+    struct btrail_trace *t;
+    void *data;
+
+    g_assert_cmpint(poll(&pfd, 1, 60000), ==, 1);
+    btrail_session_finish(s, &result);
+    g_assert_no_error(result.error);
+    g_free(result.no_names);
+    g_assert_cmpint(btrail_trace_open(&t, path), ==, 0);
+    for (unsigned i = 0; !btrail_trace_sideband(t, i, &info, &data); i++) {
+        if (info.kind == BTRAIL_SIDEBAND_HELD) {
+            g_string_append_printf(text, "%u held ", info.kernel);
+        } else if (info.kind == BTRAIL_SIDEBAND_ENDED) {
+            g_assert_cmpuint(info.size, ==, BTRAIL_SIDEBAND_ENDED_SIZE);
+            g_assert_cmpuint(btrail_get64(data), >, info.time);
+            g_string_append_printf(text, "%u ended ", info.kernel);
+        }
+        free(data);
+    }
+    btrail_trace_close(t);
+    sample_remove(path);
+    return g_string_free(text, FALSE);
+}
+
+/*
+ * A session that leaves has what was known by then; one that stays, and sees
+ * user mode alone, learns that the kernel has ended.
+ */
+static void test_leave(void)
+{
+    g_autofree char *got = NULL, *other = NULL;
+    struct btrail_session *all, *user;
+    char *all_path, *user_path;
+    struct btrail_tasks want;
+    uint64_t index = 0, now;
+    struct rig r;
+
+    start(&r, ACCEPTS_TASKS);
+    all = add_session(&r, BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL,
+                      &all_path);
+    user = add_session(&r, BTRAIL_PRIVILEGE_USER, &user_path);
+    send_memory(&r);
+    want = tasks_of(&r);
+    run_until_tasks(&r, FAKE_ROOT, &index, &want);
+    /* Something else runs, for too short a time to be sure of it. */
+    now = btrail_clock_ns();
+    for (unsigned i = 0; i < 50; i++) {
+        const struct btrail_event events[] = {
+            { .index = index, .type = BTRAIL_EVENT_TIME,
+              .data = { now + i * 1000000, 0, BTRAIL_NO_ICOUNT } },
+            { .index = index, .type = BTRAIL_EVENT_CR3,
+              .data = { GUEST_PAGE_SIZE * (FAKE_PAGES - 1) } },
+        };
+
+        fake_wait_free(&r.f, 0);
+        fake_publish(&r.f, 0, index, 10, events, G_N_ELEMENTS(events));
+        index += 10;
+        g_usleep(2000);
+    }
+    btrail_capture_remove(r.capture, all);
+    got = finish_session(all, all_path);
+    g_assert_cmpstr(got, ==, "1 held 1 ended ");
+    run_until_tasks(&r, GUEST_PAGE_SIZE * (FAKE_PAGES - 1), &index, &none);
+    fake_publish_end(&r.f, 0, index);
+    finish(&r);
+    other = finish_session(user, user_path);
+    g_assert_cmpstr(other, ==, "1 ended ");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -258,5 +423,7 @@ int main(int argc, char **argv)
                     test_hold_without_kernel);
     g_test_add_func("/capture-names/hold/without-memory",
                     test_hold_without_memory);
+    g_test_add_func("/capture-names/unsaid", test_unsaid);
+    g_test_add_func("/capture-names/leave", test_leave);
     return g_test_run();
 }

@@ -11,6 +11,7 @@
 #include "count-files.h"
 #include "fake-linux.h"
 #include "guest-linux/scanner.h"
+#include "lib/internal/bytes.h"
 #include "lib/internal/sideband.h"
 #include "util/clock.h"
 
@@ -32,6 +33,10 @@ struct rig {
     int number;                 /* of the kernel whose tasks are found */
     uint64_t mark;              /* of that, physical */
     int symbols_of;             /* which kernel's symbols were sent last */
+    int ended;                  /* which kernel was said to have ended last */
+    uint64_t ended_at;          /* when it was seen to run; under the lock */
+    uint64_t ended_known;       /* when it was known not to; under the lock */
+    uint64_t clock;             /* of what is said to run */
     unsigned nap;               /* ms, after each piece of symbols */
     struct btrail_scanner *scanner;
 };
@@ -92,6 +97,19 @@ static void got_found(void *opaque, const struct btrail_found *found)
             g_atomic_int_inc(&r->symbols);
             g_atomic_int_set(&r->symbols_of, found->kernel);
         }
+    } else if (found->kind == BTRAIL_SIDEBAND_ENDED) {
+        struct btrail_sideband_info info;
+
+        g_assert_true(btrail_sideband_header_get(found->packed,
+                                                 found->packed_size, &info));
+        g_assert_cmpuint(found->size, ==, BTRAIL_SIDEBAND_ENDED_SIZE);
+        g_mutex_lock(&r->lock);
+        r->ended_at = info.time;
+        r->ended_known = btrail_get64(found->data);
+        g_assert_cmpuint(r->ended_known, <=, btrail_clock_ns());
+        g_assert_cmpuint(r->ended_known, >=, r->last);
+        g_mutex_unlock(&r->lock);
+        g_atomic_int_set(&r->ended, info.kernel);
     } else if (found->kind == BTRAIL_SIDEBAND_HELD) {
         g_assert_cmpuint(found->size, ==, 0);
         add_sent(r, found, "held\n");
@@ -133,17 +151,38 @@ static void start(struct rig *r, bool wait_for_scan)
     start_with(r, wait_for_scan, FAKE_SIZE);
 }
 
-static void finish(struct rig *r)
+/* In the end a kernel was said to have ended; 0: none was. */
+static void finish_with(struct rig *r, int ended, uint64_t alive)
 {
     struct btrail_scanner_result result;
 
+    g_atomic_int_set(&r->ended, 0);
     btrail_scanner_finish(r->scanner, &result);
+    g_assert_cmpint(r->ended, ==, ended);
+    if (ended) {
+        g_assert_cmpuint(r->ended_at, ==, alive);
+    }
     g_assert_cmpstr(result.release, !=, NULL);
     btrail_scanner_result_clear(&result);
     fake_linux_clear(&r->guest);
     close(r->ram);
     g_string_free(r->sent, TRUE);
     g_mutex_clear(&r->lock);
+}
+
+static void finish(struct rig *r)
+{
+    finish_with(r, 0, 0);
+}
+
+/* When a check last found the symbols unchanged, 0 if none did */
+static uint64_t held_of(const struct rig *r)
+{
+    struct btrail_scanner_last last;
+
+    btrail_scanner_last(r->scanner, &last);
+    g_assert_cmpuint(last.ran, ==, 0);
+    return last.held;
 }
 
 static bool has_kernel(struct rig *r)
@@ -423,11 +462,11 @@ static void test_loaded(void)
     g_assert_false(btrail_scanner_report_kernel_code(r.scanner,
                                                      FAKE_STEXT + 0x100));
     /* Nothing has changed. */
-    held = btrail_scanner_held(r.scanner);
+    held = held_of(&r);
     g_assert_cmpuint(held, !=, 0);
     btrail_scanner_request_check(r.scanner);
     btrail_scanner_wait(r.scanner);
-    g_assert_cmpuint(btrail_scanner_held(r.scanner), >, held);
+    g_assert_cmpuint(held_of(&r), >, held);
     require_sent(&r, "own\n" MODULE FTRACE BPF KPROBES);
     /* While something changes, nothing is said. */
     fake_linux_put64(f, f->bpf_list, 0, f->bpf[1] + f->layout.bpf_node);
@@ -435,7 +474,7 @@ static void test_loaded(void)
     btrail_scanner_request_check(r.scanner);
     btrail_scanner_wait(r.scanner);
     require_sent(&r, "own\n" MODULE FTRACE BPF KPROBES);
-    held = btrail_scanner_held(r.scanner);
+    held = held_of(&r);
     /* A program is gone. */
     fake_linux_put64(f, f->bpf[1], f->layout.bpf_node + 8, f->bpf_list);
     write_ram(&r, f->memory);
@@ -444,7 +483,7 @@ static void test_loaded(void)
     require_sent(&r, "own\n" MODULE FTRACE BPF KPROBES "held\n" MODULE FTRACE
                  "ffffffffc0100100 t bpf_prog_2\t[bpf]\n"
                  "ffffffffc0100120 e .end\t[bpf]\n" KPROBES);
-    g_assert_cmpuint(btrail_scanner_held(r.scanner), >, held);
+    g_assert_cmpuint(held_of(&r), >, held);
     /* At the end, they hold. */
     btrail_scanner_finish(r.scanner, &result);
     btrail_scanner_result_clear(&result);
@@ -535,6 +574,78 @@ static void test_two_kernels(void)
     finish(&r);
 }
 
+/*
+ * Reports that page tables run, each 5 ms of a clock of its own, which is never
+ * ahead of the host's: for so many ms, or until something is so.  Returns when
+ * they ran last.
+ */
+static uint64_t runs(struct rig *r, uint64_t cr3, unsigned ms, const int *value,
+                     int wanted)
+{
+    for (unsigned i = 0; i < ms / 5 &&
+         (!value || g_atomic_int_get(value) != wanted); i++) {
+        g_usleep(5000);
+        r->clock += 5000000;
+        btrail_scanner_report_ran(r->scanner, cr3, r->clock);
+    }
+    g_assert_true(!value || g_atomic_int_get(value) == wanted);
+    return r->clock;
+}
+
+/* The same when nobody says which kernel runs, but only what page tables do */
+static void test_unsaid(void)
+{
+    struct fake_linux second;
+    uint64_t alive;
+    struct rig r;
+
+    start_with(&r, false, FAKE_MOVED + FAKE_SIZE);
+    write_ram(&r, r.guest.memory);
+    g_assert_true(becomes(&r.symbols_of, 1));
+    r.clock = btrail_clock_ns();
+    runs(&r, FAKE_ROOT, 300, NULL, 0);
+
+    /* Nothing runs, and then firmware does, for a short time. */
+    g_usleep(10 * PAUSE_US);
+    r.clock += 10 * PAUSE_US * 1000;
+    runs(&r, 0x900000, 150, NULL, 0);
+    alive = runs(&r, FAKE_ROOT, 400, NULL, 0);
+    g_assert_cmpint(g_atomic_int_get(&r.ended), ==, 0);
+
+    /* It loads another kernel, and that runs. */
+    fake_linux_init(&second, 0);
+    fake_linux_move(&second);
+    g_assert_cmpint(pwrite(r.ram, second.memory, FAKE_SIZE, FAKE_MOVED), ==,
+                    FAKE_SIZE);
+    runs(&r, 0x900000, 20000, &r.ended, 1);
+    g_mutex_lock(&r.lock);
+    g_assert_cmpuint(r.ended_at, ==, alive);
+    g_assert_cmpuint(r.ended_known, >=, alive + 300000000);
+    g_mutex_unlock(&r.lock);
+    g_assert_true(becomes(&r.finds, 0));
+    /* The first one is intact in memory, but it does not run. */
+    runs(&r, 0x900000, 1500, NULL, 0);
+    g_assert_cmpint(g_atomic_int_get(&r.symbols_of), ==, 1);
+    g_assert_false(g_atomic_int_get(&r.finds));
+    runs(&r, FAKE_MOVED + FAKE_ROOT, 20000, &r.symbols_of, 2);
+    g_assert_cmpint(g_atomic_int_get(&r.number), ==, 2);
+    g_assert_cmpint(g_atomic_int_get(&r.ended), ==, 1);
+
+    /*
+     * The guest is restored.  At the end it is too early to be sure, but what
+     * was seen is said.
+     */
+    runs(&r, FAKE_MOVED + FAKE_ROOT, 200, NULL, 0);
+    runs(&r, FAKE_ROOT, 20000, &r.ended, 2);
+    runs(&r, FAKE_ROOT, 20000, &r.number, 1);
+    g_assert_true(becomes(&r.finds, 1));
+    r.clock = btrail_clock_ns();
+    alive = runs(&r, FAKE_ROOT, 200, NULL, 0);
+    runs(&r, 0x900000, 100, NULL, 0);
+    fake_linux_clear(&second);
+    finish_with(&r, 1, alive);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -547,5 +658,6 @@ int main(int argc, char **argv)
     g_test_add_func("/scanner/loaded", test_loaded);
     g_test_add_func("/scanner/noticed", test_noticed);
     g_test_add_func("/scanner/two-kernels", test_two_kernels);
+    g_test_add_func("/scanner/unsaid", test_unsaid);
     return g_test_run();
 }
