@@ -13,6 +13,7 @@ import account
 import backtrail
 import guest
 import kernels
+import older
 import qemu
 
 MIB = 1 << 20
@@ -204,17 +205,23 @@ class RealGuest:
             time.sleep(0.05)
         self.vm.qmp.command('cont')
 
-    def recorded(self, path):
+    def recorded(self, path, qmp=None):
         """A backtrail.Record of it, which has not begun"""
-        self.record = backtrail.Record(self.vm.qmp_paths[1], path,
+        self.record = backtrail.Record(qmp or self.vm.qmp_paths[1], path,
                                        path + '.log', '--force')
         return self.record
 
     @contextlib.contextmanager
-    def traced(self, name, named=True):
-        """While the guest is traced; yields the trace's path."""
+    def traced(self, name, named=True, less=None):
+        """While the guest is traced; yields the trace's path.  The producer
+        says less than it can: {'tasks': bool}, see older.Older."""
         path = os.path.join(self.folder, name)
-        with self.recorded(path) as record:
+        with contextlib.ExitStack() as stack:
+            qmp = None
+            if less is not None:
+                qmp = stack.enter_context(
+                    older.Older(self.vm.qmp_paths[1], **less)).path
+            record = stack.enter_context(self.recorded(path, qmp))
             if named:
                 time.sleep(guest.NAMED_S)
             yield path

@@ -20,26 +20,36 @@ CASES = {
               'words': ['crashkernel=256M']},
     'kdump-7.3': {'kernel': '7.3-cloud', 'second': '7.3-cloud',
                   'how': 'panic', 'words': ['crashkernel=256M']},
+    # The trace does not say which kernel runs: as KVM's producer, or as that of
+    # an older QEMU.
+    'kexec-unsaid': {'second': '6.1-cloud', 'less': {}},
+    'kexec-older': {'second': '6.1-cloud', 'less': {'tasks': True}},
+    # Both kernels at one address
+    'kexec-same-place': {'second': '6.1-cloud', 'less': {},
+                         'words': ['nokaslr'], 'more': ' nokaslr'},
+    'kdump-unsaid': {'second': '6.12-cloud', 'how': 'panic',
+                     'words': ['crashkernel=256M'], 'less': {}},
 }
 GO = {'load': 'kexec go',
       'panic': 'echo 1 >/proc/sys/kernel/sysrq; kexec crash'}
 
 
-def run(lab, second, how='load', words=()):
+def run(lab, second, how='load', words=(), less=None,
+        more=''):
     initrd = os.path.join(lab.folder, 'second')
     folder = kernels.make_initrd(kernels.table()[second], initrd)
     files = {'/second/vmlinuz': os.path.join(folder, 'vmlinuz'),
              '/second/initrd': initrd}
     with lab.guest(files=files, words=words, memory=768) as g:
         before = g.tell()
-        with g.traced('kexec.btrail') as trace:
+        with g.traced('kexec.btrail', less=less) as trace:
             g.run('spin 300')
             g.run(f"kexec {how} /second/vmlinuz /second/initrd '{WORDS}"
-                  f"{' nr_cpus=1' if how == 'panic' else ''}'")
+                  f"{more}{' nr_cpus=1' if how == 'panic' else ''}'")
             first = g.tell(symbols=before)
             leaves = time.monotonic()
             g.begin(GO[how])
-            g.wait('KASLR using|Linux version', 60)
+            g.wait('KASLR (using|disabled)|Linux version', 60)
             jumped = time.monotonic()
             g.rebooted()
             time.sleep(guest.NAMED_S)
@@ -50,13 +60,14 @@ def run(lab, second, how='load', words=()):
     lab.facts['the second kernel comes'] = f'{jumped - leaves:.1f} s later'
     programs = lab.programs()
     lab.sound(trace)
-    lab.judge(trace, [first], 'first kernel', end=leaves, programs=programs)
+    lab.judge(trace, [first], 'first kernel', end=leaves, programs=programs,
+              task=lab.unnamed(less))
     # What its decompressor does has no name, nor what it does until it has been
     # found.
     lab.judge(trace, [second], 'second kernel boots', start=jumped, end=named,
               kernel=1, task=1, programs=programs)
     lab.judge(trace, [second], 'second kernel', start=named,
-              programs=programs)
+              programs=programs, task=lab.unnamed(less))
     # All that the program kexec does itself has names; its page tables stay
     # those of what comes then, for a while.
     for row in account.rows(trace, 'sym', '--comm', 'kexec', '--filter',

@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """a module is loaded where another one was"""
 
-import os
 import time
-
-import account
-import kernels
 
 KERNEL = '6.12-cloud'
 CASES = {'reload': {}, 'reload-7.3': {'kernel': '7.3-cloud'}}
@@ -44,11 +40,4 @@ def run(lab):
                   programs=programs)
     everything = [before, after, *(told for _, _, _, told in times)]
     lab.judge(trace, everything, 'all', programs=programs,
-              init=[init_code(lab, module) for module, _, _, _ in times])
-
-
-def init_code(lab, module):
-    path = os.path.join(lab.folder, f'{module}.ko')
-    with open(path, 'wb') as f:
-        f.write(kernels.module(kernels.unpacked(lab.kernel), module))
-    return account.InitCode(path, module)
+              init=[lab.init_code(module) for module, _, _, _ in times])

@@ -7,12 +7,14 @@ import guest
 
 KERNEL = '6.12-cloud'
 MODULES = ('tun',)
+# The second one's trace does not say which kernel runs, nor which task.
+CASES = {'reset': {}, 'reset-unsaid': {'less': {}}}
 
 
-def run(lab):
+def run(lab, less=None):
     with lab.guest(modules=MODULES, reboots=True) as g:
         before = g.tell()
-        with g.traced('reset.btrail') as trace:
+        with g.traced('reset.btrail', less=less) as trace:
             g.run('spin 200')
             first = g.tell(symbols=before)
             leaves = time.monotonic()
@@ -27,7 +29,10 @@ def run(lab):
         second = g.tell()
     lab.sound(trace)
     programs = lab.programs()
-    lab.judge(trace, [first], 'first boot', end=leaves, programs=programs)
+    lab.judge(trace, [first], 'first boot', end=leaves, programs=programs,
+              task=lab.unnamed(less))
+    init = [lab.init_code('tun')]
     lab.judge(trace, [second], 'reset', start=reset, end=named, kernel=1,
-              task=1, programs=programs)
-    lab.judge(trace, [second], 'second boot', start=named, programs=programs)
+              task=1, programs=programs, init=init)
+    lab.judge(trace, [second], 'second boot', start=named, programs=programs,
+              init=init, task=lab.unnamed(less))

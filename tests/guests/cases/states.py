@@ -10,18 +10,22 @@ import qemu
 
 KERNEL = '6.12-cloud'
 CASES = {'S3': {'what': 'sleep'}, 'loadvm': {'what': 'loadvm'},
-         'migrated': {'what': 'migrate'}, 'hibernate': {'what': 'hibernate'}}
+         'migrated': {'what': 'migrate'}, 'hibernate': {'what': 'hibernate'},
+         # Traces that do not say which kernel runs, nor which task
+         'S3-unsaid': {'what': 'sleep', 'less': {}},
+         'loadvm-unsaid': {'what': 'loadvm', 'less': {}},
+         'hibernate-unsaid': {'what': 'hibernate', 'less': {}}}
 
 
-def run(lab, what):
+def run(lab, what, **options):
     {'sleep': sleep, 'loadvm': loadvm, 'migrate': migrate,
-     'hibernate': hibernate}[what](lab)
+     'hibernate': hibernate}[what](lab, **options)
 
 
-def sleep(lab):
+def sleep(lab, less=None):
     """Suspended to RAM, and woken up, in the middle of a trace"""
     with lab.guest() as g:
-        with g.traced('sleep.btrail') as trace:
+        with g.traced('sleep.btrail', less=less) as trace:
             g.run('spin 200')
             number = g.begin('echo mem >/sys/power/state')
             g.vm.qmp.wait_event('SUSPEND', 60)
@@ -32,18 +36,20 @@ def sleep(lab):
             g.run('spin 200')
         told = g.tell()
     lab.sound(trace)
-    lab.judge(trace, [told], programs=lab.programs(), kernel=0.05, task=0.05)
-    lab.judge(trace, [told], 'woken', start=woken, programs=lab.programs())
+    lab.judge(trace, [told], programs=lab.programs(), kernel=0.05,
+              task=max(0.05, lab.unnamed(less)))
+    lab.judge(trace, [told], 'woken', start=woken, programs=lab.programs(),
+              task=lab.unnamed(less))
 
 
-def loadvm(lab):
+def loadvm(lab, less=None):
     """Back to a snapshot in the middle of a trace"""
     image = os.path.join(lab.folder, 'states.qcow2')
     subprocess.run([os.path.join(os.path.dirname(qemu.patched()), 'qemu-img'),
                     'create', '-q', '-f', 'qcow2', image, '1G'], check=True)
     with lab.guest(more=['-drive', f'file={image},if=none,id=states'],
                    memory=256) as g:
-        with g.traced('loadvm.btrail') as trace:
+        with g.traced('loadvm.btrail', less=less) as trace:
             g.run('spin 200')
             g.vm.qmp.hmp('savevm here')
             number = g.commands
@@ -58,8 +64,9 @@ def loadvm(lab):
         second = g.tell()
     lab.sound(trace)
     lab.judge(trace, [first], 'before', end=back - 0.5,
-              programs=lab.programs())
-    lab.judge(trace, [second], 'after', start=back, programs=lab.programs())
+              programs=lab.programs(), task=lab.unnamed(less))
+    lab.judge(trace, [second], 'after', start=back, programs=lab.programs(),
+              task=lab.unnamed(less))
 
 
 def migrate(lab):
@@ -87,7 +94,7 @@ def migrate(lab):
     lab.judge(trace, [second], 'after', programs=lab.programs())
 
 
-def hibernate(lab):
+def hibernate(lab, less=None):
     """Suspended to a disk; the kernel that boots then hands over to the one
     that it finds there, in the middle of a trace"""
     disk = os.path.join(lab.folder, 'disk')
@@ -101,7 +108,7 @@ def hibernate(lab):
         g.vm.wait(120)
         g.restart()
         boots = g.tell()
-        with g.traced('hibernate.btrail') as trace:
+        with g.traced('hibernate.btrail', less=less) as trace:
             g.run('spin 200')
             first = g.tell(symbols=boots)
             leaves = time.monotonic()
@@ -117,7 +124,9 @@ def hibernate(lab):
         told = g.tell()
     lab.sound(trace)
     programs = lab.programs()
-    lab.judge(trace, [first], 'boots', end=leaves, programs=programs)
+    lab.judge(trace, [first], 'boots', end=leaves, programs=programs,
+              task=lab.unnamed(less))
     lab.judge(trace, [told], 'resumed', start=resumed, kernel=1, task=1,
               programs=programs)
-    lab.judge(trace, [told], 'after', start=named, programs=programs)
+    lab.judge(trace, [told], 'after', start=named, programs=programs,
+              task=lab.unnamed(less))
