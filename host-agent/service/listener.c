@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glib-unix.h>
 #include <grp.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +15,7 @@
 #include "service/listener.h"
 #include "service/lock.h"
 #include "service/log.h"
+#include "util/server-socket.h"
 
 /* The first descriptor that systemd passes; see sd_listen_fds(3). */
 #define PASSED_FD   3
@@ -26,33 +26,28 @@ struct btrail_listener {
     ino_t ino;
     int sock, lock;
     enum btrail_listener_kind kind;
-    guint source;
+    struct server_socket *server;
     btrail_listener_fn *accepted;
     void *opaque;
 };
 
-static gboolean acceptable(gint fd, GIOCondition condition, gpointer opaque)
+static void on_connection(void *opaque, int sock)
 {
     struct btrail_listener *l = opaque;
     struct btrail_peer peer;
-    int sock = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-    if (sock < 0) {
-        if (errno == EMFILE || errno == ENFILE) {
-            btrail_log(BTRAIL_LOG_ERROR, "no more connections: %s",
-                       g_strerror(errno));
-            g_usleep(10000);
-        }
-        return G_SOURCE_CONTINUE;
-    }
     if (!btrail_peer_get(&peer, sock)) {
         btrail_log(BTRAIL_LOG_WARNING, "a connection of a process that is gone "
                    "or in another namespace");
         close(sock);
-        return G_SOURCE_CONTINUE;
+        return;
     }
     l->accepted(l->opaque, sock, &peer);
-    return G_SOURCE_CONTINUE;
+}
+
+static void on_failure(void *opaque)
+{
+    btrail_log(BTRAIL_LOG_ERROR, "no more connections: %s", g_strerror(errno));
 }
 
 /* How many sockets has systemd passed to this very process? */
@@ -195,7 +190,7 @@ struct btrail_listener *btrail_listener_new(const struct btrail_config *config,
         btrail_listener_free(l);
         return NULL;
     }
-    l->source = g_unix_fd_add(l->sock, G_IO_IN, acceptable, l);
+    l->server = server_socket_take(l->sock, on_connection, on_failure, l);
     return l;
 }
 
@@ -206,7 +201,7 @@ void btrail_listener_free(struct btrail_listener *l)
     if (!l) {
         return;
     }
-    g_clear_handle_id(&l->source, g_source_remove);
+    server_socket_free(l->server);
     /* Another process may have replaced the file. */
     if (l->path && !lstat(l->path, &st) && st.st_dev == l->dev &&
         st.st_ino == l->ino) {
