@@ -32,11 +32,10 @@ static int failed(const GError *error)
     return CLI_FAILED;
 }
 
-static void say_ready(const char *commands, unsigned port)
+static void say_ready(const char *command, const char *address)
 {
-    cli_printf("gdb -x %s\n"
-               "or, without symbols: target remote localhost:%u\n", commands,
-               port);
+    cli_printf("%s\nor, without symbols: target remote %s\n", command,
+               address);
     fflush(stdout);
 }
 
@@ -67,7 +66,7 @@ static int serve(struct gdbserver *g, const struct moment *at)
         return failed(error);
     }
     if (g->stdio) {
-        walk_session_stdio(s);
+        walk_session_stdio(s, g->signals);
     } else if (!g->has_port) {
         code = run_gdb(g, s);
     } else if (!walk_session_port(s, g->port, g->signals, say_ready,

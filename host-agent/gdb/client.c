@@ -18,6 +18,8 @@
 
 /* What one that does not read may leave */
 #define MAX_OUT     (4u << 20)
+/* A gdb that has connected asks something within this time. */
+#define SILENT_S    10
 /* Text in one packet */
 #define TEXT        1024
 
@@ -25,9 +27,13 @@ struct client {
     int in;
     int out_fd;
     bool pipe;              /* the latter is no socket */
-    guint in_source;
-    guint out_source;
-    guint close_source;
+    GMainContext *context;
+    GSource *in_source;
+    GSource *out_source;
+    GSource *close_source;
+    GSource *silent_source; /* until its first request */
+    char bytes[4096];       /* of which these are not parsed yet */
+    ssize_t begin, end;
     struct rsp_parser *parser;
     const struct client_functions *functions;
     void *opaque;
@@ -37,19 +43,34 @@ struct client {
     bool no_acks;
 };
 
-static void remove_source(guint *source)
+static void remove_source(GSource **source)
 {
     if (*source) {
-        g_source_remove(*source);
-        *source = 0;
+        g_source_destroy(*source);
+        g_clear_pointer(source, g_source_unref);
     }
+}
+
+static GSource *add_source(struct client *c, GSource *source,
+                           GSourceFunc function)
+{
+    g_source_set_callback(source, function, c, NULL);
+    g_source_attach(source, c->context);
+    return source;
+}
+
+static GSource *watch(struct client *c, int fd, GIOCondition condition,
+                      GUnixFDSourceFunc function)
+{
+    return add_source(c, g_unix_fd_source_new(fd, condition),
+                      G_SOURCE_FUNC(function));
 }
 
 static gboolean tell_closed(gpointer opaque)
 {
     struct client *c = opaque;
 
-    c->close_source = 0;
+    remove_source(&c->close_source);
     c->functions->closed(c->opaque);
     return G_SOURCE_REMOVE;
 }
@@ -58,11 +79,18 @@ static gboolean tell_closed(gpointer opaque)
  * something. */
 static void hang_up(struct client *c)
 {
+    remove_source(&c->silent_source);
     remove_source(&c->in_source);
     remove_source(&c->out_source);
     if (!c->close_source) {
-        c->close_source = g_idle_add(tell_closed, c);
+        c->close_source = add_source(c, g_idle_source_new(), tell_closed);
     }
+}
+
+static gboolean on_silence(gpointer opaque)
+{
+    hang_up(opaque);
+    return G_SOURCE_REMOVE;
 }
 
 static void flush(struct client *c);
@@ -71,7 +99,7 @@ static gboolean on_writable(gint fd, GIOCondition condition, gpointer opaque)
 {
     struct client *c = opaque;
 
-    c->out_source = 0;
+    remove_source(&c->out_source);
     flush(c);
     return G_SOURCE_REMOVE;
 }
@@ -100,8 +128,7 @@ static void flush(struct client *c)
         if (n >= 0) {
             g_byte_array_remove_range(c->out, 0, n);
         } else if (errno == EAGAIN) {
-            c->out_source = g_unix_fd_add(c->out_fd, G_IO_OUT, on_writable,
-                                          c);
+            c->out_source = watch(c, c->out_fd, G_IO_OUT, on_writable);
         } else if (errno != EINTR) {
             hang_up(c);
         }
@@ -127,6 +154,7 @@ static void send_packet(struct client *c, const char *payload, size_t n)
 
 static void take_packet(struct client *c)
 {
+    g_autofree char *request = NULL;
     const char *payload;
     size_t n;
 
@@ -134,12 +162,15 @@ static void take_packet(struct client *c)
         hang_up(c);
         return;
     }
+    remove_source(&c->silent_source);
     if (!c->no_acks) {
         send_bytes(c, "+", 1);
     }
     payload = rsp_payload(c->parser, &n);
+    /* The parser may go on before it is served. */
+    request = g_memdup2(payload, n + 1);
     c->waits = true;
-    c->functions->packet(c->opaque, payload, n);
+    c->functions->packet(c->opaque, request, n);
 }
 
 static void take(struct client *c, enum rsp_kind kind)
@@ -171,11 +202,21 @@ static void take(struct client *c, enum rsp_kind kind)
     }
 }
 
+static void parse(struct client *c)
+{
+    while (c->begin < c->end && !c->close_source) {
+        enum rsp_kind kind;
+
+        c->begin += rsp_parse(c->parser, c->bytes + c->begin,
+                              c->end - c->begin, &kind);
+        take(c, kind);
+    }
+}
+
 static gboolean on_readable(gint fd, GIOCondition condition, gpointer opaque)
 {
     struct client *c = opaque;
-    char in[4096];
-    ssize_t n = read(fd, in, sizeof(in));
+    ssize_t n = read(fd, c->bytes, sizeof(c->bytes));
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         return G_SOURCE_CONTINUE;
@@ -184,16 +225,30 @@ static gboolean on_readable(gint fd, GIOCondition condition, gpointer opaque)
         hang_up(c);
         return G_SOURCE_CONTINUE;
     }
-    for (ssize_t i = 0; i < n && !c->close_source;) {
-        enum rsp_kind kind;
-
-        i += rsp_parse(c->parser, in + i, n - i, &kind);
-        take(c, kind);
-    }
+    c->begin = 0;
+    c->end = n;
+    parse(c);
     return G_SOURCE_CONTINUE;
 }
 
-struct client *client_new(int in, int out, size_t packet_size,
+bool client_has_sent(const struct client *c)
+{
+    struct pollfd ready = { .fd = c->in, .events = POLLIN };
+
+    return poll(&ready, 1, 0) == 1;
+}
+
+bool client_waits(struct client *c)
+{
+    parse(c);
+    if (!c->close_source && client_has_sent(c)) {
+        on_readable(c->in, G_IO_IN, c);
+    }
+    return !c->close_source;
+}
+
+struct client *client_new(GMainContext *context, int in, int out,
+                          size_t packet_size,
                           const struct client_functions *functions,
                           void *opaque)
 {
@@ -208,11 +263,10 @@ struct client *client_new(int in, int out, size_t packet_size,
     c->opaque = opaque;
     c->out = g_byte_array_new();
     c->last = g_byte_array_new();
-    c->in_source = g_unix_fd_add(in, G_IO_IN | G_IO_HUP, on_readable, c);
-    /* One whose request takes long hears of interrupts. */
-    g_source_set_can_recurse(g_main_context_find_source_by_id(NULL,
-                                                              c->in_source),
-                             TRUE);
+    c->context = context;
+    c->in_source = watch(c, in, G_IO_IN | G_IO_HUP, on_readable);
+    c->silent_source = add_source(c, g_timeout_source_new_seconds(SILENT_S),
+                                  on_silence);
     return c;
 }
 
@@ -222,6 +276,7 @@ void client_free(struct client *c)
         remove_source(&c->in_source);
         remove_source(&c->out_source);
         remove_source(&c->close_source);
+        remove_source(&c->silent_source);
         close(c->in);
         if (c->out_fd != c->in) {
             close(c->out_fd);

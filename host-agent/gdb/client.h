@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The connection of a gdb: packets in and out, in the main loop
+ * The connection of a gdb: packets in and out, in a main loop
  *
  * A gdb sends its next request when it has the answer to the last one.  One
- * that does not, or that breaks the protocol, is hung up on.
+ * that does not, that breaks the protocol, or that connects and then says
+ * nothing for 10 s, is hung up on.  Nothing is served
+ * inside of something else: what takes long asks client_waits() whether its gdb
+ * still wants it.
  */
 
 #ifndef BTRAIL_GDB_CLIENT_H
@@ -18,8 +21,7 @@ struct client;
  * struct client_functions - what is called, with the pointer of client_new()
  * @packet:    a request, to be answered by client_answer() now or later; it has
  *             a NUL behind it
- * @interrupt: the user wants the guest to stop; it is called while a request is
- *             served, too, if that runs the main loop
+ * @interrupt: the user wants the guest to stop; client_waits() calls it, too
  * @closed:    the connection is gone, or was hung up on: to be followed by
  *             client_free()
  */
@@ -29,9 +31,11 @@ struct client_functions {
     void (*closed)(void *opaque);
 };
 
-/* Takes a connected socket, or two files; @packet_size: the most bytes of a
- * request.  SIGPIPE must be ignored if they are pipes. */
-struct client *client_new(int in, int out, size_t packet_size,
+/* Takes a connected socket, or two files; @context: NULL for the default one;
+ * @packet_size: the most bytes of a request.  SIGPIPE must be ignored if they
+ * are pipes. */
+struct client *client_new(GMainContext *context, int in, int out,
+                          size_t packet_size,
                           const struct client_functions *functions,
                           void *opaque);
 void client_free(struct client *c);
@@ -45,6 +49,13 @@ void client_print(struct client *c, const char *text);
 
 /* From the next request on neither side acknowledges packets. */
 void client_stop_acks(struct client *c);
+
+/* While a request is served: does its gdb still wait for the answer?  Takes
+ * what it has sent meanwhile, which can be no more than interrupts. */
+bool client_waits(struct client *c);
+
+/* Has it sent something that is not taken yet? */
+bool client_has_sent(const struct client *c);
 
 /* Hangs up; @closed is called in the main loop. */
 void client_end(struct client *c);

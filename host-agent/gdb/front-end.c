@@ -7,12 +7,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gdb/client.h"
 #include "gdb/front-end.h"
 #include "gdb/monitor.h"
 #include "gdb/reverse.h"
 #include "gdb/rsp.h"
+#include "util/apart.h"
 
 /* Others must have been quiet for so long before a run goes on. */
 #define QUIET_MS        200
@@ -44,7 +46,10 @@ static const char *const set_by[] = {
  * @run:         what lets the guest run for it, until it stops
  * @steps:       the vCPU that executes one instruction then, or -1
  * @suspended:   that run was interrupted for another one
- * @interrupted: its user has interrupted the run
+ * @interrupted: its user has interrupted the run, or a way
+ * @search:      in the trace, for its command of the monitor, or NULL
+ * @searched:    that command
+ * @later:       its request that is served when the others are quiet, or NULL
  */
 struct view {
     struct front_end *fe;
@@ -59,6 +64,10 @@ struct view {
     int steps;
     bool suspended;
     bool interrupted;
+    struct apart *search;
+    guint search_source;
+    char *searched;
+    GBytes *later;
 };
 
 struct front_end {
@@ -70,6 +79,9 @@ struct front_end {
     GPtrArray *views;
     struct view *current;       /* whose guest it is; NULL if no one's */
     struct view *running;       /* the guest runs for it */
+    struct view *going;         /* the guest goes a way for it */
+    bool yields;                /* which can go on later */
+    bool yielded;               /* and has to */
     bool interrupting;          /* the stub was told to stop it */
     bool failed;
     uint64_t end;               /* where the recording ends, if known */
@@ -79,6 +91,7 @@ struct front_end {
 
 static void serve(struct view *v, const char *request, size_t n);
 static void serve_waiting(struct front_end *fe);
+static void on_packet(void *opaque, const char *request, size_t n);
 
 /* QEMU is of no more use. */
 static void fail(struct front_end *fe, GError *error)
@@ -322,7 +335,12 @@ static gboolean on_quiet(gpointer opaque)
     for (unsigned i = 0; i < fe->views->len && !fe->running; i++) {
         struct view *v = g_ptr_array_index(fe->views, i);
 
-        if (v->suspended) {
+        g_autoptr(GBytes) later = g_steal_pointer(&v->later);
+
+        if (later) {
+            serve(v, g_bytes_get_data(later, NULL),
+                  g_bytes_get_size(later) - 1);
+        } else if (v->suspended) {
             start_or_refuse(v);
         }
     }
@@ -352,6 +370,13 @@ static void interrupt(struct front_end *fe)
     }
 }
 
+static void end_search(struct view *v)
+{
+    g_clear_handle_id(&v->search_source, g_source_remove);
+    g_clear_pointer(&v->search, apart_free);
+    g_clear_pointer(&v->searched, g_free);
+}
+
 static void free_view(struct view *v)
 {
     struct front_end *fe = v->fe;
@@ -360,6 +385,8 @@ static void free_view(struct view *v)
         fe->current = NULL;
     }
     client_free(v->client);
+    end_search(v);
+    g_clear_pointer(&v->later, g_bytes_unref);
     g_hash_table_destroy(v->breakpoints);
     for (unsigned i = 0; i < G_N_ELEMENTS(set_by); i++) {
         g_free(v->settings[i]);
@@ -694,28 +721,43 @@ static void serve_supported(struct view *v)
     client_answer_text(v->client, text->str);
 }
 
-static void serve_monitor(struct view *v, const char *digits)
+/* Has another one a request, while the guest goes a way for this one? */
+static bool others_wait(const struct view *v)
 {
-    struct front_end *fe = v->fe;
-    g_autofree char *line = rsp_unhex(digits, NULL), *text = NULL;
-    GError *error = NULL;
+    const struct front_end *fe = v->fe;
 
-    if (!line) {
-        answer(v, "E01");
-        return;
+    for (unsigned i = 0; i < fe->views->len; i++) {
+        const struct view *other = g_ptr_array_index(fe->views, i);
+
+        if (other != v && other->client && client_has_sent(other->client)) {
+            return true;
+        }
     }
-    if (claim(v, &error)) {
-        text = monitor_command(fe->target, fe->trace, line, &error);
+    return false;
+}
+
+bool front_end_goes_on(struct front_end *fe)
+{
+    struct view *v = fe->going;
+
+    if (!v || !v->client) {
+        return true;
     }
+    if (!client_waits(v->client) || v->interrupted) {
+        return false;
+    }
+    fe->yielded = fe->yields && others_wait(v);
+    return !fe->yielded;
+}
+
+/* What is printed, and the answer.  Takes the error that there is without
+ * text. */
+static void answer_monitor(struct view *v, const char *text, GError *error)
+{
     if (text) {
-        note_place(v);
         client_print(v->client, text);
         client_answer_text(v->client, "OK");
-        return;
-    }
-    /* The guest may be on its way: it is taken back. */
-    fe->current = NULL;
-    if (is_fatal(error)) {
+    } else if (is_fatal(error)) {
         refuse(v, error);
     } else {
         g_autofree char *message = g_strconcat(error->message, "\n", NULL);
@@ -724,6 +766,102 @@ static void serve_monitor(struct view *v, const char *digits)
         client_print(v->client, message);
         answer(v, "E01");
         g_error_free(error);
+    }
+}
+
+static GBytes *request_of(const char *line)
+{
+    g_autoptr(GString) request = g_string_new("qRcmd,");
+
+    rsp_append_hex(request, line, strlen(line));
+    return g_bytes_new(request->str, request->len + 1);
+}
+
+/* A command that searches no trace */
+static void run_command(struct view *v, const char *line)
+{
+    struct front_end *fe = v->fe;
+    g_autofree char *text = NULL;
+    GError *error = NULL;
+
+    fe->yields = true;
+    fe->yielded = false;
+    if (claim(v, &error)) {
+        text = monitor_command(fe->target, fe->trace, line, &error);
+    }
+    fe->yields = false;
+    if (text) {
+        note_place(v);
+    } else {
+        /* The guest may be on its way: it is taken back. */
+        fe->current = NULL;
+        if (fe->yielded) {
+            v->later = request_of(line);
+            g_error_free(error);
+            return;
+        }
+    }
+    answer_monitor(v, text, error);
+}
+
+static void search(void *opaque, GByteArray *out)
+{
+    const struct view *v = opaque;
+
+    monitor_search(v->fe->trace, v->searched, v->place.icount, out);
+}
+
+static gboolean on_search(gint fd, GIOCondition condition, gpointer opaque)
+{
+    struct view *v = opaque;
+    g_autofree char *text = NULL, *then = NULL;
+    GError *error = NULL;
+    bool done;
+
+    apart_read(v->search, &done);
+    if (!done) {
+        return G_SOURCE_CONTINUE;
+    }
+    text = monitor_found(apart_answer(v->search), &then, &error);
+    v->search_source = 0;
+    end_search(v);
+    if (then) {
+        g_autoptr(GBytes) request = request_of(then);
+        gsize n;
+        const char *payload = g_bytes_get_data(request, &n);
+
+        on_packet(v, payload, n - 1);
+    } else {
+        answer_monitor(v, text, error);
+    }
+    return G_SOURCE_REMOVE;
+}
+
+/* Others are served meanwhile. */
+static void begin_search(struct view *v, const char *line)
+{
+    v->searched = g_strdup(line);
+    v->search = apart_start(search, v);
+    if (v->search) {
+        v->search_source = g_unix_fd_add(apart_fd(v->search), G_IO_IN,
+                                         on_search, v);
+    } else {
+        end_search(v);
+        client_print(v->client, "there can be no more processes\n");
+        answer(v, "E01");
+    }
+}
+
+static void serve_monitor(struct view *v, const char *digits)
+{
+    g_autofree char *line = rsp_unhex(digits, NULL);
+
+    if (!line) {
+        answer(v, "E01");
+    } else if (v->fe->trace && monitor_searches(line)) {
+        begin_search(v, line);
+    } else {
+        run_command(v, line);
     }
 }
 
@@ -793,6 +931,7 @@ static void serve(struct view *v, const char *request, size_t n)
 {
     const char *thread = "qThreadExtraInfo,";
 
+    v->fe->going = v;
     if (is_run(request)) {
         serve_run(v, request);
     } else if (request[0] == 'Z' || request[0] == 'z') {
@@ -802,6 +941,10 @@ static void serve(struct view *v, const char *request, size_t n)
     } else if (!g_str_has_prefix(request, thread) ||
                !serve_thread_info(v, request + strlen(thread))) {
         serve_forward(v, request, n);
+    }
+    v->fe->going = NULL;
+    if (!v->run) {
+        v->interrupted = false;
     }
 }
 
@@ -873,6 +1016,13 @@ static void on_interrupt(void *opaque)
     if (v == v->fe->running) {
         v->interrupted = true;
         interrupt(v->fe);
+    } else if (v == v->fe->going) {
+        v->interrupted = true;
+    } else if (v->search || v->later) {
+        end_search(v);
+        g_clear_pointer(&v->later, g_bytes_unref);
+        client_print(v->client, "interrupted\n");
+        answer(v, "E01");
     } else if (v->suspended) {
         stopped(v, INTERRUPTED);
     } else if (v->waiting &&
@@ -889,6 +1039,8 @@ static void on_closed(void *opaque)
 
     g_clear_pointer(&v->client, client_free);
     g_clear_pointer(&v->waiting, g_bytes_unref);
+    g_clear_pointer(&v->later, g_bytes_unref);
+    end_search(v);
     if (v == fe->running) {
         interrupt(fe);
     } else {
@@ -903,8 +1055,13 @@ void front_end_add(struct front_end *fe, int sock)
         .interrupt = on_interrupt,
         .closed = on_closed,
     };
-    struct view *v = g_new0(struct view, 1);
+    struct view *v;
 
+    if (fe->views->len >= FRONT_END_GDBS_MAX) {
+        close(sock);
+        return;
+    }
+    v = g_new0(struct view, 1);
     v->fe = fe;
     v->place = fe->running ? fe->running->place : *target_place(fe->target);
     v->vcpu = v->place.vcpu;
@@ -913,7 +1070,7 @@ void front_end_add(struct front_end *fe, int sock)
     for (unsigned i = 0; i < G_N_ELEMENTS(set_by); i++) {
         v->settings[i] = g_strconcat(set_by[i], "0", NULL);
     }
-    v->client = client_new(sock, sock, TARGET_PACKET_SIZE, &functions, v);
+    v->client = client_new(NULL, sock, sock, TARGET_PACKET_SIZE, &functions, v);
     g_ptr_array_add(fe->views, v);
 }
 

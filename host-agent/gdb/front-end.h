@@ -6,8 +6,9 @@
  * breakpoints of its own: before a request of one is served, the guest is taken
  * to where that one has left it.  While the guest runs for one of them and
  * another has a request, the run is interrupted, and goes on when the others
- * have been quiet for a moment.  So each sees a guest of its own; what it has
- * written to the guest's state is lost when another one has its turn.
+ * have been quiet for a moment; and so does a way that "monitor goto" goes.  The
+ * trace is searched apart, see apart.h.  So each sees a guest of its own; what
+ * it has written to the guest's state is lost when another one has its turn.
  */
 
 #ifndef BTRAIL_GDB_FRONT_END_H
@@ -37,6 +38,12 @@ void front_end_set_trace(struct front_end *fe, struct trace_index *trace);
 /* Keeps the symbols of the first gdb up to date; they must live as long. */
 void front_end_set_symbols(struct front_end *fe,
                            struct process_symbols *symbols);
+
+/* For target_moves.go, which asks it often: is the way to go on? */
+bool front_end_goes_on(struct front_end *fe);
+
+/* So many gdbs are served at a time; others are hung up on. */
+#define FRONT_END_GDBS_MAX  16
 
 /* Serves a gdb; takes the connected socket. */
 void front_end_add(struct front_end *fe, int sock);

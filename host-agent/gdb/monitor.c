@@ -146,8 +146,8 @@ static bool list_visits(const struct trace_index *trace, struct visits *v,
     return true;
 }
 
-static char *run_find(struct target *t, struct trace_index *trace,
-                      const char *argument, GError **error)
+static char *find(struct trace_index *trace, const char *argument,
+                  uint64_t icount, GError **error)
 {
     g_autofree char *process = NULL, *function = NULL;
     g_autoptr(GString) text = g_string_new(NULL);
@@ -172,12 +172,18 @@ static char *run_find(struct target *t, struct trace_index *trace,
         sought_free(sought);
         return NULL;
     }
-    ok = list_visits(trace, v, target_place(t)->icount, text, &total, error);
+    ok = list_visits(trace, v, icount, text, &total, error);
     visits_free(v);
     sought_free(sought);
     g_string_append_printf(text, "%s runs %" G_GUINT64_FORMAT " times\n",
                            argument, total);
     return ok ? g_string_free(g_steal_pointer(&text), FALSE) : NULL;
+}
+
+static char *run_find(struct target *t, struct trace_index *trace,
+                      const char *argument, GError **error)
+{
+    return find(trace, argument, target_place(t)->icount, error);
 }
 
 static char *pass_on(struct target *t, const char *line, GError **error)
@@ -239,16 +245,101 @@ static char *run_help(struct target *t, struct trace_index *trace,
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
+/* The name of a command, to be freed, and its argument, which is in it */
+static char *split(const char *line, char **argument)
+{
+    char *copy = g_strstrip(g_strdup(line));
+
+    *argument = copy + strcspn(copy, " \t");
+    if (**argument) {
+        *(*argument)++ = '\0';
+        *argument += strspn(*argument, " \t");
+    }
+    return copy;
+}
+
+bool monitor_searches(const char *line)
+{
+    char *argument;
+    g_autofree char *name = split(line, &argument);
+    struct walk_place place;
+    bool searches = !strcmp(name, "find");
+
+    if (!strcmp(name, "goto") && walk_place_parse(argument, &place, NULL)) {
+        searches = place.kind != WALK_PLACE_ICOUNT;
+        walk_place_clear(&place);
+    }
+    return searches;
+}
+
+/* What an answer begins with, and a text follows */
+enum found_kind {
+    FOUND_TEXT = 'T',
+    FOUND_ERROR = 'E',
+    FOUND_ICOUNT = 'I',
+};
+
+static char *find_place(struct trace_index *trace, const char *argument,
+                        GError **error)
+{
+    struct walk_place place;
+    uint64_t icount;
+    bool exact, ok;
+
+    if (!walk_place_parse(argument, &place, error)) {
+        return NULL;
+    }
+    ok = walk_place_icount(&place, trace->trace, trace->symbols, &icount,
+                           &exact, error);
+    walk_place_clear(&place);
+    return ok ? g_strdup_printf("goto %" PRIu64, icount) : NULL;
+}
+
+void monitor_search(struct trace_index *trace, const char *line,
+                    uint64_t icount, GByteArray *found)
+{
+    char *argument;
+    g_autofree char *name = split(line, &argument), *text = NULL;
+    g_autoptr(GError) error = NULL;
+    bool visits = !strcmp(name, "find");
+    uint8_t kind;
+
+    text = visits ? find(trace, argument, icount, &error) :
+                    find_place(trace, argument, &error);
+    kind = !text ? FOUND_ERROR : visits ? FOUND_TEXT : FOUND_ICOUNT;
+    g_byte_array_append(found, &kind, 1);
+    g_byte_array_append(found, (const void *)(text ? text : error->message),
+                        strlen(text ? text : error->message));
+}
+
+char *monitor_found(const GByteArray *found, char **then, GError **error)
+{
+    g_autofree char *text = found && found->len ?
+        g_strndup((const char *)found->data + 1, found->len - 1) : NULL;
+
+    *then = NULL;
+    if (!text) {
+        refuse(error, "the search has ended early");
+        return NULL;
+    }
+    switch (found->data[0]) {
+    case FOUND_TEXT:
+        return g_steal_pointer(&text);
+    case FOUND_ICOUNT:
+        *then = g_steal_pointer(&text);
+        return NULL;
+    default:
+        refuse(error, "%s", text);
+        return NULL;
+    }
+}
+
 char *monitor_command(struct target *t, struct trace_index *trace,
                       const char *line, GError **error)
 {
-    g_autofree char *copy = g_strstrip(g_strdup(line));
-    char *argument = copy + strcspn(copy, " \t");
+    char *argument;
+    g_autofree char *copy = split(line, &argument);
 
-    if (*argument) {
-        *argument++ = '\0';
-        argument += strspn(argument, " \t");
-    }
     for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
         if (!strcmp(copy, commands[i].name)) {
             return commands[i].run(t, trace, argument, error);

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,24 +18,36 @@
 #define MAX_SETS    10000
 #define MAX_FILES   500
 
+#define LINK    "mapped-"
+#define SET     "symbols-"
+
 /**
  * struct process_symbols
+ * @owner: of the sets, 0 for all gdbs
  * @links: path of a file -> number of its link
- * @sets:  commands of gdb that add a set -> its number
+ * @sets:  commands of gdb that add a set -> its number, without that of the
+ *         owner
  */
 struct process_symbols {
     struct symbolizer *symbols;
     char *folder;
+    unsigned owner;
     GHashTable *links;
     GHashTable *sets;
 };
+
+/* What gdb knows a set by.  The first one is empty, and belongs to all. */
+static unsigned full_number(const struct process_symbols *p, unsigned number)
+{
+    return number ? p->owner * MAX_SETS + number : 0;
+}
 
 /* A file of a set */
 static bool write_file(struct process_symbols *p, const char *what,
                        unsigned number, const char *text, GError **error)
 {
-    g_autofree char *path = g_strdup_printf("%s/symbols-%u-%s", p->folder,
-                                            number, what);
+    g_autofree char *path = g_strdup_printf("%s/" SET "%u-%s", p->folder,
+                                            full_number(p, number), what);
 
     return g_file_set_contents(path, text, -1, error);
 }
@@ -89,6 +102,38 @@ void process_symbols_free(struct process_symbols *p)
     }
 }
 
+void process_symbols_own(struct process_symbols *p, unsigned number)
+{
+    p->owner = number;
+}
+
+/* Is it a file of an owner? */
+static bool is_of(const char *name, unsigned owner)
+{
+    if (g_str_has_prefix(name, LINK)) {
+        return strtoul(name + strlen(LINK), NULL, 10) == owner;
+    }
+    return g_str_has_prefix(name, SET) &&
+           strtoul(name + strlen(SET), NULL, 10) / MAX_SETS == owner;
+}
+
+void process_symbols_forget(struct process_symbols *p, unsigned number)
+{
+    GDir *dir = g_dir_open(p->folder, 0, NULL);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        if (is_of(name, number)) {
+            g_autofree char *path = g_build_filename(p->folder, name, NULL);
+
+            unlink(path);
+        }
+    }
+    if (dir) {
+        g_dir_close(dir);
+    }
+}
+
 void process_symbols_define(const struct process_symbols *p, GString *commands)
 {
     g_string_append_printf(
@@ -97,9 +142,9 @@ void process_symbols_define(const struct process_symbols *p, GString *commands)
         "tvariable $backtrail_next = 0\n"
         "define " PROCESS_SYMBOLS_COMMAND "\n"
         "if $backtrail_next != $backtrail_set\n"
-        "eval \"source %s/symbols-%%d-remove\", $backtrail_set\n"
+        "eval \"source %s/" SET "%%d-remove\", $backtrail_set\n"
         "set $backtrail_set = $backtrail_next\n"
-        "eval \"source %s/symbols-%%d-add\", $backtrail_set\n"
+        "eval \"source %s/" SET "%%d-add\", $backtrail_set\n"
         "end\n"
         "end\n"
         /* A function that gdb has if it has Python */
@@ -131,7 +176,7 @@ static unsigned link_to(struct process_symbols *p, const char *path)
         return number;
     }
     number = g_hash_table_size(p->links) + 1;
-    link = g_strdup_printf("%s/mapped-%u", p->folder, number);
+    link = g_strdup_printf("%s/" LINK "%u-%u", p->folder, p->owner, number);
     if (symlink(absolute, link) && errno != EEXIST) {
         return 0;
     }
@@ -166,8 +211,8 @@ static void add_file(void *opaque, const struct mapping *m, uint64_t bias)
                     !access(path, R_OK) ? link_to(set->symbols, path) : 0;
 
     g_autofree char *add = link ? g_strdup_printf(
-        "add-symbol-file %s/mapped-%u -o 0x%" PRIx64 "\n",
-        set->symbols->folder, link, bias) : NULL;
+        "add-symbol-file %s/" LINK "%u-%u -o 0x%" PRIx64 "\n",
+        set->symbols->folder, set->symbols->owner, link, bias) : NULL;
 
     /* A file can have several mappings of code. */
     if (add && !strstr(set->add->str, add)) {
@@ -186,7 +231,7 @@ static unsigned number_of(struct process_symbols *p, const struct set *set)
     gpointer known;
 
     if (g_hash_table_lookup_extended(p->sets, set->add->str, NULL, &known)) {
-        return GPOINTER_TO_UINT(known);
+        return full_number(p, GPOINTER_TO_UINT(known));
     }
     if (number >= MAX_SETS ||
         !write_file(p, "add", number, set->add->str, NULL) ||
@@ -195,7 +240,7 @@ static unsigned number_of(struct process_symbols *p, const struct set *set)
     }
     g_hash_table_insert(p->sets, g_strdup(set->add->str),
                         GUINT_TO_POINTER(number));
-    return number;
+    return full_number(p, number);
 }
 
 unsigned process_symbols_set(struct process_symbols *p,

@@ -27,6 +27,11 @@ struct process_symbols *process_symbols_new(struct symbolizer *symbols,
                                             GError **error);
 void process_symbols_free(struct process_symbols *p);
 
+/* The sets are from now on those of a process that serves one gdb; @number: of
+ * it, from 1.  When that has ended, who has made the folder forgets them. */
+void process_symbols_own(struct process_symbols *p, unsigned number);
+void process_symbols_forget(struct process_symbols *p, unsigned number);
+
 /* What gdb has to know, for its file of commands.  PROCESS_SYMBOLS_COMMAND is
  * to be run wherever the guest has moved. */
 #define PROCESS_SYMBOLS_COMMAND "backtrail-symbols"

@@ -3,15 +3,13 @@
  * A player with a front end for gdbs: see session.h
  */
 
-#include <glib-unix.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include "gdb/front-end.h"
 #include "gdb/session.h"
 #include "gdb/start-gdb.h"
 #include "gdb/symbol-file.h"
 #include "util/json.h"
+#include "util/server-socket.h"
+#include "util/unix-socket.h"
 
 struct gdb_session {
     struct player *player;
@@ -21,8 +19,7 @@ struct gdb_session {
     struct process_symbols *symbols;    /* or NULL */
     char *socket;
     char *commands;
-    int sock;                   /* listens */
-    guint source;
+    struct server_socket *server;
 };
 
 struct moment {
@@ -93,31 +90,35 @@ static char *describe_checkpoints(void *opaque, GError **error)
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
+/* While the guest goes somewhere */
+static bool goes_on(void *opaque)
+{
+    const struct gdb_session *s = opaque;
+
+    return front_end_goes_on(s->fe);
+}
+
 /* gdb learns of it, too, and its user decides what to do. */
 static void on_end(void *opaque, const GError *error)
 {
     g_printerr("%s\n", error->message);
 }
 
-static gboolean on_gdb(gint fd, GIOCondition condition, gpointer opaque)
+static void on_gdb(void *opaque, int sock)
 {
     struct gdb_session *s = opaque;
-    int sock = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 
-    if (sock >= 0) {
-        front_end_add(s->fe, sock);
-    }
-    return G_SOURCE_CONTINUE;
+    front_end_add(s->fe, sock);
 }
 
 /* "monitor goto" moves the guest, of which gdb knows nothing. */
 static bool write_commands(struct gdb_session *s, const char *symbols,
                            GError **error)
 {
-    g_autoptr(GString) text = g_string_new(
-        "set architecture i386:x86-64\n"
-        "set remotetimeout 120\n");
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autofree char *by_hand = start_gdb_by_hand(s->commands);
 
+    start_gdb_settings(text);
     if (s->symbols) {
         process_symbols_define(s->symbols, text);
     }
@@ -131,9 +132,8 @@ static bool write_commands(struct gdb_session *s, const char *symbols,
         g_string_append_printf(text, "symbol-file %s\n", symbols);
     }
     g_string_append_printf(text,
-                           "echo Other gdbs connect with gdb -x %s, or with "
-                           "target remote %s\\n\ntarget remote %s\n",
-                           s->commands, s->socket, s->socket);
+                           "echo Other gdbs connect with %s\\n\n"
+                           "target remote %s\n", by_hand, s->socket);
     return g_file_set_contents(s->commands, text->str, text->len, error);
 }
 
@@ -175,7 +175,7 @@ static bool start(struct gdb_session *s, const struct btrail_trace *trace,
     if (!write_commands(s, any ? symbols : NULL, error)) {
         return false;
     }
-    sock = start_gdb_connect(stub, error);
+    sock = btrail_unix_connect(stub, error);
     if (sock < 0) {
         return false;
     }
@@ -184,14 +184,11 @@ static bool start(struct gdb_session *s, const struct btrail_trace *trace,
         return false;
     }
     s->fe = front_end_new(target, on_end, NULL);
+    player_set_go_on(s->player, goes_on, s);
     front_end_set_trace(s->fe, s->trace);
     front_end_set_symbols(s->fe, s->symbols);
-    s->sock = start_gdb_listen(s->socket, error);
-    if (s->sock < 0) {
-        return false;
-    }
-    s->source = g_unix_fd_add(s->sock, G_IO_IN, on_gdb, s);
-    return true;
+    s->server = server_socket_unix(s->socket, on_gdb, s, error);
+    return s->server;
 }
 
 struct gdb_session *gdb_session_new(struct player *player,
@@ -204,7 +201,6 @@ struct gdb_session *gdb_session_new(struct player *player,
 
     s->player = player;
     s->turns = turns;
-    s->sock = -1;
     if (!start(s, trace, symbols, error)) {
         gdb_session_free(s);
         return NULL;
@@ -215,12 +211,8 @@ struct gdb_session *gdb_session_new(struct player *player,
 void gdb_session_free(struct gdb_session *s)
 {
     if (s) {
-        if (s->source) {
-            g_source_remove(s->source);
-        }
-        if (s->sock >= 0) {
-            close(s->sock);
-        }
+        server_socket_free(s->server);
+        player_set_go_on(s->player, NULL, NULL);
         front_end_free(s->fe);
         process_symbols_free(s->symbols);
         trace_index_free(s->trace);

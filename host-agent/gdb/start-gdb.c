@@ -3,46 +3,50 @@
  * A gdb that is set up: see start-gdb.h
  */
 
-#include <errno.h>
 #include <glib-unix.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "gdb/start-gdb.h"
 
-static int open_socket(const char *path, bool listening, GError **error)
-{
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    const struct sockaddr *to = (const struct sockaddr *)&address;
-    int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+/* gdb has so long to end when it is told to. */
+#define PATIENCE_MS 300
 
-    if (g_strlcpy(address.sun_path, path, sizeof(address.sun_path)) >=
-        sizeof(address.sun_path)) {
-        errno = ENAMETOOLONG;
-    } else if (sock >= 0 &&
-               (listening ? !bind(sock, to, sizeof(address)) &&
-                            !listen(sock, 8) :
-                            !connect(sock, to, sizeof(address)))) {
-        return sock;
+/* gdb has no setting for what a server can ask while gdb waits for a stop (File
+ * I/O): so it is connected to nobody but who has the private folder. */
+static const char *const settings[] = {
+    /* Again, as files of the user's are read in between */
+    START_GDB_SAFE,
+    "set debuginfod enabled off",
+    "set remote hostio-open-packet off",
+    "set remote hostio-readlink-packet off",
+    "set remote hostio-setfs-packet off",
+    "set remote library-info-packet off",
+    "set remote library-info-svr4-packet off",
+    "set remote pid-to-exec-file-packet off",
+    "set remote system-call-allowed 0",
+    "set sysroot /dev/null",
+    /* When the server has ended, another one may come to its address. */
+    "set tcp auto-retry off",
+    "set remotetimeout 120",
+    "set architecture i386:x86-64",
+};
+
+void start_gdb_settings(GString *commands)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(settings); i++) {
+        g_string_append_printf(commands, "%s\n", settings[i]);
     }
-    btrail_agent_error_errno(error, path);
-    if (sock >= 0) {
-        close(sock);
-    }
-    return -1;
 }
 
-int start_gdb_listen(const char *path, GError **error)
+char *start_gdb_by_hand(const char *commands)
 {
-    return open_socket(path, true, error);
-}
+    g_autofree char *quoted = g_shell_quote(commands);
 
-int start_gdb_connect(const char *path, GError **error)
-{
-    return open_socket(path, false, error);
+    return g_strdup_printf("gdb " START_GDB_OPTION " '" START_GDB_SAFE "' "
+                           "-x %s", quoted);
 }
 
 /* gdb has its own way with the signals that we block. */
@@ -52,6 +56,8 @@ static void unblock_signals(void *opaque)
 
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    /* Without us it has nothing to debug. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
 /* A gdb that runs */
@@ -59,7 +65,18 @@ struct running {
     GMainLoop *loop;
     GPid gdb;
     int status;
+    guint patience;
 };
+
+/* It has better things to do than to end. */
+static gboolean on_patience(gpointer opaque)
+{
+    struct running *r = opaque;
+
+    r->patience = 0;
+    kill(r->gdb, SIGKILL);
+    return G_SOURCE_REMOVE;
+}
 
 static void on_exit_of_gdb(GPid pid, gint status, gpointer opaque)
 {
@@ -71,13 +88,15 @@ static void on_exit_of_gdb(GPid pid, gint status, gpointer opaque)
 
 static gboolean on_signal(gint fd, GIOCondition condition, gpointer opaque)
 {
-    const struct running *r = opaque;
+    struct running *r = opaque;
     struct signalfd_siginfo info;
 
     /* gdb has Ctrl-C, too. */
     if (read(fd, &info, sizeof(info)) == sizeof(info) &&
         info.ssi_signo != SIGINT) {
         kill(r->gdb, SIGTERM);
+        r->patience = r->patience ?: g_timeout_add(PATIENCE_MS, on_patience,
+                                                   r);
     }
     return G_SOURCE_CONTINUE;
 }
@@ -92,6 +111,8 @@ bool start_gdb(const char *commands, char *const *arguments, int signal_fd,
 
     g_ptr_array_add(argv, (char *)"gdb");
     g_ptr_array_add(argv, (char *)"-q");
+    g_ptr_array_add(argv, (char *)START_GDB_OPTION);
+    g_ptr_array_add(argv, (char *)START_GDB_SAFE);
     g_ptr_array_add(argv, (char *)"-x");
     g_ptr_array_add(argv, (char *)commands);
     for (; arguments && *arguments; arguments++) {
@@ -118,6 +139,7 @@ bool start_gdb(const char *commands, char *const *arguments, int signal_fd,
         g_source_destroy(signals);
         g_source_unref(signals);
     }
+    g_clear_handle_id(&r.patience, g_source_remove);
     g_main_loop_unref(r.loop);
     *status = r.status;
     return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A gdb that is set up by a file of commands, and the sockets it connects to
+ * A gdb that is set up by a file of commands
  */
 
 #ifndef BTRAIL_GDB_START_GDB_H
@@ -8,9 +8,18 @@
 
 #include "util/agent-error.h"
 
-/* Unix sockets; -1 with an error */
-int start_gdb_listen(const char *path, GError **error);
-int start_gdb_connect(const char *path, GError **error);
+/* The option that all gdbs get before a file of theirs is read, as is printed
+ * for people, too: files of a guest bring no commands */
+#define START_GDB_OPTION    "-iex"
+#define START_GDB_SAFE      "set auto-load off"
+
+/* How a gdb is started by hand, to be freed */
+char *start_gdb_by_hand(const char *commands);
+
+/* What begins each file of commands: gdb asks nothing but what is debugged of
+ * whoever answers, loads no files by his word, and runs nothing of a guest's
+ * files. */
+void start_gdb_settings(GString *commands);
 
 /**
  * start_gdb - start a gdb; run the main loop until it ends

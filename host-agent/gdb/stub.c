@@ -206,6 +206,10 @@ bool stub_stopped(struct stub *s, int timeout_ms, char **answer,
     do {
         *answer = next_packet(s, deadline, NULL, &local);
     } while (*answer && is_output(*answer, NULL));
+    if (*answer && (!**answer || !strchr("TSWXE", **answer))) {
+        g_clear_pointer(answer, g_free);
+        return protocol_error(error, "asks for something while it runs");
+    }
     if (*answer || g_error_matches(local, BTRAIL_AGENT_ERROR,
                                    BTRAIL_AGENT_ERROR_TIMEOUT)) {
         return true;

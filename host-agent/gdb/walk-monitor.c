@@ -28,8 +28,6 @@ struct asked {
     struct walk *w;
     struct walk_thread *thread;
     const char *argument;
-    bool (*go_on)(void *opaque);
-    void *opaque;
 };
 
 typedef char *command_fn(const struct asked *a, GError **error);
@@ -189,7 +187,7 @@ static struct sought *function_of(const struct asked *a, const char *name,
 
 /* The visit next to here.  False if there is none, or with an error. */
 static bool find_visit(const struct asked *a, struct visits *v, bool forward,
-                       struct visit *visit, bool *on, GError **error)
+                       struct visit *visit, GError **error)
 {
     const struct moment here = walk_moment(a->w->current->walker);
     int order = 0;
@@ -197,7 +195,6 @@ static bool find_visit(const struct asked *a, struct visits *v, bool forward,
     visits_limit(v, here.vcpu, forward ? here.index + 1 : 0,
                  forward ? UINT64_MAX : here.index);
     while ((forward ? order <= 0 : order >= 0) &&
-           (*on = a->go_on(a->opaque)) &&
            (forward ? visits_next(v, visit, error) :
                       visits_previous(v, visit, error))) {
         order = moment_compare(&visit->at, &here);
@@ -214,10 +211,10 @@ static bool go_to_visit(const struct asked *a, const char *process,
     struct visits *v = sought ? visits_new(a->w->trace, a->w->symbols, sought,
                                            error) : NULL;
     g_autoptr(GError) local = NULL;
-    bool on = true, found;
     struct visit visit;
+    bool found;
 
-    found = v && find_visit(a, v, forward, &visit, &on, &local);
+    found = v && find_visit(a, v, forward, &visit, &local);
     visits_free(v);
     sought_free(sought);
     if (!v) {
@@ -227,12 +224,16 @@ static bool go_to_visit(const struct asked *a, const char *process,
         g_propagate_error(error, g_steal_pointer(&local));
         return false;
     }
-    if (!on || !found) {
-        return on ? refuse(error, "%s:%s does not run %s this", process,
-                           function, forward ? "after" : "before") :
-                    refuse(error, "interrupted");
+    if (!found) {
+        return refuse(error, "%s:%s does not run %s this", process, function,
+                      forward ? "after" : "before");
     }
     walk_go(a->w, &visit.at);
+    return true;
+}
+
+static bool never_given_up(void *opaque)
+{
     return true;
 }
 
@@ -245,7 +246,7 @@ static enum walker_answer search(const struct asked *a, const struct sought *s,
 
     do {
         answer = walk_search(a->w, NULL, (uint64_t *)s->addresses->data,
-                             s->addresses->len, forward, a->go_on, a->opaque);
+                             s->addresses->len, forward, never_given_up, NULL);
         if (answer == WALKER_FOUND) {
             struct walker *walker = a->w->current->walker;
             const struct symbolizer_where where = walker_where(walker);
@@ -274,8 +275,6 @@ static bool go_to_function(const struct asked *a, const char *name,
     switch (answer) {
     case WALKER_FOUND:
         return true;
-    case WALKER_INTERRUPTED:
-        return refuse(error, "interrupted");
     default:
         walker_go(from->walker, &spot);
         walk_moved(a->w, from);
@@ -343,7 +342,7 @@ static bool go_to_switch(const struct asked *a, GError **error)
     struct walker_spot spot = *walker_spot(walker);
     bool more = true;
 
-    while (more && a->go_on(a->opaque)) {
+    while (more) {
         ssize_t here, found;
         GArray *records = lane_read(lane, &spot.at, PIECE, 1, &here);
         struct lane_at first = { 0, 0 };
@@ -363,8 +362,7 @@ static bool go_to_switch(const struct asked *a, GError **error)
         more = lane_before(&first, &spot.at);
         spot.at = first;
     }
-    return refuse(error, more ? "interrupted" :
-                  "nothing else runs before this");
+    return refuse(error, "nothing else runs before this");
 }
 
 /* Of a thread of the guest: to where it ran before, as far as that shows */
@@ -434,7 +432,7 @@ static void append_call(GString *text, const struct asked *a,
 static char *run_why(const struct asked *a, GError **error)
 {
     struct walker *walker = walk_walker(a->w, a->thread);
-    const struct walker_stops stops = { NULL, 0, a->go_on, a->opaque };
+    const struct walker_stops stops = { NULL, 0, never_given_up, NULL };
     g_autoptr(GString) text = g_string_new(NULL);
     struct walker_spot spot;
     unsigned n = 0;
@@ -447,7 +445,7 @@ static char *run_why(const struct asked *a, GError **error)
     g_string_append_printf(text, "#0   0x%016" PRIx64 " ", walker_pc(walker));
     append_here(text, a->w, walker);
     g_string_append(text, ", stands here\n");
-    while (++n < WHY_CALLS && a->go_on(a->opaque) &&
+    while (++n < WHY_CALLS &&
            walker_caller(walker, a->w->edges, WHY_RECORDS, &stops) ==
            WALKER_CALLER) {
         append_call(text, a, walker, n);
@@ -484,12 +482,11 @@ static char *run_help(const struct asked *a, GError **error)
 }
 
 char *walk_monitor(struct walk *w, struct walk_thread *thread,
-                   const char *line, bool (*go_on)(void *opaque),
-                   void *opaque, GError **error)
+                   const char *line, GError **error)
 {
     g_autofree char *copy = g_strstrip(g_strdup(line));
     char *argument = copy + strcspn(copy, " \t");
-    struct asked asked = { w, thread, argument, go_on, opaque };
+    struct asked asked = { w, thread, argument };
 
     if (*argument) {
         *argument++ = '\0';

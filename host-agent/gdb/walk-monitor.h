@@ -13,14 +13,14 @@
  * @thread: that it is about
  * @line:   "where", "goto PLACE", "next-call [PROCESS:]FUNCTION", "prev-call
  *          [PROCESS:]FUNCTION", "prev-switch", "why" or "help"
- * @go_on:  asked from time to time; ends the command if it returns false
+ *
+ * It takes as long as it takes: see apart.h.
  *
  * Returns what to print, to be freed.
  *
  * Errors: COMMAND (what is wrong with the command), NAMES.
  */
 char *walk_monitor(struct walk *w, struct walk_thread *thread,
-                   const char *line, bool (*go_on)(void *opaque),
-                   void *opaque, GError **error);
+                   const char *line, GError **error);
 
 #endif /* BTRAIL_GDB_WALK_MONITOR_H */

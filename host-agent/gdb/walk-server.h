@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What gdbs connect to where they walk a trace
+ * What a gdb connects to where it walks a trace
  *
  * gdb sees a program with one register that is known, the program counter, and
  * memory that is known where code ran.  Without "record btrace bts" it goes
@@ -47,9 +47,8 @@ struct walk_server;
  * struct walk_server_options
  * @trace, @symbols: live as long
  * @walk:   copied, but its string
- * @at:     where gdbs begin; NULL: at the end
+ * @at:     where the gdb begins; NULL: at the end
  * @files:  of the processes, or NULL; lives as long
- * @ended:  called when the last gdb has left; may be NULL
  */
 struct walk_server_options {
     const struct btrail_trace *trace;
@@ -57,8 +56,6 @@ struct walk_server_options {
     struct walk_options walk;
     const struct moment *at;
     struct process_symbols *files;
-    void (*ended)(void *opaque);
-    void *opaque;
 };
 
 /* Errors: those of walk_new() */
@@ -66,7 +63,10 @@ struct walk_server *walk_server_new(const struct walk_server_options *options,
                                     GError **error);
 void walk_server_free(struct walk_server *s);
 
-/* Serves a gdb by two files, which can be one socket; both are taken. */
-void walk_server_add(struct walk_server *s, int in, int out);
+/* Serves one gdb by two files, which can be one socket, in a main context; both
+ * are taken.  @ended is called there when it has left; it may free the server.
+ * NULL if nobody wants to know. */
+void walk_server_serve(struct walk_server *s, GMainContext *context, int in,
+                       int out, void (*ended)(void *opaque), void *opaque);
 
 #endif /* BTRAIL_GDB_WALK_SERVER_H */

@@ -3,20 +3,18 @@
  * A walk through a trace for gdbs: see walk-session.h
  */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <glib-unix.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "gdb/peer-processes.h"
 #include "gdb/start-gdb.h"
 #include "gdb/symbol-file.h"
 #include "walk-py.h"
 #include "gdb/walk-session.h"
 #include "replay/private-folder.h"
+#include "util/server-socket.h"
 
 struct walk_session {
     struct walk_server *server;
@@ -25,9 +23,11 @@ struct walk_session {
     int lock;
     char *commands;
     char *kernel;               /* its symbols, or NULL */
-    int sock;                   /* listens */
-    guint source;
-    GMainLoop *loop;
+    struct server_socket *unix_socket;
+    struct server_socket *port; /* or NULL */
+    struct peer_processes *gdbs;
+    GMainLoop *loop;            /* or NULL */
+    bool one;                   /* is served, and no more */
 };
 
 static char *file_of(const struct walk_session *s, const char *name)
@@ -35,21 +35,23 @@ static char *file_of(const struct walk_session *s, const char *name)
     return g_build_filename(s->folder, name, NULL);
 }
 
+#define SOCKET  "walk"
+
 /* Commands that gdb itself goes forwards with, which takes a window */
 static const char *const ahead[] = { "advance", "until" };
 
 /* What a gdb has to know.  A gdb without Python walks in windows that it moves
  * itself. */
-static bool write_commands(const struct walk_session *s, const char *target,
-                           GError **error)
+static bool write_commands(const struct walk_session *s, GError **error)
 {
     g_autofree char *python = file_of(s, "walk.py");
     g_autofree char *quoted = g_strescape(python, NULL);
-    g_autoptr(GString) text = g_string_new(
-        "set architecture i386:x86-64\n"
-        "set remotetimeout 120\n"
-        "set record btrace replay-memory-access read-write\n");
+    g_autofree char *target = file_of(s, SOCKET);
+    g_autoptr(GString) text = g_string_new(NULL);
 
+    start_gdb_settings(text);
+    g_string_append(text, "set record btrace replay-memory-access "
+                    "read-write\n");
     process_symbols_define(s->files, text);
     g_string_append(text, "define hookpost-monitor\n"
                     "maintenance flush register-cache\n"
@@ -93,11 +95,38 @@ static bool write_files(struct walk_session *s,
     return s->files;
 }
 
-static void on_ended(void *opaque)
+/* In the process of a gdb: serves it. */
+struct served {
+    struct walk_server *server;
+    bool ended;
+};
+
+static void on_left(void *opaque)
+{
+    ((struct served *)opaque)->ended = true;
+}
+
+static void serve(void *opaque, unsigned number, int in, int out)
+{
+    struct walk_session *s = opaque;
+    struct served served = { s->server, false };
+    GMainContext *context = g_main_context_new();
+
+    server_socket_free(s->unix_socket);
+    server_socket_free(s->port);
+    process_symbols_own(s->files, number);
+    walk_server_serve(s->server, context, in, out, on_left, &served);
+    while (!served.ended) {
+        g_main_context_iteration(context, TRUE);
+    }
+}
+
+static void on_ended(void *opaque, unsigned number)
 {
     struct walk_session *s = opaque;
 
-    if (s->loop && s->sock < 0) {
+    process_symbols_forget(s->files, number);
+    if (s->one && s->loop) {
         g_main_loop_quit(s->loop);
     }
 }
@@ -105,33 +134,30 @@ static void on_ended(void *opaque)
 struct walk_session *
 walk_session_new(const struct walk_server_options *options, GError **error)
 {
+    static const struct peer_functions functions = { serve, on_ended };
     struct walk_server_options with = *options;
     struct walk_session *s = g_new0(struct walk_session, 1);
 
-    s->sock = s->lock = -1;
+    s->lock = -1;
     s->folder = private_folder_new(g_get_tmp_dir(), &s->lock, error);
     if (s->folder && write_files(s, options, error)) {
         with.files = s->files;
-        with.ended = on_ended;
-        with.opaque = s;
         s->server = walk_server_new(&with, error);
     }
     if (!s->server) {
         walk_session_free(s);
         return NULL;
     }
+    s->gdbs = peer_processes_new(&functions, s);
     return s;
 }
 
 void walk_session_free(struct walk_session *s)
 {
     if (s) {
-        if (s->source) {
-            g_source_remove(s->source);
-        }
-        if (s->sock >= 0) {
-            close(s->sock);
-        }
+        server_socket_free(s->unix_socket);
+        server_socket_free(s->port);
+        peer_processes_free(s->gdbs);
         walk_server_free(s->server);
         process_symbols_free(s->files);
         if (s->folder) {
@@ -144,61 +170,27 @@ void walk_session_free(struct walk_session *s)
     }
 }
 
-static gboolean on_gdb(gint fd, GIOCondition condition, gpointer opaque)
+static void on_gdb(void *opaque, int sock)
 {
     struct walk_session *s = opaque;
-    int sock = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 
-    if (sock >= 0) {
-        walk_server_add(s->server, sock, sock);
-    }
-    return G_SOURCE_CONTINUE;
+    peer_processes_add(s->gdbs, sock, sock);
 }
 
-static void listen_at(struct walk_session *s, int sock)
+/* In the private folder, for gdbs that our commands set up */
+static bool listen_there(struct walk_session *s, GError **error)
 {
-    s->sock = sock;
-    s->source = g_unix_fd_add(sock, G_IO_IN, on_gdb, s);
+    g_autofree char *path = file_of(s, SOCKET);
+
+    s->unix_socket = server_socket_unix(path, on_gdb, s, error);
+    return s->unix_socket && write_commands(s, error);
 }
 
 bool walk_session_gdb(struct walk_session *s, char *const *arguments,
                       int signal_fd, int *status, GError **error)
 {
-    g_autofree char *socket = file_of(s, "walk");
-    int sock = start_gdb_listen(socket, error);
-
-    if (sock < 0) {
-        return false;
-    }
-    listen_at(s, sock);
-    return write_commands(s, socket, error) &&
+    return listen_there(s, error) &&
            start_gdb(s->commands, arguments, signal_fd, status, error);
-}
-
-/* A port of this host alone; 0 is any that is free, which @port gets. */
-static int open_port(unsigned *port, GError **error)
-{
-    struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons(*port),
-        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-    };
-    socklen_t size = sizeof(address);
-    int sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const int on = 1;
-
-    if (sock >= 0 &&
-        !setsockopt(sock, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) &&
-        !bind(sock, (const struct sockaddr *)&address, size) &&
-        !listen(sock, 8) &&
-        !getsockname(sock, (struct sockaddr *)&address, &size)) {
-        *port = ntohs(address.sin_port);
-        return sock;
-    }
-    btrail_agent_error_errno(error, "the port");
-    if (sock >= 0) {
-        close(sock);
-    }
-    return -1;
 }
 
 static gboolean on_signal(gint fd, GIOCondition condition, gpointer opaque)
@@ -209,39 +201,40 @@ static gboolean on_signal(gint fd, GIOCondition condition, gpointer opaque)
     return G_SOURCE_CONTINUE;
 }
 
-static void run(struct walk_session *s)
+static void run(struct walk_session *s, int signal_fd)
 {
+    guint source = g_unix_fd_add(signal_fd, G_IO_IN, on_signal, s);
+
     s->loop = g_main_loop_new(NULL, FALSE);
     g_main_loop_run(s->loop);
     g_clear_pointer(&s->loop, g_main_loop_unref);
+    g_source_remove(source);
 }
 
 bool walk_session_port(struct walk_session *s, unsigned port, int signal_fd,
-                       void (*ready)(const char *commands, unsigned port),
+                       void (*ready)(const char *command, const char *address),
                        GError **error)
 {
-    int sock = open_port(&port, error);
-    g_autofree char *target = g_strdup_printf("localhost:%u", port);
-    guint source;
+    g_autofree char *command = NULL, *address = NULL;
 
-    if (sock < 0 || !write_commands(s, target, error)) {
-        if (sock >= 0) {
-            close(sock);
-        }
+    s->port = server_socket_port(&port, on_gdb, s, error);
+    if (!s->port || !listen_there(s, error)) {
         return false;
     }
-    listen_at(s, sock);
-    source = g_unix_fd_add(signal_fd, G_IO_IN, on_signal, s);
-    ready(s->commands, port);
-    run(s);
-    g_source_remove(source);
+    command = start_gdb_by_hand(s->commands);
+    address = g_strdup_printf("127.0.0.1:%u", port);
+    ready(command, address);
+    run(s, signal_fd);
     return true;
 }
 
-void walk_session_stdio(struct walk_session *s)
+void walk_session_stdio(struct walk_session *s, int signal_fd)
 {
     signal(SIGPIPE, SIG_IGN);
-    walk_server_add(s->server, fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3),
-                    fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
-    run(s);
+    s->one = true;
+    peer_processes_add(s->gdbs, fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3),
+                       fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+    if (peer_processes_count(s->gdbs)) {
+        run(s, signal_fd);
+    }
 }

@@ -10,9 +10,10 @@
 
 struct walk_session;
 
-/**
- * walk_session_new
- * @options: of which @files and @ended are not used
+/*
+ * @options: of which @files is not used; what it names lives as long
+ *
+ * Each gdb is served by a process of its own.
  *
  * Errors: those of walk_server_new(); NAMES; of files.
  */
@@ -25,14 +26,16 @@ bool walk_session_gdb(struct walk_session *s, char *const *arguments,
                       int signal_fd, int *status, GError **error);
 
 /*
- * Serves gdbs that connect to a port of this host until a signal comes.  @ready
- * is called with the file of commands that sets up a gdb and connects it.
+ * Serves gdbs of this user that connect to a port of this host until a signal
+ * comes.  @ready is called with a command that starts a gdb which is set up,
+ * and with what others connect to.
  */
 bool walk_session_port(struct walk_session *s, unsigned port, int signal_fd,
-                       void (*ready)(const char *commands, unsigned port),
+                       void (*ready)(const char *command, const char *address),
                        GError **error);
 
-/* Serves the gdb at standard input and output until it leaves. */
-void walk_session_stdio(struct walk_session *s);
+/* Serves the gdb at standard input and output until it leaves, or a signal
+ * comes. */
+void walk_session_stdio(struct walk_session *s, int signal_fd);
 
 #endif /* BTRAIL_GDB_WALK_SESSION_H */

@@ -19,6 +19,8 @@
 #include "util/json.h"
 
 #define POLL_MS     1000
+/* Whether it is to go on is asked so often. */
+#define ASK_MS      50
 /*
  * A replay that executes nothing for so long is stuck; or for so much CPU time
  * of QEMU, which polls for an event then.  What else it may have to do once, in
@@ -49,6 +51,8 @@ struct player {
     bool ended;
     bool stuck;                 /* at this instruction */
     uint64_t stuck_at;
+    bool (*go_on)(void *opaque);
+    void *go_on_opaque;
 };
 
 /* The hash of the program, to be freed.  It is compared: a version says nothing
@@ -220,6 +224,54 @@ static bool stuck(struct player *p, uint64_t icount, GError **error)
     return false;
 }
 
+void player_set_go_on(struct player *p, bool (*go_on)(void *opaque),
+                      void *opaque)
+{
+    p->go_on = go_on;
+    p->go_on_opaque = opaque;
+}
+
+/* It stops wherever it is, and at no place that it was told to go to. */
+static void give_up(struct player *p, GError **error)
+{
+    g_autofree char *event = NULL;
+
+    if (!emulator_command(p->emulator, "stop", NULL, error)) {
+        return;
+    }
+    /* There is none if it has just got there. */
+    emulator_command(p->emulator, "replay-delete-break", NULL, NULL);
+    while ((event = emulator_event(p->emulator, 0, NULL))) {
+        p->ended |= !strcmp(event, "SHUTDOWN");
+        g_clear_pointer(&event, g_free);
+    }
+    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CANCELLED,
+                "interrupted");
+}
+
+/* The next event; TIMEOUT after POLL_MS */
+static char *next_event(struct player *p, GError **error)
+{
+    for (unsigned waited = 0;; waited += ASK_MS) {
+        g_autoptr(GError) local = NULL;
+        char *event = emulator_event(p->emulator, ASK_MS, &local);
+
+        if (event) {
+            return event;
+        }
+        if (waited + ASK_MS >= POLL_MS ||
+            !g_error_matches(local, BTRAIL_AGENT_ERROR,
+                             BTRAIL_AGENT_ERROR_TIMEOUT)) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return NULL;
+        }
+        if (p->go_on && !p->go_on(p->go_on_opaque)) {
+            give_up(p, error);
+            return NULL;
+        }
+    }
+}
+
 /* Waits until the guest stands. */
 static bool wait_stopped(struct player *p, GError **error)
 {
@@ -228,7 +280,7 @@ static bool wait_stopped(struct player *p, GError **error)
 
     for (;;) {
         g_autoptr(GError) local = NULL;
-        g_autofree char *event = emulator_event(p->emulator, POLL_MS, &local);
+        g_autofree char *event = next_event(p, &local);
 
         if (event) {
             p->ended |= !strcmp(event, "SHUTDOWN");

@@ -68,6 +68,12 @@ struct player_options {
 struct player *player_start(const struct player_options *options,
                             GError **error);
 
+/* While it goes somewhere, @go_on is asked each few milliseconds: if it returns
+ * false, the guest stands where it is, and that is error CANCELLED.  NULL for
+ * none. */
+void player_set_go_on(struct player *p, bool (*go_on)(void *opaque),
+                      void *opaque);
+
 /* What checkpoints are taken of it, unless somebody says otherwise */
 #define PLAYER_CHECKPOINTS  (UINT64_C(1) << 30)
 

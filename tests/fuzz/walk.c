@@ -16,10 +16,21 @@
 #include "gdb/rsp.h"
 #include "gdb/walk-server.h"
 #include "read.h"
+#include "util/apart.h"
 
 #define MAX_PACKETS 64
 /* Records that an input can speak of, in few bytes */
 #define MAX_RECORDS 100000
+
+/* What is done apart is done here, where a fault is seen. */
+GByteArray *apart_run(apart_fn *compute, void *opaque,
+                      bool (*go_on)(void *opaque), void *go_on_opaque)
+{
+    GByteArray *answer = g_byte_array_new();
+
+    compute(opaque, answer);
+    return answer;
+}
 
 /* Reads what the server has sent; false if it has hung up. */
 static bool drain(int sock)
@@ -59,7 +70,7 @@ static void talk(struct walk_server *s, const char *packets, size_t size)
     int socks[2];
 
     fuzz_require(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks));
-    walk_server_add(s, socks[0], socks[0]);
+    walk_server_serve(s, NULL, socks[0], socks[0], NULL, NULL);
     while (size && left--) {
         const char *end = memchr(packets, '\n', size);
         size_t n = end ? (size_t)(end - packets) : size;

@@ -7,18 +7,16 @@
  * does or its standard input is closed.
  */
 
-#include <errno.h>
 #include <glib-unix.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "gdb/front-end.h"
 #include "monitor/qmp.h"
 #include "util/json.h"
+#include "util/server-socket.h"
+#include "util/unix-socket.h"
 
 #define TIMEOUT_MS  60000
 
@@ -26,8 +24,7 @@ static GMainLoop *loop;
 
 static void die(const char *what, const GError *error)
 {
-    fprintf(stderr, "%s: %s\n", what, error ? error->message :
-            strerror(errno));
+    fprintf(stderr, "%s: %s\n", what, error->message);
     exit(1);
 }
 
@@ -96,30 +93,9 @@ static bool go(void *opaque, uint64_t icount, GError **error)
     return at == icount || is_behind_end(at, error);
 }
 
-static int open_socket(const char *path, bool listening)
+static void on_gdb(void *opaque, int sock)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    g_strlcpy(address.sun_path, path, sizeof(address.sun_path));
-    if (sock < 0 ||
-        (listening ?
-         bind(sock, (struct sockaddr *)&address, sizeof(address)) ||
-         listen(sock, 8) :
-         connect(sock, (struct sockaddr *)&address, sizeof(address)))) {
-        die(path, NULL);
-    }
-    return sock;
-}
-
-static gboolean on_gdb(gint fd, GIOCondition condition, gpointer opaque)
-{
-    int sock = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-
-    if (sock >= 0) {
-        front_end_add(opaque, sock);
-    }
-    return G_SOURCE_CONTINUE;
+    front_end_add(opaque, sock);
 }
 
 static gboolean on_input(gint fd, GIOCondition condition, gpointer opaque)
@@ -141,7 +117,7 @@ int main(int argc, char **argv)
     struct target *target;
     struct front_end *fe;
     GError *error = NULL;
-    guint source;
+    struct server_socket *server;
     int sock;
 
     if (argc != 4) {
@@ -153,22 +129,24 @@ int main(int argc, char **argv)
         die(argv[2], error);
     }
     moves.opaque = qmp;
-    target = target_new(open_socket(argv[1], false), &moves, &error);
+    sock = btrail_unix_connect(argv[1], &error);
+    target = sock < 0 ? NULL : target_new(sock, &moves, &error);
     if (!target) {
         die(argv[1], error);
     }
     loop = g_main_loop_new(NULL, FALSE);
     fe = front_end_new(target, on_end, NULL);
-    sock = open_socket(argv[3], true);
-    source = g_unix_fd_add(sock, G_IO_IN, on_gdb, fe);
+    server = server_socket_unix(argv[3], on_gdb, fe, &error);
+    if (!server) {
+        die(argv[3], error);
+    }
     g_unix_fd_add(STDIN_FILENO, G_IO_IN | G_IO_HUP, on_input, NULL);
     puts("ready");
     fflush(stdout);
     g_main_loop_run(loop);
-    g_source_remove(source);
+    server_socket_free(server);
     front_end_free(fe);
     btrail_qmp_free(qmp);
     g_main_loop_unref(loop);
-    close(sock);
     return 0;
 }

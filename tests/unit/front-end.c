@@ -17,6 +17,7 @@
 #define BASE    0x1000u
 #define LOOP    16
 #define END     1000
+#define FAR     700     /* with qemu.far */
 #define WRITES  (BASE + 9)
 #define WATCH   "2,5000,8"
 #define SHORT   (5 * G_TIME_SPAN_SECOND)
@@ -31,6 +32,8 @@ static struct {
     GHashTable *breakpoints;
     bool endless;           /* a run ends by an interrupt or breakpoint only */
     unsigned gotos;
+    bool asks;              /* it has more of the guest's than an answer */
+    struct front_end *far;  /* a way takes as long as this one wants; or NULL */
     uint64_t early;         /* where it ends when it comes there again, or 0 */
 } qemu;
 
@@ -93,6 +96,10 @@ static void run_on(void)
 static void run(bool once)
 {
     do {
+        if (qemu.asks) {
+            put("Fopen,1000/5,601,1ff");
+            return;
+        }
         if (qemu.icount == END) {
             put("T03thread:01;");
             return;
@@ -200,6 +207,14 @@ static bool go(void *opaque, uint64_t icount, GError **error)
     qemu.rax = 0;
     qemu.gotos++;
     g_mutex_unlock(&qemu.lock);
+    if (qemu.far && icount == FAR) {
+        while (front_end_goes_on(qemu.far)) {
+            g_usleep(1000);
+        }
+        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CANCELLED,
+                    "interrupted");
+        return false;
+    }
     if (!ok) {
         g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND,
                     "it ends before");
@@ -566,6 +581,99 @@ static void test_run_goes_on(void)
     stop(fe);
 }
 
+#define GOTO_FAR    "qRcmd,676f746f20373030"    /* goto 700 */
+
+static void check_printed(struct gdb *gdb, const char *begin)
+{
+    g_autofree char *said = hear(gdb), *text = rsp_unhex(said + 1, NULL);
+
+    g_assert_true(g_str_has_prefix(text, begin));
+}
+
+/* A way that takes long ends when its gdb wants it to. */
+static void test_way_interrupted(void)
+{
+    struct front_end *fe = start();
+    struct gdb gdb = connect_gdb(fe), other = connect_gdb(fe);
+
+    monitor(&gdb, "goto 100", "icount    100\n");
+    qemu.far = fe;
+    say(&gdb, GOTO_FAR);
+    g_assert_cmpint(write(gdb.sock, "\x03", 1), ==, 1);
+    check_printed(&gdb, "interrupted\n");
+    check(&gdb, NULL, "E01");
+    check_at(&gdb, 100);
+    /* It can go another one then, and hangs up. */
+    say(&gdb, GOTO_FAR);
+    leave(&gdb);
+    check_at(&other, 0);
+    leave(&other);
+    stop(fe);
+}
+
+/* Another one does not wait for its end, and it goes on. */
+static void test_way_goes_on(void)
+{
+    struct front_end *fe = start();
+    struct gdb a = connect_gdb(fe), b = connect_gdb(fe);
+
+    monitor(&b, "goto 500", "icount    500\n");
+    qemu.far = fe;
+    say(&a, GOTO_FAR);
+    check_at(&b, 500);
+    qemu.far = NULL;
+    check_printed(&a, "icount    700\n");
+    check(&a, NULL, "OK");
+    check_at(&a, FAR);
+    check_at(&b, 500);
+    /* While others are served, its user does not want it any more. */
+    monitor(&a, "goto 100", "icount    100\n");
+    qemu.far = fe;
+    say(&a, GOTO_FAR);
+    check_at(&b, 500);
+    g_assert_cmpint(write(a.sock, "\x03", 1), ==, 1);
+    check_printed(&a, "interrupted\n");
+    check(&a, NULL, "E01");
+    check_at(&a, 100);
+    leave(&a);
+    leave(&b);
+    stop(fe);
+}
+
+static void test_many(void)
+{
+    struct front_end *fe = start();
+    struct gdb gdbs[FRONT_END_GDBS_MAX], more;
+
+    for (unsigned i = 0; i < FRONT_END_GDBS_MAX; i++) {
+        gdbs[i] = connect_gdb(fe);
+    }
+    more = connect_gdb(fe);
+    check(&more, NULL, NULL);
+    leave(&more);
+    leave(&gdbs[0]);
+    more = connect_gdb(fe);
+    check_at(&more, 0);
+    leave(&more);
+    for (unsigned i = 1; i < FRONT_END_GDBS_MAX; i++) {
+        leave(&gdbs[i]);
+    }
+    stop(fe);
+}
+
+/* A QEMU that has gdb open files is of no more use. */
+static void test_asks(void)
+{
+    struct front_end *fe = start();
+    struct gdb gdb = connect_gdb(fe);
+
+    qemu.asks = true;
+    check(&gdb, "vCont;c", "W00");
+    g_assert_cmpint(ended, ==, 1);
+    leave(&gdb);
+    stop(fe);
+}
+
 static void test_hostile(void)
 {
     struct front_end *fe = start();
@@ -618,6 +726,10 @@ int main(int argc, char **argv)
     g_test_add_func("/front-end/two", test_two);
     g_test_add_func("/front-end/interrupt", test_interrupt);
     g_test_add_func("/front-end/run-goes-on", test_run_goes_on);
+    g_test_add_func("/front-end/way-interrupted", test_way_interrupted);
+    g_test_add_func("/front-end/way-goes-on", test_way_goes_on);
+    g_test_add_func("/front-end/many", test_many);
+    g_test_add_func("/front-end/asks", test_asks);
     g_test_add_func("/front-end/hostile", test_hostile);
     g_test_add_func("/front-end/qemu-ends", test_qemu_ends);
     return g_test_run();

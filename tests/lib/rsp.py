@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""GDB's remote serial protocol: the side of a gdb, and that of a server."""
+
+import socket
+
+
+def packet(text):
+    data = text.encode()
+    return b'$%s#%02x' % (data, sum(data) & 255)
+
+
+class Packets:
+    """A connected socket.  What has no answer after timeout raises."""
+
+    def __init__(self, sock, timeout=120):
+        self.socket = sock
+        self.socket.settimeout(timeout)
+        self.data = b''
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, text):
+        self.socket.sendall(packet(text))
+
+    def hear(self):
+        """The next packet; None if the other side has hung up"""
+        while True:
+            begin = self.data.find(b'$')
+            end = self.data.find(b'#', begin)
+            if begin >= 0 and end >= 0 and len(self.data) >= end + 3:
+                text = self.data[begin + 1:end].decode()
+                self.data = self.data[end + 3:]
+                self.socket.sendall(b'+')
+                return text
+            try:
+                more = self.socket.recv(65536)
+            except ConnectionResetError:
+                more = b''
+            if not more:
+                return None
+            self.data += more
+
+
+class Gdb(Packets):
+    """A gdb at (ADDRESS, PORT) or at the path of a unix socket"""
+
+    def __init__(self, where, timeout=120):
+        if isinstance(where, str):
+            sock = socket.socket(socket.AF_UNIX)
+            sock.connect(where)
+        else:
+            sock = socket.create_connection(where)
+        super().__init__(sock, timeout)
+
+    def ask(self, text):
+        self.send(text)
+        return self.hear()
+
+    def interrupt(self):
+        self.socket.sendall(b'\x03')
+
+    def monitor(self, line):
+        """What it prints, and the answer"""
+        self.send('qRcmd,' + line.encode().hex())
+        said = ''
+        while (answer := self.hear()) and answer[0] == 'O' and answer != 'OK':
+            said += bytes.fromhex(answer[1:]).decode()
+        return said, answer
