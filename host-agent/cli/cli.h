@@ -74,9 +74,22 @@ int cli_run_command(const char *group, const struct cli_command *commands,
 
 /*
  * A descriptor that can be read when SIGINT, SIGTERM or SIGHUP has come; -1
- * after an error message
+ * after an error message.  Who reads one ends by it; one that nobody reads, and
+ * by which nothing ends within a second, kills the program.
  */
 int cli_open_signals(void);
+
+/**
+ * enum cli_deadline - which signals do that
+ * @CLI_DEADLINE_NOT_INT: Ctrl-C is for another program
+ * @CLI_DEADLINE_NONE:    none: what was recorded is written first
+ */
+enum cli_deadline {
+    CLI_DEADLINE_ALL,
+    CLI_DEADLINE_NOT_INT,
+    CLI_DEADLINE_NONE,
+};
+void cli_set_deadline(enum cli_deadline which);
 
 /* Print a JSON object, which is freed; the latter in one line */
 void cli_print_json(JsonObject *root);

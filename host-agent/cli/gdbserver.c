@@ -44,6 +44,7 @@ static int run_gdb(struct gdbserver *g, struct walk_session *s)
     g_autoptr(GError) error = NULL;
     int status = 0;
 
+    cli_set_deadline(CLI_DEADLINE_NOT_INT);
     if (!walk_session_gdb(s, g->gdb_options, g->signals, &status, &error)) {
         return failed(error);
     }

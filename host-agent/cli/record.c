@@ -157,6 +157,7 @@ static int run_record(struct record_request *r)
     }
     /* A file that is too large is an error like a full disk. */
     signal(SIGXFSZ, SIG_IGN);
+    cli_set_deadline(CLI_DEADLINE_NONE);
     r->signal_fd = cli_open_signals();
     if (r->signal_fd < 0) {
         return CLI_FAILED;

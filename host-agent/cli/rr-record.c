@@ -300,6 +300,7 @@ int rr_record(int argc, char **argv)
         cli_error("--ring %s: from 1s to 1000h", r.ring);
         goto out;
     }
+    cli_set_deadline(CLI_DEADLINE_NONE);
     if (r.qmp ? argc > 1 || arguments : r.pause && argc == 1) {
         cli_error(r.qmp ? "--qmp SOCKET names a guest that runs, which has its "
                   "arguments; leave out what follows" :

@@ -37,6 +37,7 @@ static int run_gdb(struct rr_replay *r, struct player *p)
         gdb_session_new(p, trace, turns, &symbols, &error);
     int status = 0, code = CLI_OK;
 
+    cli_set_deadline(CLI_DEADLINE_NOT_INT);
     if (!s || !gdb_session_run(s, r->gdb_options, r->common.signals, &status,
                                 &error)) {
         code = rr_failed(error);
