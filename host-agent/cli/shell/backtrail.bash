@@ -1,13 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Completion of backtrail for bash: the words are those of "backtrail complete".
 
+# A domain can have any name: it is quoted.  Bash has only the part of the word
+# that is behind the last "=" or ":", which is not quoted.
 _backtrail_domains()
 {
-    local name
+    local name quoted begun=$3 missing=$((${#3} - ${#2}))
 
     while IFS= read -r name; do
-        if [[ $name && $name == "$2"* ]]; then
-            COMPREPLY+=("$name")
+        printf -v quoted %q "$name"
+        # Within quotes there are other rules.
+        if [[ $begun == [\"\']* ]]; then
+            [[ $quoted == "$name" ]] || continue
+            quoted=${begun:0:1}$quoted
+        fi
+        if [[ $name && $quoted == "$begun"* ]]; then
+            quoted=${quoted:missing}
+            COMPREPLY+=("${quoted#[\"\']}")
         fi
     done < <(virsh ${1:+-c "$1"} -r list --all --name 2>/dev/null </dev/null)
 }
@@ -45,7 +54,8 @@ _backtrail()
                 < <(compgen -d -- "$value")
             ;;
         ':domains '*)
-            _backtrail_domains "${name#:domains }" "$value"
+            _backtrail_domains "${name#:domains }" "$value" \
+                "${words[-1]}"
             ;;
         *)
             COMPREPLY+=("$name")
