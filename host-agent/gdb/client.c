@@ -231,6 +231,11 @@ static gboolean on_readable(gint fd, GIOCondition condition, gpointer opaque)
     return G_SOURCE_CONTINUE;
 }
 
+int client_in(const struct client *c)
+{
+    return c->in;
+}
+
 bool client_has_sent(const struct client *c)
 {
     struct pollfd ready = { .fd = c->in, .events = POLLIN };
@@ -312,6 +317,15 @@ void client_print(struct client *c, const char *text)
         text += n;
         left -= n;
     }
+}
+
+void client_answer_interrupted(struct client *c)
+{
+    static const char text[] = "interrupted\n";
+    g_autoptr(GString) digits = g_string_new(NULL);
+
+    rsp_append_hex(digits, text, strlen(text));
+    client_answer_text(c, digits->str);
 }
 
 void client_stop_acks(struct client *c)

@@ -47,12 +47,19 @@ void client_answer_text(struct client *c, const char *payload);
 /* Sends text for its user to see, before the answer. */
 void client_print(struct client *c, const char *text);
 
+/* Answers a command of the monitor that was interrupted.  A gdb that has done
+ * so takes one packet more. */
+void client_answer_interrupted(struct client *c);
+
 /* From the next request on neither side acknowledges packets. */
 void client_stop_acks(struct client *c);
 
 /* While a request is served: does its gdb still wait for the answer?  Takes
  * what it has sent meanwhile, which can be no more than interrupts. */
 bool client_waits(struct client *c);
+
+/* What it sends to */
+int client_in(const struct client *c);
 
 /* Has it sent something that is not taken yet? */
 bool client_has_sent(const struct client *c);

@@ -757,6 +757,10 @@ static void answer_monitor(struct view *v, const char *text, GError *error)
     if (text) {
         client_print(v->client, text);
         client_answer_text(v->client, "OK");
+    } else if (g_error_matches(error, BTRAIL_AGENT_ERROR,
+                               BTRAIL_AGENT_ERROR_CANCELLED)) {
+        client_answer_interrupted(v->client);
+        g_error_free(error);
     } else if (is_fatal(error)) {
         refuse(v, error);
     } else {
@@ -1021,14 +1025,25 @@ static void on_interrupt(void *opaque)
     } else if (v->search || v->later) {
         end_search(v);
         g_clear_pointer(&v->later, g_bytes_unref);
-        client_print(v->client, "interrupted\n");
-        answer(v, "E01");
+        client_answer_interrupted(v->client);
     } else if (v->suspended) {
         stopped(v, INTERRUPTED);
     } else if (v->waiting &&
                is_run(g_bytes_get_data(v->waiting, NULL))) {
         g_clear_pointer(&v->waiting, g_bytes_unref);
         stopped(v, INTERRUPTED);
+    }
+}
+
+void front_end_interrupt(struct front_end *fe, bool (*meant)(int sock))
+{
+    for (unsigned i = 0; i < fe->views->len; i++) {
+        struct view *v = g_ptr_array_index(fe->views, i);
+
+        if (v->client && (v == fe->going || v->search || v->later) &&
+            meant(client_in(v->client))) {
+            on_interrupt(v);
+        }
     }
 }
 

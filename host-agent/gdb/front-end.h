@@ -6,8 +6,8 @@
  * breakpoints of its own: before a request of one is served, the guest is taken
  * to where that one has left it.  While the guest runs for one of them and
  * another has a request, the run is interrupted, and goes on when the others
- * have been quiet for a moment; and so does a way that "monitor goto" goes.  The
- * trace is searched apart, see apart.h.  So each sees a guest of its own; what
+ * have been quiet for a moment; and so does a way that "monitor goto" goes.
+ * The trace is searched apart, see apart.h.  So each sees a guest of its own; what
  * it has written to the guest's state is lost when another one has its turn.
  */
 
@@ -41,6 +41,10 @@ void front_end_set_symbols(struct front_end *fe,
 
 /* For target_moves.go, which asks it often: is the way to go on? */
 bool front_end_goes_on(struct front_end *fe);
+
+/* Interrupts the searches, and the way of the guest, of gdbs that @meant says
+ * are meant; runs are interrupted by gdb. */
+void front_end_interrupt(struct front_end *fe, bool (*meant)(int sock));
 
 /* So many gdbs are served at a time; others are hung up on. */
 #define FRONT_END_GDBS_MAX  16

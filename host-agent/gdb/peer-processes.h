@@ -25,8 +25,8 @@ struct peer_processes;
  * struct peer_functions - what is called, with the pointer of
  * peer_processes_new()
  * @serve: in the new process: serve the peer with this number, from 1; the two
- *         files, which can be one socket, are its own.  The process ends when it
- *         returns.
+ *         files, which can be one socket, are its own.  The process ends when
+ *         it returns.
  * @ended: in the server: that process has ended
  */
 struct peer_functions {

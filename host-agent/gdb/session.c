@@ -3,6 +3,8 @@
  * A player with a front end for gdbs: see session.h
  */
 
+#include <signal.h>
+
 #include "gdb/front-end.h"
 #include "gdb/session.h"
 #include "gdb/start-gdb.h"
@@ -90,12 +92,26 @@ static char *describe_checkpoints(void *opaque, GError **error)
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
 
+static void on_ctrl_c(void *opaque)
+{
+    struct gdb_session *s = opaque;
+
+    front_end_interrupt(s->fe, start_gdb_shares_ctrl_c);
+}
+
 /* While the guest goes somewhere */
 static bool goes_on(void *opaque)
 {
-    const struct gdb_session *s = opaque;
+    struct gdb_session *s = opaque;
+    sigset_t pending;
 
-    return front_end_goes_on(s->fe);
+    /* They are taken when it has arrived. */
+    sigpending(&pending);
+    if (sigismember(&pending, SIGINT)) {
+        on_ctrl_c(s);
+    }
+    return !sigismember(&pending, SIGTERM) && !sigismember(&pending, SIGHUP) &&
+           front_end_goes_on(s->fe);
 }
 
 /* gdb learns of it, too, and its user decides what to do. */
@@ -111,7 +127,6 @@ static void on_gdb(void *opaque, int sock)
     front_end_add(s->fe, sock);
 }
 
-/* "monitor goto" moves the guest, of which gdb knows nothing. */
 static bool write_commands(struct gdb_session *s, const char *symbols,
                            GError **error)
 {
@@ -122,12 +137,8 @@ static bool write_commands(struct gdb_session *s, const char *symbols,
     if (s->symbols) {
         process_symbols_define(s->symbols, text);
     }
-    g_string_append_printf(text, "define hookpost-monitor\n"
-                           "maintenance flush register-cache\n"
-                           "maintenance flush dcache\n"
-                           "%s"
-                           "end\n",
-                           s->symbols ? PROCESS_SYMBOLS_COMMAND "\n" : "");
+    start_gdb_after_monitor(text, s->symbols ? PROCESS_SYMBOLS_COMMAND :
+                                  NULL);
     if (symbols) {
         g_string_append_printf(text, "symbol-file %s\n", symbols);
     }
@@ -235,5 +246,6 @@ const char *gdb_session_commands(const struct gdb_session *s)
 bool gdb_session_run(struct gdb_session *s, char *const *arguments,
                      int signal_fd, int *status, GError **error)
 {
-    return start_gdb(s->commands, arguments, signal_fd, status, error);
+    return start_gdb(s->commands, arguments, signal_fd, on_ctrl_c, s, status,
+                     error);
 }

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "gdb/start-gdb.h"
@@ -41,6 +42,25 @@ void start_gdb_settings(GString *commands)
     }
 }
 
+/*
+ * A gdb that was interrupted meanwhile quits as soon as it thinks of it, also
+ * in the midst of a request, whose answer it then takes for that of the next
+ * one.
+ * A loop has it think of it.
+ */
+void start_gdb_after_monitor(GString *commands, const char *then)
+{
+    g_string_append_printf(commands, "define hookpost-monitor\n"
+                           "set $backtrail_quit = 1\n"
+                           "while $backtrail_quit\n"
+                           "set $backtrail_quit = 0\n"
+                           "end\n"
+                           "maintenance flush register-cache\n"
+                           "maintenance flush dcache\n"
+                           "%s\n"
+                           "end\n", then ? then : "");
+}
+
 char *start_gdb_by_hand(const char *commands)
 {
     g_autofree char *quoted = g_shell_quote(commands);
@@ -60,12 +80,23 @@ static void unblock_signals(void *opaque)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
+bool start_gdb_shares_ctrl_c(int sock)
+{
+    struct ucred who;
+    socklen_t size = sizeof(who);
+
+    return !getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &who, &size) &&
+           who.pid > 0 && getpgid(who.pid) == getpgrp();
+}
+
 /* A gdb that runs */
 struct running {
     GMainLoop *loop;
     GPid gdb;
     int status;
     guint patience;
+    void (*ctrl_c)(void *opaque);
+    void *opaque;
 };
 
 /* It has better things to do than to end. */
@@ -91,9 +122,15 @@ static gboolean on_signal(gint fd, GIOCondition condition, gpointer opaque)
     struct running *r = opaque;
     struct signalfd_siginfo info;
 
-    /* gdb has Ctrl-C, too. */
-    if (read(fd, &info, sizeof(info)) == sizeof(info) &&
-        info.ssi_signo != SIGINT) {
+    if (read(fd, &info, sizeof(info)) != sizeof(info)) {
+        return G_SOURCE_CONTINUE;
+    }
+    if (info.ssi_signo == SIGINT) {
+        /* gdb has it, too. */
+        if (r->ctrl_c) {
+            r->ctrl_c(r->opaque);
+        }
+    } else {
         kill(r->gdb, SIGTERM);
         r->patience = r->patience ?: g_timeout_add(PATIENCE_MS, on_patience,
                                                    r);
@@ -102,10 +139,11 @@ static gboolean on_signal(gint fd, GIOCondition condition, gpointer opaque)
 }
 
 bool start_gdb(const char *commands, char *const *arguments, int signal_fd,
-               int *status, GError **error)
+               void (*ctrl_c)(void *opaque), void *opaque, int *status,
+               GError **error)
 {
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
-    struct running r = { .status = 0 };
+    struct running r = { .ctrl_c = ctrl_c, .opaque = opaque };
     GSource *signals = NULL;
     bool ok;
 

@@ -21,14 +21,27 @@ char *start_gdb_by_hand(const char *commands);
  * files. */
 void start_gdb_settings(GString *commands);
 
+/* What gdb is to do after a command of the monitor, which can have moved the
+ * guest; @then: a command more, or NULL */
+void start_gdb_after_monitor(GString *commands, const char *then);
+
+/*
+ * Is a gdb that has connected to a unix socket one to which Ctrl-C goes, as it
+ * goes to this process?  While it waits for a command of the monitor, gdb keeps
+ * it to itself.
+ */
+bool start_gdb_shares_ctrl_c(int sock);
+
 /**
  * start_gdb - start a gdb; run the main loop until it ends
  * @commands:  a file of commands, for gdb's option -x
  * @arguments: more arguments for it; ends with NULL; or NULL
  * @signal_fd: a signalfd.  SIGINT is gdb's own; others end it.  -1 for none
+ * @ctrl_c:    called when SIGINT has come, with @opaque; or NULL
  * @status:    gets its exit status, as of waitpid()
  */
 bool start_gdb(const char *commands, char *const *arguments, int signal_fd,
-               int *status, GError **error);
+               void (*ctrl_c)(void *opaque), void *opaque, int *status,
+               GError **error);
 
 #endif /* BTRAIL_GDB_START_GDB_H */

@@ -4,6 +4,7 @@
  */
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +71,7 @@ struct walk_server {
     GArray *stops;
     GString *object;
     bool recording;
-    bool interrupted;
+    volatile sig_atomic_t interrupted;
     gint64 deadline;
 };
 
@@ -768,9 +769,12 @@ static void serve_monitor(struct walk_server *s, const char *digits)
         return;
     }
     answers = apart_run(run_command, &command, go_on, s);
+    if (!answers && s->interrupted) {
+        client_answer_interrupted(s->client);
+        return;
+    }
     if (!answers || answers->len <= sizeof(*done)) {
-        client_print(s->client, s->interrupted ? "interrupted\n" :
-                     "this takes too long, or too much memory\n");
+        client_print(s->client, "this takes too long, or too much memory\n");
         answer(s, "E01");
         return;
     }
@@ -972,9 +976,7 @@ static void on_packet(void *opaque, const char *request, size_t n)
 
 static void on_interrupt(void *opaque)
 {
-    struct walk_server *s = opaque;
-
-    s->interrupted = true;
+    walk_server_interrupt(opaque);
 }
 
 static void on_closed(void *opaque)
@@ -1007,6 +1009,11 @@ struct walk_server *walk_server_new(const struct walk_server_options *options,
     }
     s->general = s->walk->current;
     return s;
+}
+
+void walk_server_interrupt(struct walk_server *s)
+{
+    s->interrupted = true;
 }
 
 void walk_server_free(struct walk_server *s)

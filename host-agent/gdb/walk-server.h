@@ -69,4 +69,7 @@ void walk_server_free(struct walk_server *s);
 void walk_server_serve(struct walk_server *s, GMainContext *context, int in,
                        int out, void (*ended)(void *opaque), void *opaque);
 
+/* Interrupts what it is asked for; a signal handler can do it. */
+void walk_server_interrupt(struct walk_server *s);
+
 #endif /* BTRAIL_GDB_WALK_SERVER_H */

@@ -53,11 +53,7 @@ static bool write_commands(const struct walk_session *s, GError **error)
     g_string_append(text, "set record btrace replay-memory-access "
                     "read-write\n");
     process_symbols_define(s->files, text);
-    g_string_append(text, "define hookpost-monitor\n"
-                    "maintenance flush register-cache\n"
-                    "maintenance flush dcache\n"
-                    PROCESS_SYMBOLS_COMMAND "\n"
-                    "end\n");
+    start_gdb_after_monitor(text, PROCESS_SYMBOLS_COMMAND);
     /* The user's Python has names of its own. */
     g_string_append_printf(text, "if !$_isvoid($_strlen)\n"
                            "python exec(compile(open(b\"%s\").read(), "
@@ -106,6 +102,13 @@ static void on_left(void *opaque)
     ((struct served *)opaque)->ended = true;
 }
 
+static struct walk_server *interruptible;
+
+static void on_ctrl_c(int number)
+{
+    walk_server_interrupt(interruptible);
+}
+
 static void serve(void *opaque, unsigned number, int in, int out)
 {
     struct walk_session *s = opaque;
@@ -115,6 +118,10 @@ static void serve(void *opaque, unsigned number, int in, int out)
     server_socket_free(s->unix_socket);
     server_socket_free(s->port);
     process_symbols_own(s->files, number);
+    interruptible = s->server;
+    if (start_gdb_shares_ctrl_c(in)) {
+        signal(SIGINT, on_ctrl_c);
+    }
     walk_server_serve(s->server, context, in, out, on_left, &served);
     while (!served.ended) {
         g_main_context_iteration(context, TRUE);
@@ -190,7 +197,8 @@ bool walk_session_gdb(struct walk_session *s, char *const *arguments,
                       int signal_fd, int *status, GError **error)
 {
     return listen_there(s, error) &&
-           start_gdb(s->commands, arguments, signal_fd, status, error);
+           start_gdb(s->commands, arguments, signal_fd, NULL, NULL, status,
+                     error);
 }
 
 static gboolean on_signal(gint fd, GIOCondition condition, gpointer opaque)
