@@ -234,6 +234,38 @@ static bool open_ports(unsigned *port, int socks[2])
     return false;
 }
 
+/* Would anybody get in?  Kernels and containers can be without sock_diag. */
+static bool knows_own(int listener, unsigned port)
+{
+    const struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    struct sockaddr_in peer, own = { .sin_port = 0 };
+    socklen_t peer_size, own_size = sizeof(own);
+    int sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), other;
+    bool known = false, ours = false;
+
+    if (sock < 0 ||
+        connect(sock, (const struct sockaddr *)&address, sizeof(address)) ||
+        getsockname(sock, (struct sockaddr *)&own, &own_size)) {
+        own.sin_port = 0;
+    }
+    /* Others may have come already; they can come again. */
+    while (own.sin_port && !ours &&
+           (other = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        peer_size = sizeof(peer);
+        ours = !getpeername(other, (struct sockaddr *)&peer, &peer_size) &&
+               peer.sin_port == own.sin_port;
+        known = ours && peer_is_own(other);
+        close(other);
+    }
+    if (sock >= 0) {
+        close(sock);
+    }
+    return known;
+}
+
 struct server_socket *server_socket_port(unsigned *port,
                                          server_socket_fn *accepted,
                                          void *opaque, GError **error)
@@ -243,6 +275,16 @@ struct server_socket *server_socket_port(unsigned *port,
 
     if (!open_ports(port, socks)) {
         btrail_agent_error_errno(error, "the port");
+        return NULL;
+    }
+    if (!knows_own(socks[0], *port)) {
+        close(socks[0]);
+        if (socks[1] >= 0) {
+            close(socks[1]);
+        }
+        btrail_agent_fail(error, BTRAIL_AGENT_ERROR_SYSTEM,
+                          "no port: of no connection to it the kernel says "
+                          "that it is this user's (sock_diag)");
         return NULL;
     }
     s = new_socket(accepted, opaque);

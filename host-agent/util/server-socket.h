@@ -28,7 +28,8 @@ struct server_socket *server_socket_unix(const char *path,
 /*
  * A TCP port of the loopback interface, of IPv4 and of IPv6 if the host has it:
  * a client that has a choice comes here, and to nobody else.  *@port 0 is any
- * that is free, which it gets.
+ * that is free, which it gets.  An error, too, if the kernel does not say whose
+ * connections are.
  */
 struct server_socket *server_socket_port(unsigned *port,
                                          server_socket_fn *accepted,

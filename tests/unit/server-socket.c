@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <glib/gstdio.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -146,6 +147,31 @@ static void test_both_or_neither(void)
     close(sock);
 }
 
+/* Where nobody would get in there is no port: such as where users have no
+ * numbers. */
+static void test_unknown(void)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (!pid) {
+        g_autoptr(GError) error = NULL;
+        unsigned port = 0;
+
+        if (unshare(CLONE_NEWUSER)) {
+            _exit(77);
+        }
+        _exit(server_socket_port(&port, on_accepted, &accepted, &error) ||
+              !strstr(error->message, "sock_diag"));
+    }
+    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        g_test_skip("no user namespaces");
+    } else {
+        g_assert_cmpint(status, ==, 0);
+    }
+}
+
 static void test_unix(void)
 {
     g_autofree char *folder = g_dir_make_tmp("backtrail-XXXXXX", NULL);
@@ -223,6 +249,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/server-socket/port", test_port);
     g_test_add_func("/server-socket/both-or-neither", test_both_or_neither);
+    g_test_add_func("/server-socket/unknown", test_unknown);
     g_test_add_func("/server-socket/unix", test_unix);
     g_test_add_func("/server-socket/back-off", test_back_off);
     return g_test_run();
