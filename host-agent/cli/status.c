@@ -139,6 +139,25 @@ static void print_session(JsonObject *session)
     }
 }
 
+/* What is missing of a guest's names, and what is lost by that */
+static void print_missing(JsonObject *guest)
+{
+    const char *name = btrail_json_string(guest, "guest");
+    JsonObject *capture = btrail_json_object(guest, "capture");
+    JsonObject *names = capture ? btrail_json_object(capture, "names") : NULL;
+    JsonArray *missing = names ? btrail_json_array(names, "missing") : NULL;
+    unsigned n = missing ? json_array_get_length(missing) : 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        JsonNode *node = json_array_get_element(missing, i);
+
+        if (JSON_NODE_HOLDS_VALUE(node) && json_node_get_string(node)) {
+            cli_printf("names of %s: %s\n", name ? name : "the guest",
+                       json_node_get_string(node));
+        }
+    }
+}
+
 static void print_answers(const struct status *s)
 {
     GPtrArray *table = cli_table_new("Guest", "Session", "Owner", "State",
@@ -167,6 +186,9 @@ static void print_answers(const struct status *s)
         g_ptr_array_unref(table);
     } else {
         cli_table_print(table);
+    }
+    for (unsigned i = 0; i < json_array_get_length(s->guests); i++) {
+        print_missing(json_array_get_object_element(s->guests, i));
     }
 }
 

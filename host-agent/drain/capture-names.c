@@ -29,6 +29,7 @@ void capture_names_clear(struct capture_names *n)
     btrail_scanner_result_clear(&n->result);
     btrail_guest_words_result_clear(&n->told);
     btrail_entries_free(n->entries);
+    btrail_budget_unref(n->budget);
     g_free(n->release);
     g_strfreev(n->missing);
 }
@@ -273,7 +274,7 @@ void capture_names_take_memory(struct capture_names *n,
     switch (files->reason) {
     case BTRAIL_MEMORY_SHARED:
         n->scanner = btrail_scanner_new(files, n->wait_for_scan, n->limit,
-                                        got_found, n);
+                                        n->budget, got_found, n);
         break;
     case BTRAIL_MEMORY_PRIVATE:
         n->result.why = g_strdup(
@@ -298,7 +299,8 @@ void capture_names_ask(struct capture_names *n, int sock)
         return;
     }
     __atomic_store_n(&n->words, btrail_guest_words_new(sock, n->limit,
-                                                       got_found, n),
+                                                       n->budget, got_found,
+                                                       n),
                      __ATOMIC_RELEASE);
 }
 
@@ -314,6 +316,33 @@ static void add_told(struct btrail_scanner_result *result,
     if (!result->release) {
         result->release = g_strdup(told->release);
     }
+}
+
+char **capture_names_missing(const struct capture_names *n, char **missing)
+{
+    uint64_t refused = btrail_budget_refused(n->budget);
+    guint length = missing ? g_strv_length(missing) : 0;
+
+    if (!refused) {
+        return g_strdupv(missing);
+    }
+    missing = g_renew(char *, g_strdupv(missing), length + 2);
+    missing[length] = g_strdup_printf(
+        "%" G_GUINT64_FORMAT " were left out: the budget of %" G_GUINT64_FORMAT
+        " MiB for names was used up", refused,
+        btrail_budget_size(n->budget) >> 20);
+    missing[length + 1] = NULL;
+    return missing;
+}
+
+/* The same for what a session gets at its end */
+static void add_left_out(const struct capture_names *n,
+                         struct btrail_scanner_result *result)
+{
+    char **missing = capture_names_missing(n, result->missing);
+
+    g_strfreev(result->missing);
+    result->missing = missing;
 }
 
 void capture_names_so_far(struct capture_names *n,
@@ -333,6 +362,7 @@ void capture_names_so_far(struct capture_names *n,
         add_told(result, &told);
         btrail_guest_words_result_clear(&told);
     }
+    add_left_out(n, result);
 }
 
 bool capture_names_tasks(struct capture_names *n, struct btrail_tasks *tasks)
@@ -361,4 +391,5 @@ void capture_names_end(struct capture_names *n)
         n->words = NULL;
         add_told(&n->result, &n->told);
     }
+    add_left_out(n, &n->result);
 }

@@ -21,6 +21,7 @@
  * @wanted:  the capture's option to scan for names
  * @wait_for_scan: see btrail_scanner_new()
  * @limit:   likewise
+ * @budget:  of memory, for what is kept of the guest
  * @scanner: NULL if there is none
  * @words:   NULL unless the guest is asked; atomic
  * @ended:   the guest is asked no more; under the lock of @members
@@ -40,6 +41,7 @@ struct capture_names {
     bool wanted;
     bool wait_for_scan;
     struct btrail_cpu_limit *limit;
+    struct btrail_budget *budget;
     struct btrail_scanner *scanner;
     struct btrail_guest_words *words;
     bool ended;
@@ -114,6 +116,12 @@ void capture_names_leave(struct capture_names *n, struct btrail_session *s);
 /* Gets what is known now; to be cleared with btrail_scanner_result_clear(). */
 void capture_names_so_far(struct capture_names *n,
                           struct btrail_scanner_result *result);
+
+/*
+ * What is missing of the names: @missing, and what was left out for want of
+ * memory; to be freed, NULL if that is nothing
+ */
+char **capture_names_missing(const struct capture_names *n, char **missing);
 
 /* Gets what must be sent to the producer now, if anything. */
 bool capture_names_tasks(struct capture_names *n, struct btrail_tasks *tasks);

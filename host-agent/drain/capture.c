@@ -62,6 +62,9 @@
 /* How long QEMU may take to say HELLO */
 #define HELLO_TIMEOUT_MS    30000
 
+/* One of so many bytes that are kept of a guest are for what is on its way */
+#define SPARE_PART          4
+
 struct btrail_capture {
     struct btrail_capture_options options;
     GThread *thread;
@@ -149,6 +152,7 @@ static void add_session(struct btrail_capture *c, struct btrail_session *s)
         .attached = c->options.attached,
         .beginning = !c->drain.drained,
         .indices = indices,
+        .budget = c->names.budget,
         .entry = btrail_entries_find,
         .opaque = c->names.entries,
         .wake_fd = c->wake_fd,
@@ -746,6 +750,8 @@ btrail_capture_start(const struct btrail_capture_options *options)
     c->names.wanted = options->names;
     c->names.wait_for_scan = options->wait_for_scan;
     c->names.limit = options->limit;
+    c->names.budget = btrail_budget_new_fixed(
+        options->keep ?: BTRAIL_BUDGET_GUEST, SPARE_PART);
     c->names.wake_fd = c->wake_fd;
     capture_names_init(&c->names, &c->members);
     for (unsigned i = 0; i < options->n_sessions; i++) {
@@ -774,8 +780,13 @@ void btrail_capture_progress(struct btrail_capture *c,
 JsonObject *btrail_capture_names(struct btrail_capture *c)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&c->members.lock);
+    JsonObject *names;
+    char **missing;
 
-    return btrail_session_describe_names(c->names.release, c->names.missing);
+    missing = capture_names_missing(&c->names, c->names.missing);
+    names = btrail_session_describe_names(c->names.release, missing);
+    g_strfreev(missing);
+    return names;
 }
 
 void btrail_capture_add(struct btrail_capture *c, struct btrail_session *s)

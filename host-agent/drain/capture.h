@@ -32,6 +32,9 @@ struct btrail_capture;
  *            exceeded only a little is drained, so that the producer sees that
  *            its agent is alive; the rest at the end is not limited.  NULL for
  *            no limit; it must live as long as the capture
+ * @keep:     bytes of memory for what is kept of the guest and its names, and
+ *            for names on their way to files; 0 for BTRAIL_BUDGET_GUEST.  When
+ *            they are used up, names are left out
  * @sessions: the sessions that are in it from its beginning, @n_sessions of
  *            them: as if by btrail_capture_add(), and surely before HELLO
  */
@@ -41,6 +44,7 @@ struct btrail_capture_options {
     bool names;
     bool wait_for_scan;
     struct btrail_cpu_limit *limit;
+    uint64_t keep;
     struct btrail_session *const *sessions;
     unsigned n_sessions;
 };

@@ -15,11 +15,12 @@
  */
 #define MAX_WAITING (4u << 20)
 
-/* A piece of sideband; with @packed, @data is the payload of info.size bytes */
+/* A piece of sideband; if it was taken from a @budget, @data is packed: the
+ * payload of info.size bytes */
 struct sideband_piece {
     struct btrail_sideband_info info;
     void *data;
-    bool packed;
+    struct btrail_budget *budget;
 };
 
 /* A function for the thread to call, while the caller waits */
@@ -102,7 +103,7 @@ void btrail_output_sideband(struct btrail_output *o,
 {
     struct sideband_piece *piece = g_new(struct sideband_piece, 1);
 
-    *piece = (struct sideband_piece) { *info, data, false };
+    *piece = (struct sideband_piece) { *info, data, NULL };
     g_mutex_lock(&o->lock);
     while (o->waiting > MAX_WAITING) {
         g_cond_wait(&o->changed, &o->lock);
@@ -113,13 +114,14 @@ void btrail_output_sideband(struct btrail_output *o,
     g_mutex_unlock(&o->lock);
 }
 
-void btrail_output_packed(struct btrail_output *o, void *payload, size_t size)
+void btrail_output_packed(struct btrail_output *o, void *payload, size_t size,
+                          struct btrail_budget *budget)
 {
     struct sideband_piece *piece = g_new0(struct sideband_piece, 1);
 
     piece->info.size = (uint32_t)size;
     piece->data = payload;
-    piece->packed = true;
+    piece->budget = btrail_budget_ref(budget);
     g_mutex_lock(&o->lock);
     g_queue_push_tail(&o->sideband, piece);
     g_cond_broadcast(&o->changed);
@@ -156,7 +158,7 @@ static void write_piece(struct btrail_output *o,
     const void *data = piece->data;
     size_t size = piece->info.size;
 
-    if (!piece->packed) {
+    if (!piece->budget) {
         btrail_sideband_pack(&piece->info, piece->data, payload);
         data = payload->data;
         size = payload->len;
@@ -279,7 +281,11 @@ static gpointer output_thread(gpointer opaque)
         }
         update_cpu_ns(o);
         if (piece) {
-            size = piece->packed ? 0 : piece->info.size;
+            size = piece->budget ? 0 : piece->info.size;
+            if (piece->budget) {
+                btrail_budget_drop(piece->budget, piece->info.size);
+                btrail_budget_unref(piece->budget);
+            }
             g_free(piece->data);
             g_free(piece);
         } else {

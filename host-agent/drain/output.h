@@ -7,6 +7,7 @@
 #define BTRAIL_OUTPUT_H
 
 #include "lib/internal/store.h"
+#include "lib/internal/budget.h"
 #include "lib/internal/stream.h"
 
 struct btrail_output;
@@ -41,9 +42,11 @@ void btrail_output_sideband(struct btrail_output *o,
 
 /*
  * Writes a piece of sideband that is packed already (see sideband.h).  @payload
- * is freed with g_free().  For any thread; blocks do not wait for it.
+ * is freed with g_free(), and its bytes and entry are then given back to the
+ * budget that they were taken from.  For any thread; blocks do not wait for it.
  */
-void btrail_output_packed(struct btrail_output *o, void *payload, size_t size);
+void btrail_output_packed(struct btrail_output *o, void *payload, size_t size,
+                          struct btrail_budget *budget);
 
 /*
  * Has the thread call a function once it has written all that is queued, and

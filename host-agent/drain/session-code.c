@@ -25,6 +25,7 @@ struct waiting_content {
 
 struct btrail_session_code {
     struct btrail_output *output;
+    struct btrail_budget *budget;
     struct btrail_code_builder *builder;
 
     /* With @chosen */
@@ -34,12 +35,14 @@ struct btrail_session_code {
     GHashTable *wanted;         /* uint64_t: to be written when they come */
 };
 
-struct btrail_session_code *btrail_session_code_new(struct btrail_output *o,
-                                                    bool chosen)
+struct btrail_session_code *
+btrail_session_code_new(struct btrail_output *o, struct btrail_budget *budget,
+                        bool chosen)
 {
     struct btrail_session_code *c = g_new0(struct btrail_session_code, 1);
 
     c->output = o;
+    c->budget = budget;
     c->builder = btrail_code_builder_new();
     c->chosen = chosen;
     g_queue_init(&c->order);
@@ -49,11 +52,36 @@ struct btrail_session_code *btrail_session_code_new(struct btrail_output *o,
     return c;
 }
 
+/* Forgets a content that waits. */
+static void drop_content(struct btrail_session_code *c,
+                         struct waiting_content *content)
+{
+    g_hash_table_remove(c->waiting, &content->number);
+    g_queue_remove(&c->order, content);
+    btrail_budget_drop(c->budget, sizeof(*content));
+    g_free(content);
+}
+
+static bool remove_wanted(struct btrail_session_code *c, uint64_t number)
+{
+    bool wanted = g_hash_table_remove(c->wanted, &number);
+
+    if (wanted) {
+        btrail_budget_drop(c->budget, sizeof(number));
+    }
+    return wanted;
+}
+
 void btrail_session_code_free(struct btrail_session_code *c)
 {
+    while (c->order.length) {
+        drop_content(c, g_queue_peek_head(&c->order));
+    }
+    for (guint i = g_hash_table_size(c->wanted); i; i--) {
+        btrail_budget_drop(c->budget, sizeof(uint64_t));
+    }
     btrail_code_builder_free(c->builder);
     g_hash_table_destroy(c->waiting);
-    g_queue_clear_full(&c->order, g_free);
     g_hash_table_destroy(c->wanted);
     g_free(c);
 }
@@ -64,7 +92,7 @@ static void got_content(struct btrail_session_code *c, uint64_t number,
 {
     struct waiting_content *content;
 
-    if (!c->chosen || g_hash_table_remove(c->wanted, &number)) {
+    if (!c->chosen || remove_wanted(c, number)) {
         btrail_code_builder_content(c->builder, number, page);
         return;
     }
@@ -73,9 +101,11 @@ static void got_content(struct btrail_session_code *c, uint64_t number,
         return;
     }
     if (c->order.length == MAX_WAITING) {
-        content = g_queue_pop_head(&c->order);
-        g_hash_table_remove(c->waiting, &content->number);
-        g_free(content);
+        drop_content(c, g_queue_peek_head(&c->order));
+    }
+    if (!btrail_budget_take(c->budget,
+                            sizeof(*content) + BTRAIL_BUDGET_ENTRY)) {
+        return;
     }
     content = g_new(struct waiting_content, 1);
     content->number = number;
@@ -91,10 +121,11 @@ static void want_content(struct btrail_session_code *c, uint64_t number)
 
     if (content) {
         btrail_code_builder_content(c->builder, number, content->page);
-        g_hash_table_remove(c->waiting, &number);
-        g_queue_remove(&c->order, content);
-        g_free(content);
-    } else if (g_hash_table_size(c->wanted) < MAX_WANTED) {
+        drop_content(c, content);
+    } else if (g_hash_table_size(c->wanted) < MAX_WANTED &&
+               !g_hash_table_contains(c->wanted, &number) &&
+               btrail_budget_take(c->budget,
+                                  sizeof(number) + BTRAIL_BUDGET_ENTRY)) {
         g_hash_table_add(c->wanted, g_memdup2(&number, sizeof(number)));
     }
 }

@@ -11,13 +11,15 @@
 struct btrail_session_code;
 
 /*
- * @o must live as long as the result.  With @chosen not all items are handed
+ * @o must live as long as the result, and so must the @budget that what waits
+ * is taken from.  With @chosen not all items are handed
  * over: contents that no item refers to are left out.  A content may come
  * before the item that refers to it, with a limited number of contents in
  * between.
  */
-struct btrail_session_code *btrail_session_code_new(struct btrail_output *o,
-                                                    bool chosen);
+struct btrail_session_code *
+btrail_session_code_new(struct btrail_output *o, struct btrail_budget *budget,
+                        bool chosen);
 /* Discards what was not flushed. */
 void btrail_session_code_free(struct btrail_session_code *c);
 

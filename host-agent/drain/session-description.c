@@ -145,7 +145,7 @@ int btrail_session_describe_end(struct btrail_store *store, uint16_t reason,
             "U:realtime", g_get_real_time() * 1000,
             "S:error", error ? error->message : NULL, NULL), NULL);
 
-    if (snapshots || release) {
+    if (snapshots || release || missing) {
         JsonObject *names = btrail_session_describe_names(release, missing);
 
         btrail_json_add(names, "a:kernels", describe_kernels(kernels),

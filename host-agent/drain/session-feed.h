@@ -20,6 +20,7 @@ struct btrail_session;
  * @beginning: nothing has been drained yet
  * @indices:   of the next record of each vCPU in the capture; header->vcpus of
  *             them
+ * @budget:    what is kept for the session of the guest is taken from it
  * @wake_fd:   is set for the capture to see btrail_session_awaits_tick(), until
  *             btrail_session_end()
  * @entry:     see session-filter.h; called by the capture's thread, with
@@ -30,6 +31,7 @@ struct btrail_session_source {
     bool attached;
     bool beginning;
     const uint64_t *indices;
+    struct btrail_budget *budget;
     int wake_fd;
     btrail_entry_fn *entry;
     void *opaque;

@@ -31,6 +31,7 @@
 
 struct btrail_session {
     struct btrail_store *store;
+    struct btrail_budget *budget;
     JsonObject *metadata;
     struct btrail_session_filter filter; /* it has copies */
     uint64_t *resume;
@@ -290,6 +291,7 @@ void btrail_session_begin(struct btrail_session *s,
     bool all;
 
     s->header = *source->header;
+    s->budget = btrail_budget_ref(source->budget);
     s->attached = source->attached;
     s->filtering = btrail_filtering_new(&s->filter, source->entry,
                                         source->opaque);
@@ -311,7 +313,8 @@ void btrail_session_begin(struct btrail_session *s,
     s->output = btrail_output_new(s->store, s->ring ?
                                   btrail_ring_names(s->ring) : NULL,
                                   s->header.vcpus + QUEUED_BLOCKS);
-    s->code = btrail_session_code_new(s->output, s->filter.n_vcpus || !all);
+    s->code = btrail_session_code_new(s->output, s->budget,
+                                      s->filter.n_vcpus || !all);
     s->streams.output = s->output;
     s->streams.filtering = s->filtering;
     s->streams.code = s->code;
@@ -388,7 +391,11 @@ void btrail_session_sideband(struct btrail_session *s, uint16_t kind,
     if (kind == BTRAIL_SIDEBAND_PROCESSES) {
         __atomic_fetch_add(&s->snapshots, 1, __ATOMIC_RELAXED);
     }
-    btrail_output_packed(s->output, g_memdup2(payload, size), size);
+    /* On its way to a slow disk it waits, and the guest says more meanwhile. */
+    if (btrail_budget_take(s->budget, size + BTRAIL_BUDGET_ENTRY)) {
+        btrail_output_packed(s->output, g_memdup2(payload, size), size,
+                             s->budget);
+    }
 }
 
 bool btrail_session_wants_symbols(const struct btrail_session *s)
@@ -627,6 +634,7 @@ void btrail_session_finish(struct btrail_session *s,
     };
     btrail_session_progress(s, &result->progress);
     json_object_unref(s->metadata);
+    btrail_budget_unref(s->budget);
     btrail_session_filter_clear(&s->filter);
     /* Until now, others may have asked what it has found. */
     g_clear_pointer(&s->filtering, btrail_filtering_free);

@@ -153,6 +153,7 @@ struct btrail_scanner {
     void *opaque;
     bool wait_for_scan;         /* no budget limits snapshots */
     struct btrail_cpu_limit *limit;
+    struct btrail_budget *kept; /* bytes of what is kept */
     GThread *thread;
 
     GMutex lock;
@@ -355,10 +356,36 @@ void btrail_scanner_wait(struct btrail_scanner *sc)
     g_mutex_unlock(&sc->lock);
 }
 
-static void clear_text(struct sent_text *sent)
+static size_t text_size(const struct sent_text *sent)
 {
-    g_clear_pointer(&sent->data, g_bytes_unref);
-    g_clear_pointer(&sent->packed, g_bytes_unref);
+    return g_bytes_get_size(sent->data) + g_bytes_get_size(sent->packed);
+}
+
+static void clear_text(struct btrail_scanner *sc, struct sent_text *sent)
+{
+    if (sent->data) {
+        btrail_budget_drop(sc->kept, text_size(sent));
+        g_clear_pointer(&sent->data, g_bytes_unref);
+        g_clear_pointer(&sent->packed, g_bytes_unref);
+    }
+}
+
+/*
+ * Keeps what was sent, in place of what was kept there before.  Without room for
+ * it, who comes later does not get it.
+ */
+static void keep_text(struct btrail_scanner *sc, struct sent_text *sent,
+                      GBytes *data, GBytes *packed)
+{
+    struct sent_text new = { data, packed };
+
+    clear_text(sc, sent);
+    if (btrail_budget_keep(sc->kept, text_size(&new))) {
+        *sent = new;
+    } else {
+        g_bytes_unref(data);
+        g_bytes_unref(packed);
+    }
 }
 
 /* Sends a piece and returns it, packed. */
@@ -406,9 +433,9 @@ static void resend_piece(struct btrail_scanner *sc, uint16_t kind,
 static void send_text(struct btrail_scanner *sc, uint16_t kind, uint64_t time,
                       GString *text, struct sent_text *sent)
 {
-    clear_text(sent);
-    sent->packed = send_piece(sc, kind, time, text->str, text->len, NULL);
-    sent->data = g_string_free_to_bytes(text);
+    GBytes *packed = send_piece(sc, kind, time, text->str, text->len, NULL);
+
+    keep_text(sc, sent, g_string_free_to_bytes(text), packed);
 }
 
 static void resend_text(struct btrail_scanner *sc, uint16_t kind,
@@ -509,14 +536,13 @@ static void send_ended(struct btrail_scanner *sc)
 {
     uint64_t now = btrail_clock_ns();
     uint8_t known[BTRAIL_SIDEBAND_ENDED_SIZE];
+    GBytes *packed;
 
     btrail_put64(known, now);
-    clear_text(&sc->sent_ended);
     sc->ended_of = sc->kernel->number;
-    sc->sent_ended.packed = send_piece(sc, BTRAIL_SIDEBAND_ENDED,
-                                       MIN(sc->watch.alive, now), known,
-                                       sizeof(known), NULL);
-    sc->sent_ended.data = g_bytes_new(known, sizeof(known));
+    packed = send_piece(sc, BTRAIL_SIDEBAND_ENDED, MIN(sc->watch.alive, now),
+                        known, sizeof(known), NULL);
+    keep_text(sc, &sc->sent_ended, g_bytes_new(known, sizeof(known)), packed);
 }
 
 /* Has others know when what is known of the kernel was so. */
@@ -586,9 +612,11 @@ static void send_image(const uint8_t *data, size_t size, void *opaque)
     struct btrail_scanner *sc = opaque;
     GBytes *image = g_bytes_new(data, size);
 
-    /* A hostile guest may have a new one each time. */
+    /* A hostile guest may have a new one each time.  Packed, it can be a little
+     * larger. */
     if (g_hash_table_size(sc->images) < MAX_IMAGES &&
-        !g_hash_table_contains(sc->images, image)) {
+        !g_hash_table_contains(sc->images, image) &&
+        btrail_budget_keep(sc->kept, size * 2)) {
         g_hash_table_insert(sc->images, g_bytes_ref(image),
                             send_piece(sc, BTRAIL_SIDEBAND_IMAGE, 0, data,
                                        size, NULL));
@@ -600,7 +628,8 @@ static void free_functions(gpointer p)
 {
     struct file_functions *known = p;
 
-    clear_text(&known->sent);
+    g_clear_pointer(&known->sent.data, g_bytes_unref);
+    g_clear_pointer(&known->sent.packed, g_bytes_unref);
     g_free(known);
 }
 
@@ -625,24 +654,28 @@ static void send_functions(const struct linux_mapped_file *file, void *opaque)
     sc->file_budget = read.budget;
     known->done = now.whole || ++known->tries == FILE_TRIES;
     if (now.data && (now.n > known->n || now.whole)) {
-        clear_text(&known->sent);
-        known->sent.packed = send_piece(sc, BTRAIL_SIDEBAND_DYNAMIC, 0,
-                                        now.data->data, now.data->len, NULL);
-        known->sent.data = g_byte_array_free_to_bytes(now.data);
+        GBytes *packed = send_piece(sc, BTRAIL_SIDEBAND_DYNAMIC, 0,
+                                    now.data->data, now.data->len, NULL);
+
+        keep_text(sc, &known->sent, g_byte_array_free_to_bytes(now.data),
+                  packed);
         known->n = now.n;
     } else if (now.data) {
         g_byte_array_unref(now.data);
     }
 }
 
-/* Returns a process by its identity; a new one becomes known. */
+/*
+ * Returns a process by its identity; a new one becomes known.  NULL if there is
+ * no room for it: each snapshot then has all of it
+ */
 static struct known_process *get_known(struct btrail_scanner *sc,
                                        const struct btrail_process *p)
 {
     struct btrail_identity id = btrail_identity_of(p);
     struct known_process *k = g_hash_table_lookup(sc->known, &id);
 
-    if (!k) {
+    if (!k && btrail_budget_keep(sc->kept, sizeof(*k))) {
         k = g_new0(struct known_process, 1);
         k->id = id;
         k->first = NOT_FOUND;
@@ -656,6 +689,9 @@ static bool is_known(struct btrail_process *p, uint64_t shape, void *opaque)
     struct btrail_scanner *sc = opaque;
     struct known_process *k = get_known(sc, p);
 
+    if (!k) {
+        return false;
+    }
     if (!k->whole || k->shape != shape) {
         k->shape = shape;
         k->whole = false;
@@ -670,6 +706,9 @@ static void remember(struct btrail_scanner *sc, struct btrail_process *p)
 {
     struct known_process *k = get_known(sc, p);
 
+    if (!k) {
+        return;
+    }
     if (k->first == NOT_FOUND || k->user_pgd != p->user_pgd) {
         k->user_pgd = p->user_pgd;
         k->first = p->first;
@@ -687,7 +726,28 @@ static gboolean is_gone(gpointer key, gpointer value, gpointer opaque)
     struct btrail_scanner *sc = opaque;
     const struct known_process *k = value;
 
-    return k->round != sc->round;
+    if (k->round == sc->round) {
+        return FALSE;
+    }
+    btrail_budget_drop(sc->kept, sizeof(*k));
+    return TRUE;
+}
+
+static uint64_t ranges_size(const GArray *ranges)
+{
+    /* An array can have room for twice as many. */
+    return (uint64_t)ranges->len * sizeof(struct code_range) * 2;
+}
+
+/* Forgets where code is that runs with page tables. */
+static void drop_ranges(struct btrail_scanner *sc, const uint64_t *root)
+{
+    GArray *ranges = g_hash_table_lookup(sc->ranges, root);
+
+    if (ranges) {
+        btrail_budget_drop(sc->kept, ranges_size(ranges));
+        g_hash_table_remove(sc->ranges, root);
+    }
 }
 
 /* Remembers where a process has code. */
@@ -707,19 +767,18 @@ static void keep_ranges(struct btrail_scanner *sc,
     }
     g_mutex_lock(&sc->lock);
     for (uint32_t i = 0; i < 2; i++) {
-        if (roots[i]) {
-            g_hash_table_replace(sc->ranges,
-                                 g_memdup2(&roots[i], sizeof(roots[i])),
-                                 g_array_ref(ranges));
+        if (!roots[i]) {
+            continue;
+        }
+        drop_ranges(sc, &roots[i]);
+        if (btrail_budget_keep(sc->kept, ranges_size(ranges))) {
+            g_hash_table_insert(sc->ranges,
+                                g_memdup2(&roots[i], sizeof(roots[i])),
+                                g_array_ref(ranges));
         }
     }
     g_mutex_unlock(&sc->lock);
     g_array_unref(ranges);
-}
-
-static gboolean is_not_among(gpointer key, gpointer value, gpointer roots)
-{
-    return !g_hash_table_contains(roots, key);
 }
 
 /*
@@ -731,7 +790,7 @@ static void forget_roots(struct btrail_scanner *sc)
     g_autoptr(GHashTable) roots = g_hash_table_new(btrail_int64_hash,
                                                    g_int64_equal);
     GHashTableIter iter;
-    gpointer value;
+    gpointer key, value;
 
     g_hash_table_add(roots, &sc->kernel->root);
     g_hash_table_iter_init(&iter, sc->known);
@@ -749,7 +808,13 @@ static void forget_roots(struct btrail_scanner *sc)
         }
     }
     g_mutex_lock(&sc->lock);
-    g_hash_table_foreach_remove(sc->ranges, is_not_among, roots);
+    g_hash_table_iter_init(&iter, sc->ranges);
+    while (g_hash_table_iter_next(&iter, &key, &value)) {
+        if (!g_hash_table_contains(roots, key)) {
+            btrail_budget_drop(sc->kept, ranges_size(value));
+            g_hash_table_iter_remove(&iter);
+        }
+    }
     g_mutex_unlock(&sc->lock);
 }
 
@@ -802,11 +867,14 @@ static void forget_kernel(struct btrail_scanner *sc)
     linux_kernel_free(sc->kernel);
     sc->kernel = NULL;
     sc->symbols_sent = false;
-    clear_text(&sc->loaded);
+    clear_text(sc, &sc->loaded);
     __atomic_store_n(&sc->image[1], 0, __ATOMIC_RELAXED);
     sc->empty = 0;
     sc->next_whole = 0;
     __atomic_store_n(&sc->last_begin, 0, __ATOMIC_RELAXED);
+    for (guint i = g_hash_table_size(sc->known); i; i--) {
+        btrail_budget_drop(sc->kept, sizeof(struct known_process));
+    }
     g_hash_table_remove_all(sc->known);
     kernel_watch_begin(&sc->watch, btrail_clock_ns());
     note_last(sc);
@@ -1334,13 +1402,14 @@ static struct guest_memory *open_memory(const struct guest_memory_files *files,
 
 struct btrail_scanner *
 btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
-                   struct btrail_cpu_limit *limit, btrail_scanner_fn *fn,
-                   void *opaque)
+                   struct btrail_cpu_limit *limit, struct btrail_budget *kept,
+                   btrail_scanner_fn *fn, void *opaque)
 {
     struct btrail_scanner *sc = g_new0(struct btrail_scanner, 1);
 
     sc->wait_for_scan = wait_for_scan;
     sc->limit = limit;
+    sc->kept = btrail_budget_ref(kept);
     sc->fn = fn;
     sc->opaque = opaque;
     g_mutex_init(&sc->lock);
@@ -1422,10 +1491,11 @@ void btrail_scanner_finish(struct btrail_scanner *sc,
     g_hash_table_destroy(sc->images);
     g_hash_table_destroy(sc->functions);
     g_hash_table_destroy(sc->ranges);
-    clear_text(&sc->symbols);
-    clear_text(&sc->syscalls);
-    clear_text(&sc->loaded);
-    clear_text(&sc->sent_ended);
+    clear_text(sc, &sc->symbols);
+    clear_text(sc, &sc->syscalls);
+    clear_text(sc, &sc->loaded);
+    clear_text(sc, &sc->sent_ended);
+    btrail_budget_unref(sc->kept);
     g_mutex_clear(&sc->lock);
     g_cond_clear(&sc->changed);
     g_free(sc);

@@ -15,6 +15,7 @@
 #include "backtrail/names.h"
 #include "backtrail/transport.h"
 #include "guest-linux/guest-memory.h"
+#include "lib/internal/budget.h"
 #include "util/cpu-limit.h"
 
 struct btrail_scanner;
@@ -63,12 +64,13 @@ typedef void btrail_scanner_fn(void *opaque, const struct btrail_found *found);
  *         btrail_scanner_wait() wait for it, however much time that takes
  * @limit: of the guest's CPU time.  Snapshots are charged to it and, unless
  *         @wait_for_scan is set, use up to half of it; or NULL
+ * @kept:  the budget that what is kept of the guest is taken from
  * @fn:    gets what it finds, until btrail_scanner_finish()
  */
 struct btrail_scanner *
 btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
-                   struct btrail_cpu_limit *limit, btrail_scanner_fn *fn,
-                   void *opaque);
+                   struct btrail_cpu_limit *limit, struct btrail_budget *kept,
+                   btrail_scanner_fn *fn, void *opaque);
 
 /*
  * RAM has come or gone: from the next snapshot on, the guest's is where @files

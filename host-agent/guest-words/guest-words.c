@@ -11,18 +11,24 @@
 #include <unistd.h>
 
 #include "guest-words/guest-words.h"
+#include "guest-words/word-queue.h"
 #include "guest-words/word-snapshot.h"
 #include "lib/internal/sideband.h"
 #include "util/clock.h"
 #include "util/event-fd.h"
 #include "util/search.h"
 
-/* Between two rounds, and what is read in one at most: a guest can say a lot. */
+/*
+ * Between two rounds, and what is read in one at most, and for how long: a guest
+ * can say a lot, and little that takes long.
+ */
 #define ROUND_NS        UINT64_C(20000000)
 #define ROUND_BYTES     (1u << 20)
-#define READ_BYTES      (64u << 10)
-/* Between two snapshots */
+#define ROUND_WORK_NS   UINT64_C(5000000)
+#define READ_BYTES      (16u << 10)
+/* Between two snapshots, and how many files of functions come with one */
 #define SNAPSHOT_NS     UINT64_C(500000000)
+#define FILES_EACH      64
 /* Between two requests for a list, or attempts to begin anew */
 #define AGAIN_NS        UINT64_C(1000000000)
 /* How long the end waits for the guest's last words, and for more when some have
@@ -49,8 +55,8 @@ struct feed_time {
 
 /* What the drain knows of a vCPU */
 struct feed {
-    GArray *times;              /* of struct feed_time */
-    GArray *code;               /* of struct btrail_code_item, not sent yet */
+    struct word_queue times;    /* of struct feed_time */
+    struct word_queue code;     /* of struct btrail_code_item, not sent yet */
     struct word_sample last;    /* sample */
 };
 
@@ -58,6 +64,7 @@ struct btrail_guest_words {
     btrail_scanner_fn *fn;
     void *opaque;
     struct btrail_cpu_limit *limit;
+    struct btrail_budget *budget;
     GThread *thread;
     int wake_fd;
     struct feed feeds[BTRAIL_MAX_VCPUS];    /* the drain's */
@@ -66,8 +73,8 @@ struct btrail_guest_words {
 
     GMutex lock;
     /* Under the lock */
-    GArray *samples;            /* of struct word_sample */
-    GArray *pages;              /* of struct word_page */
+    struct word_queue samples;  /* of struct word_sample */
+    struct word_queue pages;    /* of struct word_page */
     struct btrail_guest_words_result result;
 
     /* What follows belongs to the thread. */
@@ -82,8 +89,11 @@ struct btrail_guest_words {
     bool pti;
     bool list_due;
     uint64_t listed_at;
-    GString *symbols;           /* that are being said */
-    GBytes *table;              /* those that were said last */
+    struct word_queue symbols;  /* bytes of those that are being said */
+    bool symbols_cut;           /* some of them were left out */
+    struct word_queue table;    /* those that were said last */
+    bool table_due;             /* they are to be sent */
+    guint next_file;            /* the space whose functions come first */
     uint64_t snapshot_at;
 };
 
@@ -98,27 +108,28 @@ void btrail_guest_words_result_clear(struct btrail_guest_words_result *result)
  * For the thread that drains
  */
 
-static void add(GArray *queue, gconstpointer element)
+static void add(struct word_queue *queue, const void *element)
 {
     if (queue->len < QUEUE_MAX) {
-        g_array_append_vals(queue, element, 1);
+        word_queue_add(queue, element, 1);
     }
 }
 
 /* The time of code is between those of two TIME events around it. */
 static void add_code(struct btrail_guest_words *w, struct feed *f)
 {
-    const struct feed_time *times = (const struct feed_time *)f->times->data;
+    const struct feed_time *times =
+        (const struct feed_time *)(void *)f->times.data;
     const struct btrail_code_item *item;
     guint i = 0;
 
-    for (; f->code && i < f->code->len; i++) {
+    for (; i < f->code.len; i++) {
         size_t n;
 
-        item = &g_array_index(f->code, struct btrail_code_item, i);
-        n = BTRAIL_UP_TO(times, f->times->len, struct feed_time, index,
+        item = &word_queue_index(&f->code, struct btrail_code_item, i);
+        n = BTRAIL_UP_TO(times, f->times.len, struct feed_time, index,
                          item->index);
-        if (n == f->times->len) {
+        if (n == f->times.len) {
             /* The next one is to come. */
             break;
         }
@@ -128,12 +139,10 @@ static void add_code(struct btrail_guest_words *w, struct feed *f)
                 .root = item->cr3, .address = item->linear,
             };
 
-            add(w->pages, &page);
+            add(&w->pages, &page);
         }
     }
-    if (i) {
-        g_array_remove_range(f->code, 0, i);
-    }
+    word_queue_forget(&f->code, i);
 }
 
 static void add_time(struct btrail_guest_words *w, struct feed *f,
@@ -141,16 +150,13 @@ static void add_time(struct btrail_guest_words *w, struct feed *f,
 {
     const struct feed_time time = { index, sample->tsc };
 
-    if (!f->times) {
-        f->times = g_array_new(FALSE, FALSE, sizeof(time));
+    if (f->times.len == TIMES_MAX) {
+        word_queue_forget(&f->times, TIMES_MAX / 2);
     }
-    if (f->times->len == TIMES_MAX) {
-        g_array_remove_range(f->times, 0, TIMES_MAX / 2);
-    }
-    g_array_append_val(f->times, time);
+    word_queue_add(&f->times, &time, 1);
     if (sample->root != f->last.root ||
         sample->host - f->last.host >= SAMPLE_NS) {
-        add(w->samples, sample);
+        add(&w->samples, sample);
         f->last = *sample;
     }
 }
@@ -176,7 +182,7 @@ void btrail_guest_words_slab(struct btrail_guest_words *w, unsigned vcpu,
             add_time(w, f, e->index, &sample);
         }
     }
-    if (f->times) {
+    if (f->times.len) {
         add_code(w, f);
     }
     g_mutex_unlock(&w->lock);
@@ -190,11 +196,8 @@ void btrail_guest_words_code(struct btrail_guest_words *w, unsigned vcpu,
     if (item->type != BTRAIL_CODE_PAGE || item->linear >> 63) {
         return;
     }
-    if (!f->code) {
-        f->code = g_array_new(FALSE, FALSE, sizeof(*item));
-    }
-    if (f->code->len < CODE_MAX) {
-        g_array_append_val(f->code, *item);
+    if (f->code.len < CODE_MAX) {
+        word_queue_add(&f->code, item, 1);
     }
 }
 
@@ -298,31 +301,37 @@ static void send_piece(struct btrail_guest_words *w, uint16_t kind,
     btrail_buf_free(&packed);
 }
 
+/*
+ * The symbols that were said last.  A guest can say them again all the time, so
+ * they are sent now and then.
+ */
 static void send_table(struct btrail_guest_words *w)
 {
-    gsize size;
-    const void *data = w->table ? g_bytes_get_data(w->table, &size) : NULL;
-
-    if (data) {
-        send_piece(w, BTRAIL_SIDEBAND_TOLD_SYMBOLS, btrail_clock_ns(), data,
-                   size);
+    if (w->table_due) {
+        w->table_due = false;
+        send_piece(w, BTRAIL_SIDEBAND_TOLD_SYMBOLS, btrail_clock_ns(),
+                   w->table.data, w->table.len);
     }
 }
 
 static void take_symbols(struct btrail_guest_words *w, const struct word *word)
 {
     if (word->symbols.flags & BTRAIL_GUEST_SYMBOLS_BEGIN) {
-        g_string_truncate(w->symbols, 0);
+        word_queue_clear(&w->symbols);
+        w->symbols_cut = false;
     }
-    if (w->symbols->len + word->size[0] > BTRAIL_GUEST_SYMBOLS_MAX) {
-        return;
-    }
-    g_string_append_len(w->symbols, word->text[0], word->size[0]);
-    if (word->symbols.flags & BTRAIL_GUEST_SYMBOLS_END) {
-        g_clear_pointer(&w->table, g_bytes_unref);
-        w->table = g_bytes_new(w->symbols->str, w->symbols->len);
-        g_string_truncate(w->symbols, 0);
-        send_table(w);
+    /* A part of them would give others' code the names of these. */
+    w->symbols_cut |= w->symbols.len + word->size[0] >
+                      BTRAIL_GUEST_SYMBOLS_MAX ||
+                      !word_queue_add(&w->symbols, word->text[0],
+                                      word->size[0]);
+    if (w->symbols_cut) {
+        word_queue_clear(&w->symbols);
+    } else if (word->symbols.flags & BTRAIL_GUEST_SYMBOLS_END) {
+        word_queue_clear(&w->table);
+        w->table = w->symbols;
+        w->symbols = WORD_QUEUE_INIT(w->budget, char);
+        w->table_due = w->table.len;
     }
 }
 
@@ -360,11 +369,12 @@ static void take_word(void *opaque, const struct word *word)
 static void read_words(struct btrail_guest_words *w)
 {
     g_autofree uint8_t *data = g_malloc(READ_BYTES);
+    uint64_t until = btrail_clock_ns() + ROUND_WORK_NS;
     size_t left = ROUND_BYTES;
     ssize_t n = 1;
     char *why;
 
-    while (w->sock >= 0 && left && n > 0) {
+    while (w->sock >= 0 && left && n > 0 && btrail_clock_ns() < until) {
         n = recv(w->sock, data, MIN(left, READ_BYTES), MSG_DONTWAIT);
         if (!n || (n < 0 && errno != EAGAIN && errno != EINTR)) {
             hang_up(w, w->reader && word_reader_begun(w->reader) ? NULL :
@@ -384,28 +394,24 @@ static void read_words(struct btrail_guest_words *w)
 /* Takes what the drain has reported. */
 static void take_reports(struct btrail_guest_words *w)
 {
-    GArray *samples = g_array_new(FALSE, FALSE, sizeof(struct word_sample));
-    GArray *pages = g_array_new(FALSE, FALSE, sizeof(struct word_page));
-    GArray *swap;
+    struct word_queue samples, pages;
 
     g_mutex_lock(&w->lock);
-    swap = w->samples;
-    w->samples = samples;
-    samples = swap;
-    swap = w->pages;
-    w->pages = pages;
-    pages = swap;
+    samples = w->samples;
+    w->samples = WORD_QUEUE_INIT(w->budget, struct word_sample);
+    pages = w->pages;
+    w->pages = WORD_QUEUE_INIT(w->budget, struct word_page);
     g_mutex_unlock(&w->lock);
-    for (guint i = 0; i < samples->len; i++) {
-        word_owners_sample(w->owners,
-                           &g_array_index(samples, struct word_sample, i));
+    for (guint i = 0; i < samples.len; i++) {
+        word_owners_sample(w->owners, &word_queue_index(
+            &samples, struct word_sample, i));
     }
-    for (guint i = 0; i < pages->len; i++) {
-        word_owners_page(w->owners,
-                         &g_array_index(pages, struct word_page, i));
+    for (guint i = 0; i < pages.len; i++) {
+        word_owners_page(w->owners, &word_queue_index(
+            &pages, struct word_page, i));
     }
-    g_array_unref(samples);
-    g_array_unref(pages);
+    word_queue_clear(&samples);
+    word_queue_clear(&pages);
     word_owners_count(w->owners, w->spaces, w->up_to);
 }
 
@@ -419,9 +425,12 @@ static void got_snapshot(void *opaque, const void *data, size_t size,
 static void send_functions(struct btrail_guest_words *w, bool end)
 {
     const GPtrArray *all = word_spaces_all(w->spaces);
+    unsigned files = 0;
+    guint n = 0;
 
-    for (guint i = 0; i < all->len; i++) {
-        const struct word_space *space = g_ptr_array_index(all, i);
+    for (; n < all->len && (end || files < FILES_EACH); n++) {
+        const struct word_space *space = g_ptr_array_index(
+            all, (w->next_file + n) % all->len);
         struct word_functions *f = space->functions;
         GByteArray *file;
 
@@ -430,13 +439,15 @@ static void send_functions(struct btrail_guest_words *w, bool end)
             continue;
         }
         file = word_functions_file(f);
-        f->sent = f->all->len;
+        f->sent = f->all.len;
         if (file) {
             send_piece(w, BTRAIL_SIDEBAND_DYNAMIC, btrail_clock_ns(),
                        file->data, file->len);
             g_byte_array_unref(file);
+            files++;
         }
     }
+    w->next_file = all->len ? (w->next_file + n) % all->len : 0;
 }
 
 static void take_snapshot(struct btrail_guest_words *w, bool end)
@@ -444,6 +455,7 @@ static void take_snapshot(struct btrail_guest_words *w, bool end)
     uint64_t last;
     unsigned named;
 
+    send_table(w);
     if (!w->up_to) {
         return;
     }
@@ -471,7 +483,7 @@ static void resend(struct btrail_guest_words *w)
             space->functions->sent = 0;
         }
     }
-    send_table(w);
+    w->table_due = w->table.len;
     w->snapshot_at = 0;
 }
 
@@ -557,7 +569,8 @@ static gpointer words_thread(gpointer opaque)
 
 struct btrail_guest_words *
 btrail_guest_words_new(int sock, struct btrail_cpu_limit *limit,
-                       btrail_scanner_fn *fn, void *opaque)
+                       struct btrail_budget *budget, btrail_scanner_fn *fn,
+                       void *opaque)
 {
     struct btrail_guest_words *w = g_new0(struct btrail_guest_words, 1);
 
@@ -566,11 +579,16 @@ btrail_guest_words_new(int sock, struct btrail_cpu_limit *limit,
     w->fn = fn;
     w->opaque = opaque;
     w->wake_fd = btrail_event_fd_new();
-    w->samples = g_array_new(FALSE, FALSE, sizeof(struct word_sample));
-    w->pages = g_array_new(FALSE, FALSE, sizeof(struct word_page));
-    w->spaces = word_spaces_new();
-    w->owners = word_owners_new();
-    w->symbols = g_string_new(NULL);
+    w->budget = btrail_budget_ref(budget);
+    w->samples = WORD_QUEUE_INIT(budget, struct word_sample);
+    w->pages = WORD_QUEUE_INIT(budget, struct word_page);
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        w->feeds[i].times = WORD_QUEUE_INIT(budget, struct feed_time);
+        w->feeds[i].code = WORD_QUEUE_INIT(budget, struct btrail_code_item);
+    }
+    w->spaces = word_spaces_new(budget);
+    w->owners = word_owners_new(budget);
+    w->symbols = w->table = WORD_QUEUE_INIT(budget, char);
     w->result.why = g_strdup("backtrail-guest-names does not run in the "
                              "guest, or does not answer");
     g_mutex_init(&w->lock);
@@ -593,14 +611,15 @@ void btrail_guest_words_finish(struct btrail_guest_words *w,
     word_reader_free(w->reader);
     word_spaces_free(w->spaces);
     word_owners_free(w->owners);
-    g_array_unref(w->samples);
-    g_array_unref(w->pages);
+    word_queue_clear(&w->samples);
+    word_queue_clear(&w->pages);
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        g_clear_pointer(&w->feeds[i].times, g_array_unref);
-        g_clear_pointer(&w->feeds[i].code, g_array_unref);
+        word_queue_clear(&w->feeds[i].times);
+        word_queue_clear(&w->feeds[i].code);
     }
-    g_string_free(w->symbols, TRUE);
-    g_clear_pointer(&w->table, g_bytes_unref);
+    word_queue_clear(&w->symbols);
+    word_queue_clear(&w->table);
+    btrail_budget_unref(w->budget);
     g_mutex_clear(&w->lock);
     g_free(w);
 }

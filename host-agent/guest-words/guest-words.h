@@ -13,6 +13,7 @@
 #include "backtrail/trace.h"
 #include "backtrail/transport.h"
 #include "guest-linux/scanner.h"
+#include "lib/internal/budget.h"
 #include "util/cpu-limit.h"
 
 struct btrail_guest_words;
@@ -21,11 +22,13 @@ struct btrail_guest_words;
  * btrail_guest_words_new - start the thread
  * @sock:  a stream to the guest; is the thread's from here on
  * @limit: of the guest's CPU time, which is charged, or NULL
+ * @budget: what is kept of its words is taken from it
  * @fn:    gets what was said, as a scanner's; never a snapshot itself, or tasks
  */
 struct btrail_guest_words *
 btrail_guest_words_new(int sock, struct btrail_cpu_limit *limit,
-                       btrail_scanner_fn *fn, void *opaque);
+                       struct btrail_budget *budget, btrail_scanner_fn *fn,
+                       void *opaque);
 
 /*
  * A slab of a vCPU, in order; and an item of code that belongs before a record

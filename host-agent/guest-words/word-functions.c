@@ -15,6 +15,7 @@
 /* As large as a reader accepts (symbolize/elf-files.c) */
 #define FILE_MAX    (4u << 20)
 #define NAME_SIZE   4096u
+#define NAMES_MAX   (1u << 30)
 #define USER_END    (UINT64_C(1) << 47)
 
 struct word_function {
@@ -24,31 +25,36 @@ struct word_function {
     gsize name;                 /* where it is in the names */
 };
 
-struct word_functions *word_functions_new(uint32_t pid)
+struct word_functions *word_functions_new(struct btrail_budget *budget,
+                                          uint32_t pid)
 {
-    struct word_functions *f = g_new0(struct word_functions, 1);
+    struct word_functions *f;
 
+    if (!btrail_budget_keep(budget, sizeof(*f))) {
+        return NULL;
+    }
+    f = g_new0(struct word_functions, 1);
     g_snprintf(f->path, sizeof(f->path), "/tmp/perf-%u.map", pid);
     btrail_random(f->id, sizeof(f->id));
-    f->all = g_array_new(FALSE, FALSE, sizeof(struct word_function));
-    f->names = g_string_new(NULL);
+    f->all = WORD_QUEUE_INIT(budget, struct word_function);
+    f->names = WORD_QUEUE_INIT(budget, char);
     return f;
 }
 
 void word_functions_free(struct word_functions *f)
 {
     if (f) {
-        g_array_unref(f->all);
-        g_string_free(f->names, TRUE);
+        btrail_budget_drop(f->all.budget, sizeof(*f));
+        word_queue_clear(&f->all);
+        word_queue_clear(&f->names);
         g_free(f);
     }
 }
 
 void word_functions_clear(struct word_functions *f)
 {
-    g_array_set_size(f->all, 0);
-    g_string_truncate(f->names, 0);
-    f->size = 0;
+    word_queue_clear(&f->all);
+    word_queue_clear(&f->names);
     f->sent = 0;
 }
 
@@ -70,11 +76,11 @@ static bool get_number(const char **text, uint64_t *value)
 }
 
 /* Takes a line, of @n bytes; false if there is no room for it. */
-static bool take_line(struct word_functions *f, const char *line, size_t n,
-                      size_t most)
+static bool take_line(struct word_functions *f, const char *line, size_t n)
 {
     const char *name = line;
-    struct word_function fn = { .number = f->all->len, .name = f->names->len };
+    struct word_function fn = { .number = f->all.len, .name = f->names.len };
+    char text[NAME_SIZE];
     uint64_t size;
 
     if (!get_number(&name, &fn.start) || !get_number(&name, &size) || !size ||
@@ -83,26 +89,27 @@ static bool take_line(struct word_functions *f, const char *line, size_t n,
         return true;
     }
     n -= name - line;
-    if (f->size + sizeof(fn) + n + 1 > most) {
+    fn.end = fn.start + size;
+    memcpy(text, name, n);
+    text[n++] = 0;
+    if (f->names.len > NAMES_MAX - n || !word_queue_add(&f->names, text, n)) {
         return false;
     }
-    fn.end = fn.start + size;
-    g_array_append_val(f->all, fn);
-    g_string_append_len(f->names, name, n);
-    g_string_append_c(f->names, 0);
-    f->size += sizeof(fn) + n + 1;
+    if (!word_queue_add(&f->all, &fn, 1)) {
+        f->names.len -= n;
+        return false;
+    }
     return true;
 }
 
-unsigned word_functions_take(struct word_functions *f, const char *lines,
-                             size_t most)
+unsigned word_functions_take(struct word_functions *f, const char *lines)
 {
     unsigned left_out = 0;
 
     while (*lines) {
         size_t n = strcspn(lines, "\n");
 
-        left_out += !take_line(f, lines, n, most);
+        left_out += !take_line(f, lines, n);
         lines += n + (lines[n] == '\n');
     }
     return left_out;
@@ -110,7 +117,7 @@ unsigned word_functions_take(struct word_functions *f, const char *lines,
 
 bool word_functions_due(const struct word_functions *f, bool end)
 {
-    guint fresh = f->all->len - f->sent;
+    guint fresh = f->all.len - f->sent;
 
     /* So a process with many of them does not make as many files. */
     return fresh && (end || fresh > f->sent / 2);
@@ -127,9 +134,10 @@ static gint by_start(gconstpointer p, gconstpointer q)
 /* Those that no later one overlaps, in the order of addresses */
 static GArray *get_valid(const struct word_functions *f)
 {
-    GArray *sorted = g_array_copy(f->all);
+    GArray *sorted = g_array_new(FALSE, FALSE, sizeof(struct word_function));
     guint kept = 0;
 
+    g_array_append_vals(sorted, f->all.data, f->all.len);
     g_array_sort(sorted, by_start);
     for (guint i = 0; i < sorted->len; i++) {
         struct word_function *all = (struct word_function *)sorted->data;
@@ -167,7 +175,7 @@ GByteArray *word_functions_file(const struct word_functions *f)
     functions_file_segment(file, &load);
     functions_file_area(file, load.p_vaddr, load.p_memsz, ".text");
     for (guint i = 0; i < valid->len; i++) {
-        const char *name = f->names->str + all[i].name;
+        const char *name = f->names.data + all[i].name;
         const Elf64_Sym symbol = {
             .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
             .st_value = all[i].start, .st_size = all[i].end - all[i].start,

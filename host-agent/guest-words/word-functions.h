@@ -15,8 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of all processes: bytes of lines that are kept */
-#define WORD_FUNCTIONS_MAX  (32u << 20)
+#include "guest-words/word-queue.h"
 
 #define WORD_FUNCTIONS_ID   20
 
@@ -24,27 +23,27 @@
  * struct word_functions
  * @path: what they are called in place of a file
  * @id:   random
- * @size: bytes of @all and @names
+ * @names: of all
  * @sent: how many were there when they were sent last
  */
 struct word_functions {
     char path[32];
     uint8_t id[WORD_FUNCTIONS_ID];
-    GArray *all;
-    GString *names;
-    size_t size;
+    struct word_queue all;
+    struct word_queue names;
     guint sent;
 };
 
-struct word_functions *word_functions_new(uint32_t pid);
+/* @budget: what is kept is taken from it.  NULL if that is used up */
+struct word_functions *word_functions_new(struct btrail_budget *budget,
+                                          uint32_t pid);
 void word_functions_free(struct word_functions *f);
 
 /*
  * Takes whole lines of a perf-PID.map.  What is no line of one is ignored;
- * returns how many were left out, since @f has more than @most bytes.
+ * returns how many were left out, since the budget is used up.
  */
-unsigned word_functions_take(struct word_functions *f, const char *lines,
-                             size_t most);
+unsigned word_functions_take(struct word_functions *f, const char *lines);
 
 /* Forgets all, as the process has. */
 void word_functions_clear(struct word_functions *f);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "guest-words/word-owners.h"
+#include "guest-words/word-queue.h"
 #include "util/cr3-pair.h"
 #include "util/hash.h"
 #include "util/search.h"
@@ -35,15 +36,15 @@
 
 /* A vCPU's samples and its CPU's switches, in the order of time */
 struct cpu {
-    GArray *samples;            /* of struct word_sample */
-    GArray *switches;           /* of struct btrail_guest_switch */
+    struct word_queue samples;  /* of struct word_sample */
+    struct word_queue switches; /* of struct btrail_guest_switch */
     uint64_t counted;           /* samples up to this time */
 };
 
 /* What was executed with page tables, the oldest first */
 struct root {
     uint64_t root;
-    GArray *pages;              /* of struct word_page */
+    struct word_queue pages;    /* of struct word_page */
     unsigned tries;             /* since the last page came */
 };
 
@@ -54,9 +55,10 @@ struct moment {
 };
 
 struct word_owners {
+    struct btrail_budget *budget;
     struct cpu cpus[BTRAIL_GUEST_CPUS_MAX];
     GHashTable *roots;          /* of struct root, by its root */
-    GArray *moments;            /* of struct moment */
+    struct word_queue moments;  /* of struct moment */
     bool pti;
     size_t waiting;             /* samples */
     size_t switches;
@@ -67,29 +69,38 @@ struct word_owners {
 
 static void free_root(gpointer p)
 {
-    g_array_unref(((struct root *)p)->pages);
-    g_free(p);
+    struct root *root = p;
+
+    btrail_budget_drop(root->pages.budget, sizeof(*root));
+    word_queue_clear(&root->pages);
+    g_free(root);
 }
 
-struct word_owners *word_owners_new(void)
+struct word_owners *word_owners_new(struct btrail_budget *budget)
 {
     struct word_owners *o = g_new0(struct word_owners, 1);
 
+    o->budget = budget;
+    for (unsigned i = 0; i < BTRAIL_GUEST_CPUS_MAX; i++) {
+        o->cpus[i].samples = WORD_QUEUE_INIT(budget, struct word_sample);
+        o->cpus[i].switches = WORD_QUEUE_INIT(budget,
+                                              struct btrail_guest_switch);
+    }
     o->roots = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, NULL,
                                      free_root);
-    o->moments = g_array_new(FALSE, FALSE, sizeof(struct moment));
+    o->moments = WORD_QUEUE_INIT(budget, struct moment);
     return o;
 }
 
 void word_owners_free(struct word_owners *o)
 {
     for (unsigned i = 0; o && i < BTRAIL_GUEST_CPUS_MAX; i++) {
-        g_clear_pointer(&o->cpus[i].samples, g_array_unref);
-        g_clear_pointer(&o->cpus[i].switches, g_array_unref);
+        word_queue_clear(&o->cpus[i].samples);
+        word_queue_clear(&o->cpus[i].switches);
     }
     if (o) {
         g_hash_table_unref(o->roots);
-        g_array_unref(o->moments);
+        word_queue_clear(&o->moments);
         g_free(o);
     }
 }
@@ -105,37 +116,38 @@ static uint64_t root_of(const struct word_owners *o, uint64_t root)
 }
 
 /* Forgets the oldest half when there are too many. */
-static void limit(GArray *all, guint most)
+static void limit(struct word_queue *all, guint most)
 {
     if (all->len >= most) {
-        g_array_remove_range(all, 0, most / 2);
+        word_queue_forget(all, most / 2);
     }
 }
 
 /* The same of the first @n elements, which a sum has counted */
-static void forget(size_t *sum, GArray *all, guint n)
+static void forget(size_t *sum, struct word_queue *all, guint n)
 {
-    g_array_remove_range(all, 0, n);
+    word_queue_forget(all, n);
     *sum -= n;
 }
 
 static void add_moment(struct word_owners *o, uint64_t tsc, uint64_t host)
 {
     const struct moment moment = { tsc, host };
-    const struct moment *last = o->moments->len ?
-        &g_array_index(o->moments, struct moment, o->moments->len - 1) : NULL;
+    const struct moment *last = o->moments.len ?
+        &word_queue_index(&o->moments, struct moment, o->moments.len - 1) :
+        NULL;
 
     if (!last || (host >= last->host + MOMENT_NS && tsc > last->tsc)) {
-        limit(o->moments, MOMENTS_MAX);
-        g_array_append_val(o->moments, moment);
+        limit(&o->moments, MOMENTS_MAX);
+        word_queue_add(&o->moments, &moment, 1);
     }
 }
 
 /* TSC ticks in a time, as moments say; 0 if they do not */
 static uint64_t ticks(const struct word_owners *o, uint64_t ns)
 {
-    const struct moment *all = (const struct moment *)o->moments->data;
-    guint n = o->moments->len;
+    const struct moment *all = (const struct moment *)(void *)o->moments.data;
+    guint n = o->moments.len;
 
     return n < 2 ? 0 : (uint64_t)((double)ns * (double)(all[n - 1].tsc -
                                                         all[0].tsc) /
@@ -152,14 +164,14 @@ uint64_t word_owners_before(const struct word_owners *o, uint64_t tsc,
 
 uint64_t word_owners_host_time(const struct word_owners *o, uint64_t tsc)
 {
-    const struct moment *all = (const struct moment *)o->moments->data;
-    size_t n = BTRAIL_UP_TO(all, o->moments->len, struct moment, tsc, tsc);
+    const struct moment *all = (const struct moment *)(void *)o->moments.data;
+    size_t n = BTRAIL_UP_TO(all, o->moments.len, struct moment, tsc, tsc);
     const struct moment *a, *b;
 
-    if (!o->moments->len) {
+    if (!o->moments.len) {
         return 0;
     }
-    if (!n || n == o->moments->len) {
+    if (!n || n == o->moments.len) {
         return all[n ? n - 1 : 0].host;
     }
     a = &all[n - 1];
@@ -180,21 +192,17 @@ void word_owners_sample(struct word_owners *o,
     }
     add_moment(o, s.tsc, s.host);
     cpu = &o->cpus[s.vcpu];
-    if (!cpu->samples) {
-        cpu->samples = g_array_new(FALSE, FALSE, sizeof(s));
-    }
     /* The TSC can be set back, as by a reset: what was before is of no use. */
-    if (cpu->samples->len && g_array_index(
-            cpu->samples, struct word_sample,
-            cpu->samples->len - 1).tsc > s.tsc) {
-        forget(&o->waiting, cpu->samples, cpu->samples->len);
+    if (cpu->samples.len && word_queue_index(
+            &cpu->samples, struct word_sample,
+            cpu->samples.len - 1).tsc > s.tsc) {
+        forget(&o->waiting, &cpu->samples, cpu->samples.len);
         cpu->counted = 0;
     }
     if (o->waiting >= SAMPLES_MAX) {
-        forget(&o->waiting, cpu->samples, (cpu->samples->len + 1) / 2);
+        forget(&o->waiting, &cpu->samples, (cpu->samples.len + 1) / 2);
     }
-    g_array_append_val(cpu->samples, s);
-    o->waiting++;
+    o->waiting += word_queue_add(&cpu->samples, &s, 1);
     o->last_sample = s.tsc;
 }
 
@@ -213,16 +221,17 @@ void word_owners_page(struct word_owners *o, const struct word_page *page)
     p.address &= ~UINT64_C(0xfff);
     root = g_hash_table_lookup(o->roots, &p.root);
     if (!root) {
-        if (g_hash_table_size(o->roots) >= ROOTS_MAX) {
+        if (g_hash_table_size(o->roots) >= ROOTS_MAX ||
+            !btrail_budget_keep(o->budget, sizeof(*root))) {
             return;
         }
         root = g_new0(struct root, 1);
         root->root = p.root;
-        root->pages = g_array_new(FALSE, FALSE, sizeof(p));
+        root->pages = WORD_QUEUE_INIT(o->budget, p);
         g_hash_table_insert(o->roots, &root->root, root);
     }
-    limit(root->pages, PAGES_EACH);
-    g_array_append_val(root->pages, p);
+    limit(&root->pages, PAGES_EACH);
+    word_queue_add(&root->pages, &p, 1);
     root->tries = 0;
 }
 
@@ -231,24 +240,20 @@ void word_owners_switches(struct word_owners *o, const struct word *w)
     struct cpu *cpu = &o->cpus[w->switches.cpu];
     guint n = w->switches.n;
 
-    if (!cpu->switches) {
-        cpu->switches = g_array_new(FALSE, FALSE,
-                                    sizeof(struct btrail_guest_switch));
-    }
     if (!n) {
         return;
     }
-    if (cpu->switches->len && g_array_index(
-            cpu->switches, struct btrail_guest_switch,
-            cpu->switches->len - 1).time > w->list[0].time) {
-        forget(&o->switches, cpu->switches, cpu->switches->len);
+    if (cpu->switches.len && word_queue_index(
+            &cpu->switches, struct btrail_guest_switch,
+            cpu->switches.len - 1).time > w->list[0].time) {
+        forget(&o->switches, &cpu->switches, cpu->switches.len);
     }
-    if (cpu->switches->len + n > SWITCHES_EACH ||
+    if (cpu->switches.len + n > SWITCHES_EACH ||
         o->switches + n > SWITCHES_MAX) {
-        forget(&o->switches, cpu->switches, (cpu->switches->len + 1) / 2);
+        forget(&o->switches, &cpu->switches, (cpu->switches.len + 1) / 2);
     }
-    if (o->switches + n <= SWITCHES_MAX) {
-        g_array_append_vals(cpu->switches, w->list, n);
+    if (o->switches + n <= SWITCHES_MAX &&
+        word_queue_add(&cpu->switches, w->list, n)) {
         o->switches += n;
     }
 }
@@ -280,13 +285,13 @@ static void count_sample(const struct word_owners *o, const struct cpu *cpu,
                          const struct word_sample *s, uint64_t late)
 {
     const struct btrail_guest_switch *all =
-        (const struct btrail_guest_switch *)cpu->switches->data;
-    size_t n = BTRAIL_UP_TO(all, cpu->switches->len,
+        (const struct btrail_guest_switch *)(void *)cpu->switches.data;
+    size_t n = BTRAIL_UP_TO(all, cpu->switches.len,
                             struct btrail_guest_switch, time, s->tsc);
     struct word_space *space;
 
     if (!n || !all[n - 1].pid ||
-        (n < cpu->switches->len && all[n].time - s->tsc < late)) {
+        (n < cpu->switches.len && all[n].time - s->tsc < late)) {
         return;
     }
     space = word_spaces_find(spaces, all[n - 1].pid, s->tsc);
@@ -306,29 +311,25 @@ void word_owners_count(struct word_owners *o, struct word_spaces *spaces,
         struct cpu *cpu = &o->cpus[i];
         size_t n, old;
 
-        if (!cpu->samples) {
-            continue;
-        }
-        n = BTRAIL_UP_TO(cpu->samples->data, cpu->samples->len,
+        n = BTRAIL_UP_TO(cpu->samples.data, cpu->samples.len,
                          struct word_sample, tsc, time);
-        for (size_t k = 0; cpu->switches && k < n; k++) {
-            count_sample(o, cpu, spaces, &g_array_index(
-                cpu->samples, struct word_sample, k), late);
+        for (size_t k = 0; k < n; k++) {
+            count_sample(o, cpu, spaces, &word_queue_index(
+                &cpu->samples, struct word_sample, k), late);
         }
         if (n) {
-            cpu->counted = g_array_index(cpu->samples, struct word_sample,
-                                         n - 1).tsc;
+            cpu->counted = word_queue_index(&cpu->samples,
+                                            struct word_sample, n - 1).tsc;
         }
-        forget(&o->waiting, cpu->samples, (guint)n);
+        forget(&o->waiting, &cpu->samples, (guint)n);
         /*
          * Samples can come long after the words.  The last switch before them
          * still holds.
          */
-        old = cpu->switches ? BTRAIL_UP_TO(
-            cpu->switches->data, cpu->switches->len,
-            struct btrail_guest_switch, time, cpu->counted) : 0;
+        old = BTRAIL_UP_TO(cpu->switches.data, cpu->switches.len,
+                           struct btrail_guest_switch, time, cpu->counted);
         if (old > 1) {
-            forget(&o->switches, cpu->switches, (guint)old - 1);
+            forget(&o->switches, &cpu->switches, (guint)old - 1);
         }
     }
 }
@@ -344,10 +345,10 @@ static void count_pages(struct word_owners *o,
     const struct root *r = g_hash_table_lookup(o->roots, &root);
 
     *has = *lacks = 0;
-    o->work -= MIN(o->work, r ? r->pages->len : 1);
-    for (guint i = 0; r && i < r->pages->len; i++) {
-        const struct word_page *p = &g_array_index(r->pages, struct word_page,
-                                                   i);
+    o->work -= MIN(o->work, r ? r->pages.len : 1);
+    for (guint i = 0; r && i < r->pages.len; i++) {
+        const struct word_page *p = &word_queue_index(
+            &r->pages, struct word_page, i);
 
         if (p->from >= space->begin && p->to <= space->end) {
             *(word_space_has(space, p->address) ? has : lacks) += 1;
@@ -417,9 +418,9 @@ static bool has_own_page(struct word_owners *o, const GPtrArray *all,
     const struct root *r = g_hash_table_lookup(o->roots, &root);
     bool own = false;
 
-    for (guint i = 0; r && i < r->pages->len && !own && o->work; i++) {
-        const struct word_page *p = &g_array_index(r->pages, struct word_page,
-                                                   i);
+    for (guint i = 0; r && i < r->pages.len && !own && o->work; i++) {
+        const struct word_page *p = &word_queue_index(
+            &r->pages, struct word_page, i);
 
         own = p->from >= space->begin && p->to <= space->end;
         for (guint k = 0; k < all->len && own; k++) {

@@ -38,7 +38,8 @@ struct word_page {
 
 struct word_owners;
 
-struct word_owners *word_owners_new(void);
+/* @budget: what is kept is taken from it; it must live as long. */
+struct word_owners *word_owners_new(struct btrail_budget *budget);
 void word_owners_free(struct word_owners *o);
 
 /*

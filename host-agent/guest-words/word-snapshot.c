@@ -8,9 +8,10 @@
 
 #include "guest-words/word-snapshot.h"
 
-/* Of one snapshot; many times this is its limit */
+/* Of one snapshot; many times this is its limit.  Bytes are those of texts,
+ * mappings and threads, as far as they are counted here. */
 #define PROCESSES_EACH  256
-#define MAPPINGS_EACH   (1u << 14)
+#define BYTES_EACH      (2u << 20)
 
 /* A snapshot that is being made */
 struct making {
@@ -18,7 +19,7 @@ struct making {
     bool pti;
     uint64_t time;              /* the host's, of its end */
     GArray *processes;          /* of struct btrail_process */
-    size_t mappings;
+    size_t bytes;
     word_snapshot_fn *fn;
     void *opaque;
 };
@@ -28,6 +29,7 @@ static void clear_process(gpointer p)
     struct btrail_process *process = p;
 
     g_free((char *)process->command_line);
+    g_free(process->threads);
     g_free(process->mappings);
 }
 
@@ -40,19 +42,36 @@ static bool is_anonymous(const struct word_mapping *m)
            !strcmp(m->path, "/dev/zero");
 }
 
+/* The threads of a space; their names are the space's. */
+static void put_threads(struct making *m, struct btrail_process *p,
+                        const struct word_space *space)
+{
+    p->n_threads = space->threads->len;
+    p->threads = g_new0(struct btrail_thread, p->n_threads);
+    for (uint32_t i = 0; i < p->n_threads; i++) {
+        const struct word_thread *t = g_ptr_array_index(space->threads, i);
+
+        p->threads[i] = (struct btrail_thread) {
+            .tid = (uint32_t)t->tid, .vcpu = -1, .start_time = t->start_time,
+            .comm = t->comm,
+        };
+        m->bytes += sizeof(p->threads[i]) + strlen(t->comm);
+    }
+}
+
 /* The mappings of a space; their strings are the space's. */
-static void put_mappings(struct btrail_process *p,
+static void put_mappings(struct making *making, struct btrail_process *p,
                          const struct word_space *space)
 {
-    const GArray *all = space->mappings ? space->mappings->all : NULL;
+    const GPtrArray *all = space->mappings ? space->mappings->all : NULL;
     const struct word_functions *f = space->functions;
 
     p->n_mappings = all ? all->len : 0;
     p->mappings = g_new0(struct btrail_mapping, p->n_mappings);
     for (uint32_t i = 0; i < p->n_mappings; i++) {
-        const struct word_mapping *m = &g_array_index(all, struct word_mapping,
-                                                      i);
+        const struct word_mapping *m = g_ptr_array_index(all, i);
 
+        making->bytes += sizeof(p->mappings[i]) + strlen(m->path);
         p->mappings[i] = (struct btrail_mapping) {
             .start = m->start, .end = m->end, .offset = m->offset,
             .flags = m->flags, .path = m->path,
@@ -71,11 +90,10 @@ static void put_mappings(struct btrail_process *p,
 /* The path of its program, or of the first file that it has mapped */
 static const char *path_of(const struct word_space *space)
 {
-    const GArray *all = space->mappings ? space->mappings->all : NULL;
+    const GPtrArray *all = space->mappings ? space->mappings->all : NULL;
 
     for (guint i = 0; !*space->exe && all && i < all->len; i++) {
-        const struct word_mapping *m = &g_array_index(all, struct word_mapping,
-                                                      i);
+        const struct word_mapping *m = g_ptr_array_index(all, i);
 
         if (*m->path == '/') {
             return m->path;
@@ -84,7 +102,7 @@ static const char *path_of(const struct word_space *space)
     return space->exe;
 }
 
-static void put_details(struct btrail_process *p,
+static void put_details(struct making *m, struct btrail_process *p,
                         const struct word_space *space)
 {
     char *line = g_malloc(space->command_size + 2);
@@ -98,9 +116,9 @@ static void put_details(struct btrail_process *p,
     line[p->command_line_size] = 0;
     p->command_line = line;
     p->exe = path_of(space);
-    p->n_threads = space->threads->len;
-    p->threads = (struct btrail_thread *)space->threads->data;
-    put_mappings(p, space);
+    m->bytes += space->texts_size;
+    put_threads(m, p, space);
+    put_mappings(m, p, space);
 }
 
 static void flush(struct making *m)
@@ -117,7 +135,7 @@ static void flush(struct making *m)
         free(data);
     }
     g_array_set_size(m->processes, 0);
-    m->mappings = 0;
+    m->bytes = 0;
 }
 
 static void put_space(struct making *m, struct word_space *space)
@@ -136,15 +154,14 @@ static void put_space(struct making *m, struct word_space *space)
     p.last = MIN(last, m->time);
     p.first = MIN(first, p.last);
     if (space->changed) {
-        put_details(&p, space);
+        put_details(m, &p, space);
     } else {
         p.comm = "";
         p.parent = 0;
         p.command_line = g_strdup("");
     }
-    m->mappings += p.n_mappings;
     g_array_append_val(m->processes, p);
-    if (m->processes->len == PROCESSES_EACH || m->mappings > MAPPINGS_EACH) {
+    if (m->processes->len == PROCESSES_EACH || m->bytes > BYTES_EACH) {
         flush(m);
     }
 }
@@ -165,7 +182,8 @@ unsigned word_snapshots(struct word_spaces *spaces,
     for (guint i = 0; m.time && i < all->len; i++) {
         struct word_space *space = g_ptr_array_index(all, i);
 
-        if (space->root && !space->kernel &&
+        /* There may have been no room for what it is called. */
+        if (space->root && !space->kernel && space->texts &&
             !(space->gone && !space->changed)) {
             fresh += !space->sent;
             put_space(&m, space);

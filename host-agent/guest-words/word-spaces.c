@@ -8,98 +8,145 @@
 #include "guest-words/word-spaces.h"
 #include "util/search.h"
 
+/* How many spaces of a process are looked at for one of a time */
+#define SPACES_BEFORE_MAX   256
+
 struct word_spaces {
+    struct btrail_budget *budget;
     GPtrArray *all;             /* of struct word_space, which it owns */
     GHashTable *last;           /* pid to its last struct word_space */
     uint64_t number;            /* of the last one */
     uint64_t list;              /* of the list that is being sent */
     uint64_t list_begin;        /* its time */
     bool listing;
-    size_t mappings;            /* of all */
-    size_t functions;           /* bytes of those of all */
-    uint64_t left_out;
 };
 
-static void clear_mapping(gpointer p)
+/* A copy of something, if there is room for it, or else NULL */
+static void *keep(struct word_spaces *s, const void *thing, size_t size)
 {
-    g_clear_pointer(&((struct word_mapping *)p)->path, g_ref_string_release);
+    return btrail_budget_keep(s->budget, size) ? g_memdup2(thing, size) : NULL;
 }
 
-static struct word_mappings *new_mappings(void)
+static void drop(struct word_spaces *s, void *thing, size_t size)
 {
-    struct word_mappings *m = g_new(struct word_mappings, 1);
+    btrail_budget_drop(s->budget, size);
+    g_free(thing);
+}
 
-    m->refs = 1;
-    m->all = g_array_new(FALSE, FALSE, sizeof(struct word_mapping));
-    g_array_set_clear_func(m->all, clear_mapping);
-    return m;
+static size_t mapping_size(const struct word_mapping *m)
+{
+    return sizeof(*m) + strlen(m->path) + 1;
+}
+
+static size_t thread_size(const struct word_thread *t)
+{
+    return sizeof(*t) + strlen(t->comm) + 1;
+}
+
+static void drop_mapping(struct word_spaces *s, struct word_mapping *m)
+{
+    drop(s, m, mapping_size(m));
 }
 
 static void drop_mappings(struct word_spaces *s, struct word_mappings *m)
 {
     if (m && !--m->refs) {
-        s->mappings -= m->all->len;
-        g_array_unref(m->all);
-        g_free(m);
+        for (guint i = 0; i < m->all->len; i++) {
+            drop_mapping(s, g_ptr_array_index(m->all, i));
+        }
+        g_ptr_array_unref(m->all);
+        drop(s, m, sizeof(*m));
     }
 }
 
-/* Those of a space, for a change: no other space has them then. */
-static GArray *own_mappings(struct word_spaces *s, struct word_space *space)
+/*
+ * Those of a space, for a change: no other space has them then.  NULL if there
+ * is no room for any
+ */
+static GPtrArray *own_mappings(struct word_spaces *s, struct word_space *space)
 {
     struct word_mappings *m = space->mappings, *own;
+    const struct word_mappings new = { 1, NULL };
 
     if (m && m->refs == 1) {
         return m->all;
     }
-    own = new_mappings();
+    own = keep(s, &new, sizeof(new));
+    if (!own) {
+        return NULL;
+    }
+    own->all = g_ptr_array_new();
     /* For as many as there is room */
     for (guint i = 0; m && i < m->all->len; i++) {
-        struct word_mapping copy = g_array_index(m->all, struct word_mapping,
-                                                 i);
+        const struct word_mapping *one = g_ptr_array_index(m->all, i);
+        struct word_mapping *copy = keep(s, one, mapping_size(one));
 
-        if (s->mappings == WORD_MAPPINGS_MAX) {
-            s->left_out += m->all->len - i;
+        if (!copy) {
             break;
         }
-        copy.path = g_ref_string_acquire(copy.path);
-        g_array_append_val(own->all, copy);
-        s->mappings++;
+        g_ptr_array_add(own->all, copy);
     }
     drop_mappings(s, m);
     space->mappings = own;
     return own->all;
 }
 
-static void clear_thread(gpointer p)
+static void drop_threads(struct word_spaces *s, struct word_space *space)
 {
-    g_free((char *)((struct btrail_thread *)p)->comm);
+    for (guint i = 0; i < space->threads->len; i++) {
+        struct word_thread *t = g_ptr_array_index(space->threads, i);
+
+        drop(s, t, thread_size(t));
+    }
+    g_ptr_array_set_size(space->threads, 0);
 }
 
-static GArray *new_threads(void)
+/* Sets what a space is called; false if there is no room for it. */
+static bool set_texts(struct word_spaces *s, struct word_space *space,
+                      const char *comm, const char *exe, const char *command,
+                      uint32_t command_size)
 {
-    GArray *threads = g_array_new(FALSE, FALSE, sizeof(struct btrail_thread));
+    size_t comm_size = strlen(comm) + 1, exe_size = strlen(exe) + 1;
+    size_t size = comm_size + exe_size + command_size + 1;
+    char *texts;
 
-    g_array_set_clear_func(threads, clear_thread);
-    return threads;
+    if (!btrail_budget_keep(s->budget, size)) {
+        return false;
+    }
+    texts = g_malloc(size);
+    memcpy(texts, comm, comm_size);
+    memcpy(texts + comm_size, exe, exe_size);
+    memcpy(texts + comm_size + exe_size, command, command_size);
+    texts[size - 1] = 0;
+    if (space->texts) {
+        drop(s, space->texts, space->texts_size);
+    }
+    space->texts = texts;
+    space->texts_size = (uint32_t)size;
+    space->comm = texts;
+    space->exe = texts + comm_size;
+    space->command = texts + comm_size + exe_size;
+    space->command_size = command_size;
+    return true;
 }
 
 static void free_space(struct word_spaces *s, struct word_space *space)
 {
     drop_mappings(s, space->mappings);
-    s->functions -= space->functions ? space->functions->size : 0;
     word_functions_free(space->functions);
-    g_array_unref(space->threads);
-    g_free(space->comm);
-    g_free(space->exe);
-    g_free(space->command);
-    g_free(space);
+    drop_threads(s, space);
+    g_ptr_array_unref(space->threads);
+    if (space->texts) {
+        drop(s, space->texts, space->texts_size);
+    }
+    drop(s, space, sizeof(*space));
 }
 
-struct word_spaces *word_spaces_new(void)
+struct word_spaces *word_spaces_new(struct btrail_budget *budget)
 {
     struct word_spaces *s = g_new0(struct word_spaces, 1);
 
+    s->budget = budget;
     s->all = g_ptr_array_new();
     s->last = g_hash_table_new(NULL, NULL);
     return s;
@@ -122,11 +169,6 @@ const GPtrArray *word_spaces_all(const struct word_spaces *s)
     return s->all;
 }
 
-uint64_t word_spaces_left_out(const struct word_spaces *s)
-{
-    return s->left_out;
-}
-
 static struct word_space *last_of(const struct word_spaces *s, uint32_t pid)
 {
     return g_hash_table_lookup(s->last, GUINT_TO_POINTER(pid));
@@ -137,8 +179,8 @@ struct word_space *word_spaces_find(struct word_spaces *s, uint32_t pid,
 {
     struct word_space *space = last_of(s, pid);
 
-    while (space && space->begin > time) {
-        space = space->before;
+    for (unsigned i = 0; space && space->begin > time; i++) {
+        space = i < SPACES_BEFORE_MAX ? space->before : NULL;
     }
     return space && time < space->end ? space : NULL;
 }
@@ -155,6 +197,10 @@ static void end_space(struct word_space *space, uint64_t time)
 static struct word_space *begin_space(struct word_spaces *s, uint32_t pid,
                                       uint64_t time)
 {
+    const struct word_space new = {
+        .begin = time, .end = UINT64_MAX, .pid = pid, .comm = "", .exe = "",
+        .command = "", .changed = true,
+    };
     struct word_space *before = last_of(s, pid), *space;
 
     if (before && before->begin > time) {
@@ -163,163 +209,162 @@ static struct word_space *begin_space(struct word_spaces *s, uint32_t pid,
     }
     end_space(before, time);
     if (s->all->len == WORD_SPACES_MAX) {
-        s->left_out++;
         return NULL;
     }
-    space = g_new0(struct word_space, 1);
-    *space = (struct word_space) {
-        .before = before, .number = ++s->number, .begin = time,
-        .end = UINT64_MAX, .pid = pid, .comm = g_strdup(""),
-        .exe = g_strdup(""), .command = g_strdup(""),
-        .threads = new_threads(), .changed = true,
-    };
+    space = keep(s, &new, sizeof(new));
+    if (!space) {
+        return NULL;
+    }
+    space->before = before;
+    space->number = ++s->number;
+    space->threads = g_ptr_array_new();
     g_ptr_array_add(s->all, space);
     g_hash_table_insert(s->last, GUINT_TO_POINTER(pid), space);
     return space;
 }
 
-static void set_text(char **text, const char *value)
+/* Where a thread is among those of a space, or would be */
+static guint thread_place(const struct word_space *space, uint64_t tid,
+                          struct word_thread **found)
 {
-    g_free(*text);
-    *text = g_strdup(value);
-}
+    guint n = (guint)BTRAIL_PTRS_UP_TO(space->threads, struct word_thread, tid,
+                                       tid);
+    struct word_thread *t = n ? g_ptr_array_index(space->threads, n - 1) :
+                            NULL;
 
-/* What a process has of another one, or of itself, when it begins a space */
-static void inherit(struct word_space *space, const struct word_space *from)
-{
-    set_text(&space->comm, from->comm);
-    set_text(&space->exe, from->exe);
-    g_free(space->command);
-    space->command = g_memdup2(from->command, from->command_size + 1);
-    space->command_size = from->command_size;
-    space->kernel = from->kernel;
-}
-
-static gint by_tid(gconstpointer p, gconstpointer q)
-{
-    const struct btrail_thread *a = p, *b = q;
-
-    return BTRAIL_COMPARE(a->tid, b->tid);
+    *found = t && t->tid == tid ? t : NULL;
+    return *found ? n - 1 : n;
 }
 
 static void add_thread(struct word_spaces *s, struct word_space *space,
                        uint32_t tid, uint64_t start_time, const char *comm)
 {
-    struct btrail_thread thread = { .tid = tid, .vcpu = -1,
-                                    .start_time = start_time };
-    guint i;
+    const struct word_thread new = { start_time, tid };
+    struct word_thread *known, *t;
+    guint at = thread_place(space, tid, &known);
+    size_t size = sizeof(new) + strlen(comm) + 1;
 
-    if (g_array_binary_search(space->threads, &thread, by_tid, &i)) {
-        struct btrail_thread *known = &g_array_index(space->threads,
-                                                     struct btrail_thread, i);
-
-        if (strcmp(known->comm, comm)) {
-            g_free((char *)known->comm);
-            known->comm = g_strdup(comm);
-            space->changed = true;
-        }
+    if ((known && !strcmp(known->comm, comm)) ||
+        (!known && space->threads->len == WORD_THREADS_EACH) ||
+        !btrail_budget_keep(s->budget, size)) {
         return;
     }
-    if (space->threads->len == WORD_THREADS_EACH) {
-        s->left_out++;
-        return;
-    }
-    thread.comm = g_strdup(comm);
-    g_array_append_val(space->threads, thread);
-    if (space->threads->len > 1 && g_array_index(
-            space->threads, struct btrail_thread,
-            space->threads->len - 2).tid > tid) {
-        g_array_sort(space->threads, by_tid);
+    t = g_malloc(size);
+    *t = new;
+    memcpy(t->comm, comm, size - sizeof(new));
+    if (known) {
+        t->start_time = known->start_time;
+        drop(s, known, thread_size(known));
+        space->threads->pdata[at] = t;
+    } else {
+        g_ptr_array_insert(space->threads, (gint)at, t);
     }
     space->changed = true;
 }
 
-static void remove_thread(struct word_space *space, uint32_t tid)
+static void remove_thread(struct word_spaces *s, struct word_space *space,
+                          uint32_t tid)
 {
-    struct btrail_thread key = { .tid = tid };
-    guint i;
+    struct word_thread *known;
+    guint at = thread_place(space, tid, &known);
 
-    if (g_array_binary_search(space->threads, &key, by_tid, &i)) {
-        g_array_remove_index(space->threads, i);
+    if (known) {
+        g_ptr_array_remove_index(space->threads, at);
+        drop(s, known, thread_size(known));
         space->changed = true;
     }
 }
 
+/* How many mappings begin at or before an address */
+static guint mappings_up_to(const GPtrArray *all, uint64_t address)
+{
+    return (guint)BTRAIL_PTRS_UP_TO(all, struct word_mapping, start, address);
+}
+
 /* Takes away a range of addresses, as a mapping there does. */
-static void unmap(struct word_spaces *s, GArray *all, uint64_t start,
+static void unmap(struct word_spaces *s, GPtrArray *all, uint64_t start,
                   uint64_t end)
 {
-    for (guint i = 0; i < all->len;) {
-        struct word_mapping *m = &g_array_index(all, struct word_mapping, i);
-        struct word_mapping rest = *m;
+    guint at = mappings_up_to(all, start), from, to;
+    struct word_mapping *m, *rest;
 
-        if (m->end <= start || m->start >= end) {
-            i++;
-        } else if (m->start < start) {
-            m->end = start;
-            if (rest.end > end) {
-                rest.offset += end - rest.start;
-                rest.start = end;
-                rest.path = g_ref_string_acquire(rest.path);
-                g_array_insert_val(all, i + 1, rest);
-                s->mappings++;
+    m = at ? g_ptr_array_index(all, at - 1) : NULL;
+    if (m && m->start < start && m->end > start) {
+        if (m->end > end) {
+            rest = keep(s, m, mapping_size(m));
+            if (rest) {
+                rest->offset += end - rest->start;
+                rest->start = end;
+                g_ptr_array_insert(all, (gint)at, rest);
             }
-            i++;
-        } else if (m->end > end) {
-            m->offset += m->offset || *m->path == '/' ? end - m->start : 0;
-            m->start = end;
-            i++;
-        } else {
-            g_array_remove_index(all, i);
-            s->mappings--;
         }
+        m->end = start;
     }
+    from = to = at - (m && m->start == start);
+    while (to < all->len &&
+           ((struct word_mapping *)g_ptr_array_index(all, to))->end <= end) {
+        drop_mapping(s, g_ptr_array_index(all, to++));
+    }
+    if (to > from) {
+        g_ptr_array_remove_range(all, from, to - from);
+    }
+    m = from < all->len ? g_ptr_array_index(all, from) : NULL;
+    if (m && m->start < end) {
+        m->offset += m->offset || *m->path == '/' ? end - m->start : 0;
+        m->start = end;
+    }
+}
+
+static bool is_said(const struct word_mapping *known, const struct word *w)
+{
+    const struct btrail_guest_mapping *said = &w->mapping;
+
+    return known->start == said->start && known->end == said->end &&
+           known->offset == said->offset && known->flags == said->flags &&
+           known->build_id_size == said->build_id_size &&
+           !memcmp(known->build_id, w->text[1], said->build_id_size) &&
+           !strcmp(known->path, w->text[0]);
 }
 
 static void add_mapping(struct word_spaces *s, struct word_space *space,
                         const struct word *w)
 {
     const struct btrail_guest_mapping *said = &w->mapping;
-    struct word_mapping m = {
-        .start = said->start, .end = said->end, .offset = said->offset,
-        .flags = said->flags, .build_id_size = said->build_id_size,
-    };
-    const struct word_mapping *known;
-    GArray *all = space->mappings ? space->mappings->all : NULL;
-    guint at;
+    GPtrArray *all = space->mappings ? space->mappings->all : NULL;
+    guint at = all ? mappings_up_to(all, said->start) : 0;
+    struct word_mapping *m;
+    size_t size = sizeof(*m) + w->size[0] + 1;
 
-    memcpy(m.build_id, w->text[1], w->size[1]);
-    at = all ? BTRAIL_UP_TO(all->data, all->len, struct word_mapping, start,
-                            m.start) : 0;
-    known = at ? &g_array_index(all, struct word_mapping, at - 1) : NULL;
-    if (known && known->start == m.start && known->end == m.end &&
-        known->offset == m.offset && known->flags == m.flags &&
-        known->build_id_size == m.build_id_size &&
-        !memcmp(known->build_id, m.build_id, m.build_id_size) &&
-        !strcmp(known->path, w->text[0])) {
+    if (at && is_said(g_ptr_array_index(all, at - 1), w)) {
         return;
     }
     all = own_mappings(s, space);
-    unmap(s, all, m.start, m.end);
-    if (all->len >= WORD_MAPPINGS_EACH || s->mappings >= WORD_MAPPINGS_MAX) {
-        s->left_out++;
+    if (!all) {
         return;
     }
-    m.path = g_ref_string_new_intern(w->text[0]);
-    at = BTRAIL_UP_TO(all->data, all->len, struct word_mapping, start,
-                      m.start);
-    g_array_insert_val(all, at, m);
-    s->mappings++;
+    unmap(s, all, said->start, said->end);
+    if (all->len >= WORD_MAPPINGS_EACH ||
+        !btrail_budget_keep(s->budget, size)) {
+        return;
+    }
+    m = g_malloc0(size);
+    *m = (struct word_mapping) {
+        .start = said->start, .end = said->end, .offset = said->offset,
+        .flags = said->flags, .build_id_size = said->build_id_size,
+    };
+    memcpy(m->build_id, w->text[1], w->size[1]);
+    memcpy(m->path, w->text[0], w->size[0] + 1);
+    g_ptr_array_insert(all, (gint)mappings_up_to(all, m->start), m);
     space->changed = true;
 }
 
 bool word_space_has(const struct word_space *space, uint64_t address)
 {
-    const GArray *all = space->mappings ? space->mappings->all : NULL;
-    size_t n = all ? BTRAIL_UP_TO(all->data, all->len, struct word_mapping,
-                                  start, address) : 0;
+    const GPtrArray *all = space->mappings ? space->mappings->all : NULL;
+    guint n = all ? mappings_up_to(all, address) : 0;
 
-    return n && address < g_array_index(all, struct word_mapping, n - 1).end;
+    return n && address < ((const struct word_mapping *)g_ptr_array_index(
+                               all, n - 1))->end;
 }
 
 /* Forgets the mappings and threads that a new description may not have. */
@@ -327,7 +372,7 @@ static void begin_description(struct word_spaces *s, struct word_space *space)
 {
     drop_mappings(s, space->mappings);
     space->mappings = NULL;
-    g_array_set_size(space->threads, 0);
+    drop_threads(s, space);
 }
 
 static void take_process(struct word_spaces *s, const struct word *w)
@@ -360,11 +405,7 @@ static void take_process(struct word_spaces *s, const struct word *w)
     space->kernel = p->flags & BTRAIL_GUEST_PROCESS_KERNEL;
     space->described = MAX(p->time, 1);
     space->listed = s->list;
-    set_text(&space->comm, w->text[0]);
-    set_text(&space->exe, w->text[1]);
-    g_free(space->command);
-    space->command = g_memdup2(w->text[2], w->size[2] + 1);
-    space->command_size = w->size[2];
+    set_texts(s, space, w->text[0], w->text[1], w->text[2], w->size[2]);
     space->changed = true;
 }
 
@@ -411,8 +452,12 @@ static void take_fork(struct word_spaces *s, const struct word *w)
         return;
     }
     space->parent = f->parent;
-    if (parent) {
-        inherit(space, parent);
+    if (!parent) {
+        set_texts(s, space, "", "", "", 0);
+    } else {
+        set_texts(s, space, parent->comm, parent->exe, parent->command,
+                  parent->command_size);
+        space->kernel = parent->kernel;
         space->from = parent->number;
         space->mappings = parent->mappings;
         if (space->mappings) {
@@ -429,7 +474,7 @@ static void take_exit(struct word_spaces *s, const struct word *w)
     if (!space) {
         return;
     }
-    remove_thread(space, w->exit.tid);
+    remove_thread(s, space, w->exit.tid);
     /* The first thread can end before others do. */
     if (!space->threads->len) {
         end_space(space, w->exit.time);
@@ -443,7 +488,8 @@ static void take_name(struct word_spaces *s, const struct word *w)
 
     if (!(n->flags & BTRAIL_GUEST_NAME_EXEC)) {
         if (before && n->tid == n->pid && *w->text[0]) {
-            set_text(&before->comm, w->text[0]);
+            set_texts(s, before, w->text[0], before->exe, before->command,
+                      before->command_size);
             before->changed = true;
         }
         if (before && *w->text[0]) {
@@ -463,18 +509,14 @@ static void take_name(struct word_spaces *s, const struct word *w)
         return;
     }
     if (before) {
-        inherit(space, before);
+        space->kernel = before->kernel;
         space->start_time = before->start_time;
         space->parent = before->parent;
     }
     /* What it runs is not known until it is described. */
-    set_text(&space->exe, "");
-    set_text(&space->command, "");
-    space->command_size = 0;
+    set_texts(s, space, *w->text[0] || !before ? w->text[0] : before->comm, "",
+              "", 0);
     space->executed = true;
-    if (*w->text[0]) {
-        set_text(&space->comm, w->text[0]);
-    }
     add_thread(s, space, n->pid, space->start_time, space->comm);
 }
 
@@ -501,24 +543,22 @@ static void take_listing(struct word_spaces *s, const struct word *w)
 static void take_functions(struct word_spaces *s, const struct word *w)
 {
     struct word_space *space = last_of(s, w->functions.pid);
-    struct word_functions *f;
 
     if (!space || space->begin > w->functions.time) {
         return;
     }
     if (!space->functions) {
-        space->functions = word_functions_new(space->pid);
+        space->functions = word_functions_new(s->budget, space->pid);
+        if (!space->functions) {
+            return;
+        }
         /* They come with the mappings that have them. */
         space->changed = true;
     }
-    f = space->functions;
-    s->functions -= f->size;
     if (w->functions.flags & BTRAIL_GUEST_FUNCTIONS_BEGIN) {
-        word_functions_clear(f);
+        word_functions_clear(space->functions);
     }
-    s->left_out += word_functions_take(f, w->text[0],
-                                       WORD_FUNCTIONS_MAX - s->functions);
-    s->functions += f->size;
+    word_functions_take(space->functions, w->text[0]);
 }
 
 void word_spaces_take(struct word_spaces *s, const struct word *w)

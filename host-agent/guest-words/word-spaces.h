@@ -14,10 +14,12 @@
 #include "guest-words/word-functions.h"
 #include "guest-words/word-reader.h"
 
-/* Of all spaces together; what exceeds them is left out */
+/*
+ * Of all spaces together, as decisions take time.  Their memory is that of the
+ * budget.  What exceeds any of them is left out.
+ */
 #define WORD_SPACES_MAX         (1u << 15)
-#define WORD_MAPPINGS_MAX       (1u << 18)
-/* Of one process */
+/* Of one process, so that what a message takes is bounded */
 #define WORD_MAPPINGS_EACH      4096
 #define WORD_THREADS_EACH       4096
 
@@ -29,21 +31,26 @@ struct word_vote {
     uint32_t n;
 };
 
-/* A mapping; its strings are references of GLib's (GRefString) */
 struct word_mapping {
     uint64_t start;
     uint64_t end;
     uint64_t offset;
     uint32_t flags;
     uint32_t build_id_size;
-    char *path;
     uint8_t build_id[BTRAIL_BUILD_ID_MAX];
+    char path[];
 };
 
 /* What a process has mapped; that of its parent until it changes */
 struct word_mappings {
     unsigned refs;
-    GArray *all;                /* of struct word_mapping, by address */
+    GPtrArray *all;             /* of struct word_mapping, by address */
+};
+
+struct word_thread {
+    uint64_t start_time;
+    uint64_t tid;
+    char comm[];
 };
 
 /**
@@ -55,7 +62,9 @@ struct word_mappings {
  * @listed:    number of the list that had it last
  * @kernel:    it is a thread of the kernel, which has no space of its own
  * @executed:  it began by executing a program
- * @threads:   of struct btrail_thread, in the order of tids
+ * @texts:     all of @comm, @exe and @command, @texts_size bytes; NULL if they
+ *             are empty
+ * @threads:   of struct word_thread, in the order of tids
  * @functions: that it has compiled, NULL if it has said none
  * @from:      number of the parent's space, which it can share (vfork)
  * @root:      its page tables, 0 if they are not known; see word-owners.h
@@ -78,12 +87,14 @@ struct word_space {
     uint32_t parent;
     bool kernel;
     bool executed;
-    char *comm;
-    char *exe;
-    char *command;
+    const char *comm;
+    const char *exe;
+    const char *command;
     uint32_t command_size;
+    uint32_t texts_size;
+    char *texts;
     struct word_mappings *mappings;
-    GArray *threads;
+    GPtrArray *threads;
     struct word_functions *functions;
     uint64_t from;
     uint64_t root;
@@ -97,7 +108,8 @@ struct word_space {
 
 struct word_spaces;
 
-struct word_spaces *word_spaces_new(void);
+/* @budget: what is kept is taken from it; it must live as long. */
+struct word_spaces *word_spaces_new(struct btrail_budget *budget);
 void word_spaces_free(struct word_spaces *s);
 
 /* Takes a message; those that are not about processes are ignored. */
@@ -115,9 +127,5 @@ bool word_space_has(const struct word_space *space, uint64_t address);
 
 /* Forgets spaces that ended before a time. */
 void word_spaces_forget(struct word_spaces *s, uint64_t before);
-
-/* How many processes, mappings, threads and functions were left out for want of
- * room */
-uint64_t word_spaces_left_out(const struct word_spaces *s);
 
 #endif /* BTRAIL_WORD_SPACES_H */

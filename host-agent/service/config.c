@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "lib/internal/budget.h"
 #include "service/config.h"
 #include "util/parse.h"
 
@@ -47,6 +48,7 @@ static const struct key {
     KEY("each-guest", "cpu", NUMBER, each.cpu, 0, 100000),
     KEY("each-guest", "disk", SIZE, each.disk, 0, INT64_MAX),
     KEY("each-guest", "memory", SIZE, each.memory, 0, INT64_MAX),
+    KEY("each-guest", "names", SIZE, names, 1 << 20, INT64_MAX),
     KEY("each-guest", "ring", SIZE, ring, 1 << 20, INT64_MAX),
     KEY("all-guests", "sessions", NUMBER, all.sessions, 0, 100000),
     KEY("all-guests", "cpu", NUMBER, all.cpu, 0, 100000),
@@ -73,6 +75,7 @@ static struct btrail_config *new_config(void)
         .sessions = 256,
         .memory = 8 * GiB,
     };
+    c->names = BTRAIL_BUDGET_GUEST;
     c->ring = GiB;
     c->keep_free = GiB;
     c->buffer_size = 2 << 20;

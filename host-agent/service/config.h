@@ -36,6 +36,7 @@ struct btrail_config_limits {
  * @guests:       the most that are connected at the same time
  * @each:         limits of each guest
  * @all:          limits of all guests together
+ * @names:        bytes of memory for the names of each guest
  * @ring:         the most bytes that a session of mode "last" keeps
  * @keep_free:    bytes that traces leave free on their disk
  * @buffer_size:  bytes of QEMU's buffer per vCPU
@@ -55,6 +56,7 @@ struct btrail_config {
     uint64_t guests;
     struct btrail_config_limits each;
     struct btrail_config_limits all;
+    uint64_t names;
     uint64_t ring;
     uint64_t keep_free;
     uint64_t buffer_size;

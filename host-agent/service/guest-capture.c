@@ -193,6 +193,7 @@ void guest_capture_data(struct guest_capture *c, int sock)
         .names = names != BTRAIL_COMMAND_NAMES_OFF,
         .wait_for_scan = names == BTRAIL_COMMAND_NAMES_ALL,
         .limit = c->cpu,
+        .keep = c->host->config->names,
     };
 
     c->awaiting = false;

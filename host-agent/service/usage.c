@@ -7,13 +7,12 @@
 #include "service/quota.h"
 #include "service/usage.h"
 
-/* The agent's own memory for a capture: guest code and names */
-#define CAPTURE_MEMORY  (UINT64_C(64) << 20)
-
 /* Bytes of memory that a capture with so many sessions uses */
 static uint64_t capture_memory(const struct btrail_guest *g, unsigned sessions)
 {
-    return sessions ? CAPTURE_MEMORY + g->vcpus * g->host->config->buffer_size +
+    const struct btrail_config *config = g->host->config;
+
+    return sessions ? config->names + g->vcpus * config->buffer_size +
                       sessions * btrail_service_session_memory(g->vcpus) : 0;
 }
 

@@ -120,8 +120,12 @@ static void check_owners(const struct word_spaces *spaces)
 
 int fuzz_input(const uint8_t *data, size_t size)
 {
+    /* Some have enough of it, and the others find out what happens then. */
+    uint64_t bytes = size && data[size - 1] % 2 ? 4096 + size * 2 :
+                     BTRAIL_BUDGET_GUEST;
+    struct btrail_budget *budget = btrail_budget_new_fixed(bytes, 4);
     struct agent a = {
-        .spaces = word_spaces_new(), .owners = word_owners_new(),
+        .spaces = word_spaces_new(budget), .owners = word_owners_new(budget),
     };
     struct word_reader *reader = word_reader_new(NONCE);
     size_t n = size ? MIN(data[0], (size - 1) / sizeof(struct report)) : 0;
@@ -147,5 +151,7 @@ int fuzz_input(const uint8_t *data, size_t size)
     word_reader_free(reader);
     word_spaces_free(a.spaces);
     word_owners_free(a.owners);
+    fuzz_require(btrail_budget_left(budget) == bytes);
+    btrail_budget_unref(budget);
     return 0;
 }

@@ -91,6 +91,26 @@ static void test_threads(void)
     btrail_budget_unref(b);
 }
 
+static void test_guest(void)
+{
+    struct btrail_budget *b = btrail_budget_new_fixed(4 * MIB, 4);
+
+    g_assert_cmpuint(btrail_budget_size(b), ==, 4 * MIB);
+    g_assert_false(btrail_budget_keep(b, 3 * MIB));
+    g_assert_cmpuint(btrail_budget_refused(b), ==, 1);
+    g_assert_true(btrail_budget_keep(b, 3 * MIB - BTRAIL_BUDGET_ENTRY));
+    g_assert_false(btrail_budget_keep(b, 0));
+    /* What is spare is for what is not kept. */
+    g_assert_true(btrail_budget_take(b, MIB));
+    g_assert_cmpuint(btrail_budget_left(b), ==, 0);
+    btrail_budget_drop(b, 3 * MIB - BTRAIL_BUDGET_ENTRY);
+    g_assert_true(btrail_budget_keep(b, 2 * MIB - BTRAIL_BUDGET_ENTRY));
+    g_assert_false(btrail_budget_keep(b, 0));
+    g_assert_cmpuint(btrail_budget_left(b), ==, MIB);
+    g_assert_cmpuint(btrail_budget_refused(b), ==, 3);
+    btrail_budget_unref(b);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -98,5 +118,6 @@ int main(int argc, char **argv)
     g_test_add_func("/budget/decoding", test_decoding);
     g_test_add_func("/budget/give", test_give);
     g_test_add_func("/budget/threads", test_threads);
+    g_test_add_func("/budget/guest", test_guest);
     return g_test_run();
 }

@@ -35,7 +35,8 @@ static void test_all_keys(void)
         "traces=/t\nstate=/u\nverbose=true\n"
         "[guests]\nmost=3\nbuffer-size=4M\nagent-timeout=700\n"
         "sysroots=/a; /b\\;c;\ndebug-dirs=\n"
-        "[each-guest]\nsessions=1\ncpu=50\ndisk=2G\nmemory=3m\nring=5M\n"
+        "[each-guest]\nsessions=1\ncpu=50\ndisk=2G\nmemory=3m\nnames=9M\n"
+        "ring=5M\n"
         "[all-guests]\nsessions=5\ncpu=250\ndisk=6T\nmemory=7K\n"
         "keep-free=9\n";
     GError *error = NULL;
@@ -58,6 +59,7 @@ static void test_all_keys(void)
     g_assert_cmpuint(c->each.sessions, ==, 1);
     g_assert_cmpuint(c->each.disk, ==, UINT64_C(2) << 30);
     g_assert_cmpuint(c->each.memory, ==, 3 << 20);
+    g_assert_cmpuint(c->names, ==, 9 << 20);
     g_assert_cmpuint(c->ring, ==, 5 << 20);
     g_assert_cmpuint(c->all.sessions, ==, 5);
     g_assert_cmpuint(c->each.cpu, ==, 50);
@@ -111,6 +113,7 @@ static void test_refused(void)
     refused("[each-guest]\ndisk=1GB\n", "a size");
     refused("[each-guest]\ndisk=99999999T\n", "a size");
     refused("[each-guest]\ndisk=99999999999999999999999\n", "a size");
+    refused("[each-guest]\nnames=1023K\n", "range");
     refused("[each-guest]\nsessions=1k\n", "a number");
     refused("[each-guest]\nsessions=\n", "a number");
     refused("sessions=1\n", "group");

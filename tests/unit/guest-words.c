@@ -10,12 +10,14 @@
 #include "guest-words/guest-words.h"
 #include "word-samples.h"
 
+#define BUDGET      (16u << 20)
 #define TSC(us)     (UINT64_C(1000) * (us))
 #define HOST(us)    (UINT64_C(1000) * (us) + UINT64_C(5000000000))
 
 struct fixture {
     int guest;                  /* its end */
     struct btrail_guest_words *words;
+    struct btrail_budget *budget;
     GMutex lock;
     GString *found;             /* as text */
 };
@@ -60,9 +62,10 @@ static void set_up(struct fixture *f, gconstpointer data)
 
     g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM, 0, socks), ==, 0);
     f->guest = socks[0];
+    f->budget = btrail_budget_new_fixed(BUDGET, 4);
     f->found = g_string_new(NULL);
     g_mutex_init(&f->lock);
-    f->words = btrail_guest_words_new(socks[1], NULL, got, f);
+    f->words = btrail_guest_words_new(socks[1], NULL, f->budget, got, f);
 }
 
 static void tear_down(struct fixture *f, gconstpointer data)
@@ -70,6 +73,8 @@ static void tear_down(struct fixture *f, gconstpointer data)
     if (f->guest >= 0) {
         close(f->guest);
     }
+    g_assert_cmpuint(btrail_budget_left(f->budget), ==, BUDGET);
+    btrail_budget_unref(f->budget);
     g_string_free(f->found, TRUE);
     g_mutex_clear(&f->lock);
 }

@@ -21,6 +21,7 @@
 
 struct rig {
     struct fake_linux guest;
+    struct btrail_budget *budget;
     int ram;
     int named;                  /* how often tasks were said to be found */
     int symbols;                /* how often the kernel's own were */
@@ -137,13 +138,17 @@ static void start_with(struct rig *r, bool wait_for_scan, uint64_t size)
 {
     struct guest_memory_files files;
 
-    *r = (struct rig) { .sent = g_string_new(NULL) };
+    *r = (struct rig) {
+        .sent = g_string_new(NULL),
+        .budget = btrail_budget_new_fixed(BTRAIL_BUDGET_GUEST, 4),
+    };
     g_mutex_init(&r->lock);
     fake_linux_init(&r->guest, 0);
     r->ram = memfd_create("ram", MFD_CLOEXEC);
     g_assert_cmpint(ftruncate(r->ram, FAKE_MOVED + FAKE_SIZE), ==, 0);
     files = files_of(r, size);
-    r->scanner = btrail_scanner_new(&files, wait_for_scan, NULL, got_found, r);
+    r->scanner = btrail_scanner_new(&files, wait_for_scan, NULL, r->budget,
+                                    got_found, r);
 }
 
 static void start(struct rig *r, bool wait_for_scan)
@@ -168,6 +173,7 @@ static void finish_with(struct rig *r, int ended, uint64_t alive)
     close(r->ram);
     g_string_free(r->sent, TRUE);
     g_mutex_clear(&r->lock);
+    btrail_budget_unref(r->budget);
 }
 
 static void finish(struct rig *r)

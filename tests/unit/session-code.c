@@ -10,8 +10,11 @@
 #include "drain/session-code.h"
 #include "trace-samples.h"
 
+#define BUDGET  (UINT64_C(16) << 20)
+
 struct rig {
     char *path;
+    struct btrail_budget *budget;
     struct btrail_store *store;
     struct btrail_output *output;
     struct btrail_session_code *c;
@@ -26,7 +29,8 @@ static void begin(struct rig *r, bool chosen)
     options.path = r->path;
     g_assert_cmpint(btrail_store_open(&r->store, &options), ==, 0);
     r->output = btrail_output_new(r->store, NULL, 1);
-    r->c = btrail_session_code_new(r->output, chosen);
+    r->budget = btrail_budget_new_fixed(BUDGET, 4);
+    r->c = btrail_session_code_new(r->output, r->budget, chosen);
 }
 
 static void bytes(struct rig *r, uint64_t number)
@@ -55,6 +59,8 @@ static void end(struct rig *r, struct btrail_code **code)
 {
     btrail_session_code_flush(r->c);
     btrail_session_code_free(r->c);
+    g_assert_cmpuint(btrail_budget_left(r->budget), ==, BUDGET);
+    btrail_budget_unref(r->budget);
     btrail_output_finish(r->output);
     btrail_output_free(r->output);
     g_assert_cmpint(btrail_store_close(r->store), ==, 0);
@@ -110,6 +116,26 @@ static void test_chosen(void)
     sample_remove(r.path);
 }
 
+/* Items whose contents never come, without end */
+static void test_never(void)
+{
+    struct btrail_code *code;
+    struct rig r;
+
+    begin(&r, true);
+    page(&r, 1);
+    for (unsigned i = 2; i < 500000; i++) {
+        page(&r, i);
+    }
+    g_assert_cmpuint(btrail_budget_refused(r.budget), >, 100000);
+    bytes(&r, 1);
+    end(&r, &code);
+    g_assert_true(has(code, 1));
+    btrail_code_close(code);
+    btrail_trace_close(r.trace);
+    sample_remove(r.path);
+}
+
 static void test_all(void)
 {
     struct btrail_code *code;
@@ -136,6 +162,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/session-code/chosen", test_chosen);
+    g_test_add_func("/session-code/never", test_never);
     g_test_add_func("/session-code/all", test_all);
     return g_test_run();
 }

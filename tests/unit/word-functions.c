@@ -5,12 +5,15 @@
  */
 
 #include <gelf.h>
+#include <malloc.h>
 #include <glib.h>
 #include <string.h>
 
 #include "guest-words/word-functions.h"
 
 /* What the file's table of symbols has: a line for each */
+static struct btrail_budget *budget;
+
 static char *list(const struct word_functions *f)
 {
     GByteArray *file = word_functions_file(f);
@@ -44,10 +47,10 @@ static char *list(const struct word_functions *f)
 
 static void check(const char *lines, const char *want)
 {
-    struct word_functions *f = word_functions_new(7);
+    struct word_functions *f = word_functions_new(budget, 7);
     g_autofree char *got = NULL;
 
-    g_assert_cmpuint(word_functions_take(f, lines, 1 << 20), ==, 0);
+    g_assert_cmpuint(word_functions_take(f, lines), ==, 0);
     got = list(f);
     g_assert_cmpstr(got, ==, want);
     word_functions_free(f);
@@ -77,44 +80,65 @@ static void test_overlaps(void)
 
 static void test_limits(void)
 {
-    struct word_functions *f = word_functions_new(7);
+    struct word_functions *f = word_functions_new(budget, 7);
     g_autofree char *long_name = g_strnfill(5000, 'x');
     g_autofree char *line = g_strdup_printf("1000 10 %s\n", long_name);
     GByteArray *file;
 
-    g_assert_cmpuint(word_functions_take(f, line, 1 << 20), ==, 0);
-    g_assert_cmpuint(f->all->len, ==, 0);
-    g_assert_cmpuint(word_functions_take(f, "1 1 a\n2 1 b\n3 1 c\n",
-                                         2 * (f->size + 40)), ==, 1);
-    g_assert_cmpuint(f->all->len, ==, 2);
-    word_functions_clear(f);
-    g_assert_cmpuint(f->size, ==, 0);
+    g_assert_cmpuint(word_functions_take(f, line), ==, 0);
+    g_assert_cmpuint(f->all.len, ==, 0);
     for (unsigned i = 1; i < 100000; i++) {
         g_autofree char *next = g_strdup_printf("%x 8 a_function_%060u\n",
                                                 16 * i, i);
 
-        g_assert_cmpuint(word_functions_take(f, next, 32 << 20), ==, 0);
+        g_assert_cmpuint(word_functions_take(f, next), ==, 0);
     }
     file = word_functions_file(f);
     g_assert_cmpuint(file->len, <=, 4 << 20);
     g_assert_cmpuint(file->len, >, 3 << 20);
     g_byte_array_unref(file);
+    word_functions_clear(f);
+    g_assert_null(word_functions_file(f));
     word_functions_free(f);
+    g_assert_cmpuint(btrail_budget_left(budget), ==, BTRAIL_BUDGET_GUEST);
+}
+
+/* Without end */
+static void test_budget(void)
+{
+    struct btrail_budget *small = btrail_budget_new_fixed(1 << 20, 4);
+    struct word_functions *f = word_functions_new(small, 7);
+    size_t before = mallinfo2().uordblks;
+    unsigned left_out = 0;
+
+    for (unsigned i = 1; i < 100000; i++) {
+        g_autofree char *next = g_strdup_printf("%x 8 f%u\n", 16 * i, i);
+
+        left_out += word_functions_take(f, next);
+    }
+    g_assert_cmpuint(left_out, >, 50000);
+    g_assert_cmpuint(f->all.len, ==, 99999 - left_out);
+    g_assert_cmpuint(mallinfo2().uordblks - before, <=, 1 << 20);
+    word_functions_free(f);
+    g_assert_cmpuint(btrail_budget_left(small), ==, 1 << 20);
+    g_assert_false(btrail_budget_take(small, 1 << 20) &&
+                   word_functions_new(small, 7));
+    btrail_budget_unref(small);
 }
 
 /* A file each time there are half as many more, and at the end */
 static void test_due(void)
 {
-    struct word_functions *f = word_functions_new(7);
+    struct word_functions *f = word_functions_new(budget, 7);
 
     g_assert_false(word_functions_due(f, true));
-    word_functions_take(f, "1 1 a\n2 1 b\n3 1 c\n4 1 d\n", 1 << 20);
+    word_functions_take(f, "1 1 a\n2 1 b\n3 1 c\n4 1 d\n");
     g_assert_true(word_functions_due(f, false));
     f->sent = 4;
-    word_functions_take(f, "5 1 e\n6 1 f\n", 1 << 20);
+    word_functions_take(f, "5 1 e\n6 1 f\n");
     g_assert_false(word_functions_due(f, false));
     g_assert_true(word_functions_due(f, true));
-    word_functions_take(f, "7 1 g\n", 1 << 20);
+    word_functions_take(f, "7 1 g\n");
     g_assert_true(word_functions_due(f, false));
     word_functions_free(f);
 }
@@ -122,9 +146,11 @@ static void test_due(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    budget = btrail_budget_new_fixed(BTRAIL_BUDGET_GUEST, 4);
     g_test_add_func("/word-functions/lines", test_lines);
     g_test_add_func("/word-functions/overlaps", test_overlaps);
     g_test_add_func("/word-functions/limits", test_limits);
+    g_test_add_func("/word-functions/budget", test_budget);
     g_test_add_func("/word-functions/due", test_due);
     return g_test_run();
 }

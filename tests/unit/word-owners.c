@@ -11,6 +11,7 @@
 #define HOST(us)    (UINT64_C(1000) * (us) + UINT64_C(5000000000))
 
 struct fixture {
+    struct btrail_budget *budget;
     struct word_spaces *spaces;
     struct word_owners *owners;
     GByteArray *said;
@@ -18,8 +19,9 @@ struct fixture {
 
 static void set_up(struct fixture *f, gconstpointer data)
 {
-    f->spaces = word_spaces_new();
-    f->owners = word_owners_new();
+    f->budget = btrail_budget_new_fixed(BTRAIL_BUDGET_GUEST, 4);
+    f->spaces = word_spaces_new(f->budget);
+    f->owners = word_owners_new(f->budget);
     f->said = g_byte_array_new();
     /* Two processes; the rate of the TSC is known from the start. */
     say_process(f->said, TSC(1), 7, "sh");
@@ -37,6 +39,8 @@ static void tear_down(struct fixture *f, gconstpointer data)
 {
     word_spaces_free(f->spaces);
     word_owners_free(f->owners);
+    g_assert_cmpuint(btrail_budget_left(f->budget), ==, BTRAIL_BUDGET_GUEST);
+    btrail_budget_unref(f->budget);
     g_byte_array_unref(f->said);
 }
 

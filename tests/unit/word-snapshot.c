@@ -12,6 +12,7 @@
 #define HOST(us)    (UINT64_C(1000) * (us) + UINT64_C(5000000000))
 
 struct fixture {
+    struct btrail_budget *budget;
     struct word_spaces *spaces;
     struct word_owners *owners;
     GByteArray *said;
@@ -20,8 +21,9 @@ struct fixture {
 
 static void set_up(struct fixture *f, gconstpointer data)
 {
-    f->spaces = word_spaces_new();
-    f->owners = word_owners_new();
+    f->budget = btrail_budget_new_fixed(BTRAIL_BUDGET_GUEST, 4);
+    f->spaces = word_spaces_new(f->budget);
+    f->owners = word_owners_new(f->budget);
     f->said = g_byte_array_new();
     f->snapshots = g_ptr_array_new_with_free_func(
         (GDestroyNotify)btrail_snapshot_free);
@@ -35,6 +37,8 @@ static void tear_down(struct fixture *f, gconstpointer data)
 {
     word_spaces_free(f->spaces);
     word_owners_free(f->owners);
+    g_assert_cmpuint(btrail_budget_left(f->budget), ==, BTRAIL_BUDGET_GUEST);
+    btrail_budget_unref(f->budget);
     g_byte_array_unref(f->said);
     g_ptr_array_unref(f->snapshots);
 }

@@ -3,25 +3,35 @@
  * Test address spaces over time, as a guest says
  */
 
+#include <malloc.h>
 #include <string.h>
+#include <time.h>
 
 #include "guest-words/word-spaces.h"
 #include "word-samples.h"
 
+/* Of what is said without end */
+#define SMALL       (UINT64_C(8) << 20)
+
 struct fixture {
+    struct btrail_budget *budget;
     struct word_spaces *spaces;
     GByteArray *said;
 };
 
 static void set_up(struct fixture *f, gconstpointer data)
 {
-    f->spaces = word_spaces_new();
+    f->budget = btrail_budget_new_fixed(data ? SMALL : BTRAIL_BUDGET_GUEST, 4);
+    f->spaces = word_spaces_new(f->budget);
     f->said = g_byte_array_new();
 }
 
 static void tear_down(struct fixture *f, gconstpointer data)
 {
     word_spaces_free(f->spaces);
+    g_assert_cmpuint(btrail_budget_left(f->budget), ==,
+                     btrail_budget_size(f->budget));
+    btrail_budget_unref(f->budget);
     g_byte_array_unref(f->said);
 }
 
@@ -51,8 +61,8 @@ static char *mappings(struct fixture *f, uint32_t pid, uint64_t time)
     GString *s = g_string_new(NULL);
 
     for (guint i = 0; space->mappings && i < space->mappings->all->len; i++) {
-        const struct word_mapping *m = &g_array_index(
-            space->mappings->all, struct word_mapping, i);
+        const struct word_mapping *m =
+            g_ptr_array_index(space->mappings->all, i);
 
         g_string_append_printf(s, "%s%" G_GINT64_MODIFIER "x-%"
                                G_GINT64_MODIFIER "x+%" G_GINT64_MODIFIER "x %s",
@@ -146,8 +156,8 @@ static void test_threads(struct fixture *f, gconstpointer data)
     let_hear(f);
     space = word_spaces_find(f->spaces, 7, 320);
     g_assert_cmpuint(space->threads->len, ==, 1);
-    g_assert_cmpuint(g_array_index(space->threads, struct btrail_thread,
-                                   0).tid, ==, 8);
+    g_assert_cmpuint(((struct word_thread *)g_ptr_array_index(
+                          space->threads, 0))->tid, ==, 8);
     say_exit(f->said, 330, 7, 8);
     let_hear(f);
     g_assert_nonnull(word_spaces_find(f->spaces, 7, 329));
@@ -206,8 +216,6 @@ static void test_mappings(struct fixture *f, gconstpointer data)
 /* As much as there may be, and no more */
 static void test_limits(struct fixture *f, gconstpointer data)
 {
-    guint kept = 0;
-
     for (unsigned i = 0; i < WORD_MAPPINGS_EACH + 5; i++) {
         say_mapping(f->said, 101, 7, 0x10000 + i * 0x1000, 1, "/a");
         if (!i) {
@@ -218,18 +226,17 @@ static void test_limits(struct fixture *f, gconstpointer data)
     let_hear(f);
     g_assert_cmpuint(word_spaces_find(f->spaces, 7, 101)->mappings->all->len,
                      ==, WORD_MAPPINGS_EACH);
-    g_assert_cmpuint(word_spaces_left_out(f->spaces), ==, 4);
-    /* A hundred children that all change what they have of it */
-    for (unsigned i = 0; i < 100; i++) {
+    /* Children that all change what they have of it */
+    for (unsigned i = 0; i < 10; i++) {
         say_fork(f->said, 200, 7, 100 + i);
         say_mapping(f->said, 201, 100 + i, 0x10000, 1, "/b");
     }
     let_hear(f);
-    for (unsigned i = 0; i < 100; i++) {
-        kept += word_spaces_find(f->spaces, 100 + i, 201)->mappings->all->len;
+    for (unsigned i = 0; i < 10; i++) {
+        g_assert_cmpuint(word_spaces_find(f->spaces, 100 + i,
+                                          201)->mappings->all->len, ==,
+                         WORD_MAPPINGS_EACH);
     }
-    g_assert_cmpuint(kept, <=, WORD_MAPPINGS_MAX);
-    g_assert_cmpuint(kept, >, WORD_MAPPINGS_MAX / 2);
     for (unsigned i = 0; i < WORD_SPACES_MAX; i++) {
         say_fork(f->said, 300, 7, 1000 + i);
     }
@@ -250,8 +257,119 @@ static void test_limits(struct fixture *f, gconstpointer data)
     g_assert_cmpstr(called(f, 7, 600), ==, "cat");
 }
 
+/*
+ * What a guest says again and again.  None of it ends before the budget is used
+ * up by far.
+ */
+static void say_more(struct fixture *f, const char *what, unsigned i)
+{
+    g_autofree char *path = g_strdup_printf("/%0200u", i);
+    g_autofree char *line = g_strdup_printf("%x 8 f%0200u\n", 16 * i + 16, i);
+    uint64_t time = 200 + i;
+
+    if (!strcmp(what, "threads")) {
+        if (!(i % 1000)) {
+            say_process(f->said, time, 100 + i / 1000, "sh");
+        }
+        say_thread(f->said, time, 100 + i / 1000, 1000000 - i);
+    } else if (!strcmp(what, "names")) {
+        say_name(f->said, time, 100 + i, i % 2, path + 140);
+    } else if (!strcmp(what, "spaces")) {
+        say_fork(f->said, time, 7, 100 + i);
+    } else if (!strcmp(what, "programs")) {
+        say_name(f->said, time, 7, true, path + 140);
+    } else if (!strcmp(what, "paths")) {
+        say_mapping(f->said, time, 100 + i / 1000, 0x10000 + i * 0x1000, 1,
+                    path);
+        if (!(i % 1000)) {
+            say_fork(f->said, time, 7, 100 + i / 1000 + 1);
+        }
+    } else if (!strcmp(what, "children")) {
+        /* Each has a copy of what its parent has. */
+        if (i < 1000) {
+            say_mapping(f->said, time, 7, 0x10000 + i * 0x1000, 1, path);
+        } else {
+            say_fork(f->said, time, 7, 100 + i);
+            say_mapping(f->said, time, 100 + i, 0x10000, 1, path);
+        }
+    } else {
+        say_functions(f->said, time, i % 10 + 7, 0, line);
+    }
+}
+
+static void test_endless(struct fixture *f, gconstpointer data)
+{
+    size_t before, now, most = 0;
+
+    for (unsigned i = 0; i < 10; i++) {
+        say_process(f->said, 101, 7 + i, "sh");
+    }
+    let_hear(f);
+    g_byte_array_unref(f->said);
+    f->said = g_byte_array_new();
+    before = mallinfo2().uordblks;
+    for (unsigned i = 0; i < 100000; i += 1000) {
+        for (unsigned k = 0; k < 1000; k++) {
+            say_more(f, data, i + k);
+        }
+        let_hear(f);
+        g_byte_array_unref(f->said);
+        f->said = g_byte_array_new();
+        now = mallinfo2().uordblks;
+        most = MAX(most, now > before ? now - before : 0);
+    }
+    g_test_message("%s: %zu bytes, %" G_GUINT64_FORMAT " left, %"
+                   G_GUINT64_FORMAT " left out", (const char *)data, most,
+                   btrail_budget_left(f->budget),
+                   btrail_budget_refused(f->budget));
+    g_assert_cmpuint(most, <=, SMALL);
+    g_assert_cmpuint(most, >, SMALL / 3);
+    g_assert_cmpuint(btrail_budget_refused(f->budget), >, 100);
+    /* What was known before is still known, of any but too long a life. */
+    g_assert_cmpstr(called(f, 8, 150), ==, "sh");
+}
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Threads in any order, and mappings, take as long as those in a good one. */
+static uint64_t take_threads(struct fixture *f, uint32_t pid, bool down)
+{
+    uint64_t begin;
+
+    say_process(f->said, 101, pid, "sh");
+    let_hear(f);
+    for (unsigned i = 0; i < WORD_THREADS_EACH - 1; i++) {
+        say_thread(f->said, 102, pid, down ? 100000 - i : 100000 + i);
+        say_mapping(f->said, 102, pid, 0x10000000 +
+                    (down ? -0x1000l : 0x1000l) * i, 1, "/a");
+    }
+    begin = cpu_ns();
+    let_hear(f);
+    return cpu_ns() - begin;
+}
+
+static void test_time(struct fixture *f, gconstpointer data)
+{
+    uint64_t up = take_threads(f, 7, false), down = take_threads(f, 8, true);
+
+    g_test_message("%" G_GUINT64_FORMAT " us up, %" G_GUINT64_FORMAT
+                   " us down", up / 1000, down / 1000);
+    g_assert_cmpuint(down, <, 10 * up + 20000000);
+}
+
 int main(int argc, char **argv)
 {
+    static const char *const endless[] = {
+        "threads", "names", "spaces", "programs", "paths", "children",
+        "functions",
+    };
+
     g_test_init(&argc, &argv, NULL);
 #define ADD(name, function) \
     g_test_add("/word-spaces/" name, struct fixture, NULL, set_up, function, \
@@ -259,6 +377,14 @@ int main(int argc, char **argv)
     ADD("life", test_life);
     ADD("order", test_order);
     ADD("threads", test_threads);
+    ADD("time", test_time);
+    for (unsigned i = 0; i < G_N_ELEMENTS(endless); i++) {
+        g_autofree char *name = g_strconcat("/word-spaces/endless/", endless[i],
+                                            NULL);
+
+        g_test_add(name, struct fixture, endless[i], set_up, test_endless,
+                   tear_down);
+    }
     ADD("list", test_list);
     ADD("mappings", test_mappings);
     ADD("limits", test_limits);
