@@ -329,7 +329,7 @@ char **capture_names_missing(const struct capture_names *n, char **missing)
     missing = g_renew(char *, g_strdupv(missing), length + 2);
     missing[length] = g_strdup_printf(
         "%" G_GUINT64_FORMAT " were left out: the budget of %" G_GUINT64_FORMAT
-        " MiB for names was used up", refused,
+        " MiB for names is used up", refused,
         btrail_budget_size(n->budget) >> 20);
     missing[length + 1] = NULL;
     return missing;

@@ -53,6 +53,14 @@ def port(path):
             'name=org.backtrail.guest.0']
 
 
+def port_to(socket):
+    """The same, where QEMU connects it to a service, by the socket of that"""
+    return ['-device', 'virtio-serial', '-chardev',
+            f'socket,id=names,path={socket}.names,reconnect=1',
+            '-device', 'virtserialport,chardev=names,'
+            'name=org.backtrail.guest.0']
+
+
 def wait_symbols(trace, timeout):
     """A guest says bit by bit what there is when it is asked, its symbols
     last."""
