@@ -3,6 +3,7 @@
  * Test the thread that asks a guest for names, with a guest that is made up
  */
 
+#include <malloc.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@ struct fixture {
     struct btrail_budget *budget;
     GMutex lock;
     GString *found;             /* as text */
+    unsigned tables;
 };
 
 static void note(struct fixture *f, const struct btrail_found *found)
@@ -31,6 +33,7 @@ static void note(struct fixture *f, const struct btrail_found *found)
     if (found->kind == BTRAIL_SIDEBAND_TOLD_SYMBOLS) {
         g_string_append_printf(f->found, "symbols %.*s\n", (int)found->size,
                                (const char *)found->data);
+        f->tables++;
         return;
     }
     g_assert_cmpuint(found->kind, ==, BTRAIL_SIDEBAND_TOLD_PROCESSES);
@@ -258,6 +261,54 @@ static void test_again(struct fixture *f, gconstpointer data)
     btrail_guest_words_result_clear(&result);
 }
 
+/*
+ * Names of threads, and tables of symbols, without end: they are kept as far as
+ * there is room, and each table is not sent.  What is made of all that, for a
+ * moment, is no more either.
+ */
+static void test_endless(struct fixture *f, gconstpointer data)
+{
+    g_autoptr(GByteArray) said = g_byte_array_new();
+    g_autofree char *text = g_strnfill(4000, 'x');
+    struct btrail_guest_words_result result;
+    struct btrail_guest_open open;
+    uint32_t n = 0;
+    size_t before;
+    gint64 end;
+
+    memcpy(text + 4000 - 7, "\n2 t b\n", 7);
+    memcpy(text, "1 t ", 4);
+    expect(f, BTRAIL_GUEST_OPEN, &open);
+    before = mallinfo2().uordblks;
+    say_hello(said, open.nonce, 0);
+    for (end = g_get_monotonic_time() + 3 * G_TIME_SPAN_SECOND;
+         g_get_monotonic_time() < end;) {
+        for (unsigned i = 0; i < 100; i++, n++) {
+            if (!(n % 1000)) {
+                say_process(said, TSC(101), 100 + n / 1000, "sh");
+            }
+            say_thread(said, TSC(101), 100 + n / 1000, 1000000000 - n);
+        }
+        say_symbols(said, BTRAIL_GUEST_SYMBOLS_BEGIN |
+                    BTRAIL_GUEST_SYMBOLS_END, text);
+        send_said(f, said);
+        g_assert_cmpuint(mallinfo2().uordblks, <, before + BUDGET);
+    }
+    wait_found(f, "2 t b");
+    g_test_message("%u threads, %u tables, %" G_GUINT64_FORMAT " refused", n,
+                   f->tables, btrail_budget_refused(f->budget));
+    g_assert_cmpuint(n, >, 200000);
+    g_assert_cmpuint(btrail_budget_refused(f->budget), >, 0);
+    g_assert_cmpuint(f->tables, <=, 20);
+    btrail_guest_words_status(f->words, &result);
+    g_assert_cmpstr(result.release, ==, "6.12.0");
+    btrail_guest_words_result_clear(&result);
+    close(f->guest);
+    f->guest = -1;
+    finish(f, &result);
+    btrail_guest_words_result_clear(&result);
+}
+
 static void test_gone(struct fixture *f, gconstpointer data)
 {
     struct btrail_guest_words_result result;
@@ -295,6 +346,7 @@ int main(int argc, char **argv)
     ADD("names", test_names);
     ADD("end", test_end);
     ADD("again", test_again);
+    ADD("endless", test_endless);
     ADD("gone", test_gone);
     ADD("silent", test_silent);
     return g_test_run();

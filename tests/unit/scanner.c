@@ -134,13 +134,14 @@ static struct guest_memory_files files_of(const struct rig *r, uint64_t size)
 }
 
 /* A guest that has not booted */
-static void start_with(struct rig *r, bool wait_for_scan, uint64_t size)
+static void start_of(struct rig *r, bool wait_for_scan, uint64_t size,
+                     uint64_t budget)
 {
     struct guest_memory_files files;
 
     *r = (struct rig) {
         .sent = g_string_new(NULL),
-        .budget = btrail_budget_new_fixed(BTRAIL_BUDGET_GUEST, 4),
+        .budget = btrail_budget_new_fixed(budget, 4),
     };
     g_mutex_init(&r->lock);
     fake_linux_init(&r->guest, 0);
@@ -149,6 +150,11 @@ static void start_with(struct rig *r, bool wait_for_scan, uint64_t size)
     files = files_of(r, size);
     r->scanner = btrail_scanner_new(&files, wait_for_scan, NULL, r->budget,
                                     got_found, r);
+}
+
+static void start_with(struct rig *r, bool wait_for_scan, uint64_t size)
+{
+    start_of(r, wait_for_scan, size, BTRAIL_BUDGET_GUEST);
 }
 
 static void start(struct rig *r, bool wait_for_scan)
@@ -652,6 +658,46 @@ static void test_unsaid(void)
     finish_with(&r, 1, alive);
 }
 
+/*
+ * Processes without end, none of which is known to have ended, as the list of
+ * them is torn: what is kept of them is no more than the budget.
+ */
+static void test_budget(void)
+{
+    const uint64_t size = 32 << 10;
+    struct btrail_scanner_result result;
+    struct fake_linux *f;
+    uint64_t before = 0, next;
+    struct rig r;
+
+    start_of(&r, true, FAKE_SIZE, size);
+    f = &r.guest;
+    memcpy(&next, fake_linux_at(f, f->process + f->layout.task_tasks), 8);
+    fake_linux_put64(f, next, 8, 0);
+    for (unsigned i = 0; i < 600; i++) {
+        fake_linux_put64(f, f->process, f->layout.task_start_boot, 1000 + i);
+        write_ram(&r, f->memory);
+        btrail_scanner_request(r.scanner);
+        btrail_scanner_wait(r.scanner);
+        if (i == 10) {
+            g_assert_cmpuint(btrail_budget_left(r.budget), >, size / 4);
+            before = btrail_budget_refused(r.budget);
+        }
+    }
+    g_test_message("%" G_GUINT64_FORMAT " refused, %" G_GUINT64_FORMAT " left",
+                   btrail_budget_refused(r.budget),
+                   btrail_budget_left(r.budget));
+    g_assert_cmpuint(btrail_budget_refused(r.budget), >, before + 100);
+    g_assert_cmpuint(btrail_budget_left(r.budget), >=, size / 4);
+    g_assert_cmpuint(btrail_budget_left(r.budget), <, size / 4 + 1024);
+    /* They are found all the same, and so are symbols. */
+    btrail_scanner_status(r.scanner, &result);
+    g_assert_cmpuint(result.snapshots, >, 500);
+    btrail_scanner_result_clear(&result);
+    g_assert_cmpint(g_atomic_int_get(&r.symbols), ==, 1);
+    finish(&r);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -665,5 +711,6 @@ int main(int argc, char **argv)
     g_test_add_func("/scanner/noticed", test_noticed);
     g_test_add_func("/scanner/two-kernels", test_two_kernels);
     g_test_add_func("/scanner/unsaid", test_unsaid);
+    g_test_add_func("/scanner/budget", test_budget);
     return g_test_run();
 }
