@@ -77,6 +77,11 @@ void mark_hits_set_vcpus(struct mark_hits *h, unsigned vcpus)
     h->alone = vcpus == 1;
 }
 
+void mark_hits_set_budget(struct mark_hits *h, struct btrail_budget *budget)
+{
+    marked_code_set_budget(h->code, budget);
+}
+
 unsigned mark_hits_places(const struct mark_hits *h, unsigned i)
 {
     return marked_code_places(h->code, i);

@@ -28,6 +28,9 @@ void mark_hits_free(struct mark_hits *h);
 /* Before all that follows: how many vCPUs the guest can have */
 void mark_hits_set_vcpus(struct mark_hits *h, unsigned vcpus);
 
+/* See marked_code_set_budget(). */
+void mark_hits_set_budget(struct mark_hits *h, struct btrail_budget *budget);
+
 /* See marked_code_places().  Any thread */
 unsigned mark_hits_places(const struct mark_hits *h, unsigned i);
 

@@ -73,6 +73,8 @@ struct marked_code {
     struct recent *pages;       /* with marks, or beside one with a part */
     struct recent *others;
     GArray *awaited;            /* of struct awaited */
+    struct btrail_budget *budget;
+    uint64_t kept;              /* bytes and entries that were taken from it */
     uint64_t newest;            /* content that has come */
     uint64_t losses[BTRAIL_MAX_VCPUS];  /* of code */
 };
@@ -87,11 +89,43 @@ static void count_names(struct marked_code *c, uint64_t names, int more)
     }
 }
 
+/* Takes an entry for a table, or frees it, if there is no room for it. */
+static void *keep(struct marked_code *c, struct recent *table, void *entry,
+                  size_t size)
+{
+    if (c->budget && !btrail_budget_keep(c->budget, size)) {
+        g_free(entry);
+        return NULL;
+    }
+    c->kept += size + BTRAIL_BUDGET_ENTRY;
+    recent_add(table, entry);
+    return entry;
+}
+
+static void forget(struct marked_code *c, size_t size)
+{
+    if (c->budget) {
+        btrail_budget_drop(c->budget, size);
+    }
+    c->kept -= size + BTRAIL_BUDGET_ENTRY;
+}
+
 static void forget_content(void *opaque, void *entry)
 {
     const struct content *content = entry;
 
     count_names(opaque, content->names, -1);
+    forget(opaque, sizeof(*content));
+}
+
+static void forget_edges(void *opaque, void *entry)
+{
+    forget(opaque, sizeof(struct edges));
+}
+
+static void forget_page(void *opaque, void *entry)
+{
+    forget(opaque, sizeof(struct page));
 }
 
 struct marked_code *marked_code_new(const struct mark_wanted *wanted,
@@ -103,9 +137,9 @@ struct marked_code *marked_code_new(const struct mark_wanted *wanted,
     c->n = n;
     c->places = g_new0(unsigned, n);
     c->contents = recent_new(MAX_CONTENTS, forget_content, c);
-    c->edges = recent_new(MAX_EDGES, NULL, NULL);
-    c->pages = recent_new(MAX_PAGES, NULL, NULL);
-    c->others = recent_new(MAX_OTHERS, NULL, NULL);
+    c->edges = recent_new(MAX_EDGES, forget_edges, c);
+    c->pages = recent_new(MAX_PAGES, forget_page, c);
+    c->others = recent_new(MAX_OTHERS, forget_page, c);
     c->awaited = g_array_new(FALSE, FALSE, sizeof(struct awaited));
     return c;
 }
@@ -118,9 +152,19 @@ void marked_code_free(struct marked_code *c)
         recent_free(c->pages);
         recent_free(c->others);
         g_array_unref(c->awaited);
+        if (c->budget) {
+            btrail_budget_give(c->budget, c->kept);
+            btrail_budget_unref(c->budget);
+        }
         g_free(c->places);
         g_free(c);
     }
+}
+
+void marked_code_set_budget(struct marked_code *c,
+                            struct btrail_budget *budget)
+{
+    c->budget = budget ? btrail_budget_ref(budget) : NULL;
 }
 
 unsigned marked_code_places(const struct marked_code *c, unsigned i)
@@ -183,7 +227,7 @@ static void add_edges(struct marked_code *c, uint64_t number,
     edges->entry.key[1] = 0;
     edges->last = page[MARK_PAGE - 1];
     memcpy(edges->begin, page, sizeof(edges->begin));
-    recent_add(c->edges, edges);
+    keep(c, c->edges, edges, sizeof(*edges));
 }
 
 static void add_content(struct marked_code *c, uint64_t number,
@@ -201,8 +245,10 @@ static void add_content(struct marked_code *c, uint64_t number,
     if (s.content.names || s.content.before || s.content.behind) {
         s.content.entry.key[0] = number;
         memcpy(s.content.page, page, MARK_PAGE);
-        count_names(c, s.content.names, 1);
-        recent_add(c->contents, g_memdup2(&s.content, sizeof(s.content)));
+        if (keep(c, c->contents, g_memdup2(&s.content, sizeof(s.content)),
+                 sizeof(s.content))) {
+            count_names(c, s.content.names, 1);
+        }
     } else {
         add_edges(c, number, page);
     }
@@ -255,15 +301,15 @@ static uint64_t space_of(uint64_t cr3, uint64_t address)
     return address >> 63 ? 0 : btrail_cr3_root(cr3);
 }
 
-static struct page *new_page(struct recent *table, uint64_t key,
-                             uint64_t space)
+/* NULL if there is no room for it */
+static struct page *new_page(struct marked_code *c, struct recent *table,
+                             uint64_t key, uint64_t space)
 {
     struct page *p = g_new0(struct page, 1);
 
     p->entry.key[0] = key;
     p->entry.key[1] = space;
-    recent_add(table, p);
-    return p;
+    return keep(c, table, p, sizeof(*p));
 }
 
 /* A page that is remembered though others may be forgotten */
@@ -275,7 +321,7 @@ static struct page *keep_page(struct marked_code *c, uint64_t key,
     if (!p) {
         p = recent_take(c->others, key, space);
         if (!p) {
-            return new_page(c->pages, key, space);
+            return new_page(c, c->pages, key, space);
         }
         recent_add(c->pages, p);
     }
@@ -345,7 +391,10 @@ static void add_page(struct marked_code *c, unsigned vcpu,
 
     keep_pages(c, vcpu, item);
     p = find_page(c, key, space);
-    add_version(p ? p : new_page(c->others, key, space), &v);
+    p = p ? p : new_page(c, c->others, key, space);
+    if (p) {
+        add_version(p, &v);
+    }
 }
 
 static void await(struct marked_code *c, unsigned vcpu,

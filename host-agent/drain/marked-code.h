@@ -15,6 +15,7 @@
 #define BTRAIL_MARKED_CODE_H
 
 #include "backtrail/transport.h"
+#include "lib/internal/budget.h"
 #include "util/mark-wanted.h"
 #include "util/mark.h"
 
@@ -25,6 +26,11 @@ struct marked_code;
 struct marked_code *marked_code_new(const struct mark_wanted *wanted,
                                     unsigned n);
 void marked_code_free(struct marked_code *c);
+
+/* Once, before what follows: what is kept is taken from a budget.  Without one
+ * there is room for all that the tables can have. */
+void marked_code_set_budget(struct marked_code *c,
+                            struct btrail_budget *budget);
 
 /* Any thread: how many contents of pages have such a mark?  One that lies on
  * two pages counts when it is executed. */

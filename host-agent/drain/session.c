@@ -298,7 +298,7 @@ void btrail_session_begin(struct btrail_session *s,
     if (s->triggers) {
         const struct btrail_gate gate =
             btrail_triggers_gate(s->triggers, s->header.tick_ns,
-                                 s->header.vcpus);
+                                 s->header.vcpus, s->budget);
 
         btrail_filtering_gate(s->filtering, &gate);
     }

@@ -444,12 +444,14 @@ static void gate_lost(void *opaque, unsigned vcpu)
 }
 
 struct btrail_gate btrail_triggers_gate(struct btrail_triggers *t,
-                                        uint64_t tick_ns, unsigned vcpus)
+                                        uint64_t tick_ns, unsigned vcpus,
+                                        struct btrail_budget *budget)
 {
     bool events = t->measures || t->marks;
 
     if (t->marks) {
         mark_hits_set_vcpus(t->marks, vcpus);
+        mark_hits_set_budget(t->marks, budget);
     }
     for (unsigned i = 0; i < t->n; i++) {
         if (t->watched[i].calls) {

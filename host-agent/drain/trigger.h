@@ -11,6 +11,7 @@
 
 #include "drain/session-filter.h"
 #include "guest-linux/symbol-places.h"
+#include "lib/internal/budget.h"
 #include "util/mark-wanted.h"
 
 /**
@@ -130,10 +131,12 @@ bool btrail_triggers_new_places(struct btrail_triggers *t);
 /*
  * The gate of a session with triggers: what its capture records, whose device
  * has this tick, of a guest that can have so many vCPUs.  A record is kept if
- * records are being kept, or if it starts or stops that.
+ * records are being kept, or if it starts or stops that.  What is kept of code
+ * is taken from @budget, if there is one.  Once
  */
 struct btrail_gate btrail_triggers_gate(struct btrail_triggers *t,
-                                        uint64_t tick_ns, unsigned vcpus);
+                                        uint64_t tick_ns, unsigned vcpus,
+                                        struct btrail_budget *budget);
 
 /*
  * Time goes on although there are no records: calls whose threads wait can

@@ -273,6 +273,29 @@ static void test_many(void)
     end(c);
 }
 
+/* What is new is left out without room for it, and all is given back. */
+static void test_budget(void)
+{
+    const uint64_t size = 64 << 10;
+    struct btrail_budget *budget = btrail_budget_new_fixed(size, 4);
+    struct marked_code *c = make("mark:a", NULL);
+    unsigned places;
+
+    marked_code_set_budget(c, budget);
+    for (unsigned i = 1; i <= 1000; i++) {
+        put_mark(c, i, "a");
+        put_page(c, 0, i, 0x1000, BASE + i * MARK_PAGE, i);
+    }
+    places = marked_code_places(c, 0);
+    g_assert_cmpuint(places, >, 5);
+    g_assert_cmpuint(places, <, 12);
+    g_assert_cmpuint(btrail_budget_refused(budget), >, 900);
+    g_assert_cmpuint(btrail_budget_left(budget), >=, size / 4);
+    end(c);
+    g_assert_cmpuint(btrail_budget_left(budget), ==, size);
+    btrail_budget_unref(budget);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -283,5 +306,6 @@ int main(int argc, char **argv)
     g_test_add_func("/marked-code/two-pages", test_two_pages);
     g_test_add_func("/marked-code/late", test_late);
     g_test_add_func("/marked-code/many", test_many);
+    g_test_add_func("/marked-code/budget", test_budget);
     return g_test_run();
 }

@@ -24,7 +24,7 @@ static void fired(void *opaque, unsigned trigger,
 /* A record of no place in particular */
 static bool pass(struct btrail_triggers *t, uint64_t cr3, uint64_t to)
 {
-    struct btrail_gate gate = btrail_triggers_gate(t, 1000000, 1);
+    struct btrail_gate gate = btrail_triggers_gate(t, 1000000, 1, NULL);
 
     return gate.record(gate.opaque, 0, 0, cr3, 1, to);
 }
@@ -177,7 +177,7 @@ static void test_loaded(void)
 static void run_kernel(struct btrail_triggers *t, uint16_t flags,
                        uint16_t number)
 {
-    const struct btrail_gate gate = btrail_triggers_gate(t, 0, 1);
+    const struct btrail_gate gate = btrail_triggers_gate(t, 0, 1, NULL);
     const struct btrail_event e = {
         .type = BTRAIL_EVENT_KERNEL, .reason = flags, .data = { number },
     };
@@ -323,7 +323,7 @@ static void test_spaces(void)
 static void put_event(struct btrail_triggers *t, uint16_t type, uint64_t data)
 {
     const struct btrail_event e = { .type = type, .data = { data } };
-    struct btrail_gate gate = btrail_triggers_gate(t, 1000000, 1);
+    struct btrail_gate gate = btrail_triggers_gate(t, 1000000, 1, NULL);
 
     gate.event(gate.opaque, 0, &e);
 }
@@ -388,7 +388,7 @@ static void test_marks(void)
     for (unsigned i = 1; i < G_N_ELEMENTS(list); i++) {
         mark_wanted_clear(&list[i].mark);
     }
-    gate = btrail_triggers_gate(t, 1000000, 1);
+    gate = btrail_triggers_gate(t, 1000000, 1, NULL);
     g_assert_true(btrail_triggers_want_code(t));
     g_assert_cmpuint(btrail_triggers_places(t, 1), ==, 0);
     sample_mark(page + 0x80, "one", true);
