@@ -11,11 +11,9 @@
 
 #include "analyze/annotation.h"
 #include "cli/analysis.h"
+#include "symbolize/source-file.h"
 #include "util/hash.h"
 #include "util/json.h"
-
-/* A larger file is no source. */
-#define MAX_SOURCE  (16 << 20)
 
 struct annotate {
     struct analysis in;
@@ -36,25 +34,6 @@ struct printing {
     JsonArray *array;           /* NULL: print text */
 };
 
-/* Reads a source file that is below one of the folders. */
-static char **read_source(char *const *folders, const char *file)
-{
-    for (; folders && *folders; folders++) {
-        g_autofree char *path = elf_files_resolve(*folders, file);
-        g_autofree char *text = NULL;
-        gsize size;
-
-        if (path && g_file_get_contents(path, &text, &size, NULL) &&
-            size <= MAX_SOURCE) {
-            g_auto(GStrv) columns = g_strsplit(text, "\t", -1);
-            g_autofree char *spaced = g_strjoinv("        ", columns);
-
-            return g_strsplit(spaced, "\n", -1);
-        }
-    }
-    return NULL;
-}
-
 /* The text of a source line, if its file is there */
 static const char *source_text(struct annotate *a, const char *file,
                                unsigned line)
@@ -63,8 +42,8 @@ static const char *source_text(struct annotate *a, const char *file,
     char **lines;
 
     if (!g_hash_table_lookup_extended(a->texts, file, NULL, &known)) {
-        known = read_source(a->sources, file) ?:
-                read_source(a->in.sysroots, file);
+        known = source_file_read(a->sources, file) ?:
+                source_file_read(a->in.sysroots, file);
         g_hash_table_insert(a->texts, g_strdup(file), known);
     }
     lines = known;

@@ -96,7 +96,7 @@ static bool find_next_part(const struct repair *r, const char *path)
         return false;
     }
     next = btrail_part_path(first, h->part + 1);
-    fd = open(next, O_RDONLY | O_CLOEXEC);
+    fd = open(next, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         return false;
     }
@@ -338,7 +338,7 @@ static int complete(struct repair *r, const char *path, int fd,
 /* Opens the file to change it, which no other process does now. */
 static int open_to_change(const char *path)
 {
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 
     if (fd >= 0 && !btrail_store_lock(fd)) {
         close(fd);
@@ -381,8 +381,8 @@ static int repair_copy(struct repair *r, const char *path, const char *out,
                        bool replace)
 {
     struct btrail_copy *copy;
-    int ret = btrail_file_open(&r->file, open(path, O_RDONLY | O_CLOEXEC),
-                               true);
+    const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+    int ret = btrail_file_open(&r->file, open(path, flags), true);
 
     if (ret) {
         return ret;

@@ -399,7 +399,8 @@ static int add_fd(struct btrail_trace *t, int fd)
 
 static int add_path(struct btrail_trace *t, const char *path)
 {
-    return add_fd(t, open(path, O_RDONLY | O_CLOEXEC));
+    /* Beside a trace there may be a FIFO where a part of it is expected. */
+    return add_fd(t, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 }
 
 int btrail_trace_open_fd(struct btrail_trace **trace, int fd)

@@ -67,7 +67,7 @@ static bool copy_data(int in, int out, off_t size)
 
 bool copy_file(const char *from, const char *to, GError **error)
 {
-    int in = open(from, O_RDONLY | O_CLOEXEC);
+    int in = open(from, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     int out = -1;
     struct stat st;
     bool ok;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "replay/fingerprint.h"
+#include "util/read-file.h"
 
 #define HEAD        "backtrail fingerprints 2\n"
 /* A trace of 2^44 records has so many. */
@@ -252,12 +253,14 @@ GArray *fingerprint_parse(const char *text, GError **error)
 GArray *fingerprint_load(const char *path, GError **error)
 {
     g_autofree char *text = NULL;
-    gsize length;
+    size_t length;
 
-    if (!g_file_get_contents(path, &text, &length, error)) {
+    text = btrail_read_file(path, MAX_TEXT, &length, error);
+    if (!text) {
+        g_prefix_error(error, "%s: ", path);
         return NULL;
     }
-    if (length > MAX_TEXT || strlen(text) != length) {
+    if (strlen(text) != length) {
         *text = 0;
     }
     return fingerprint_parse(text, error);

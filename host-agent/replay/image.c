@@ -51,7 +51,7 @@ static bool check_qcow2(const char *path, const uint8_t *head, GError **error)
 
 static bool read_head(const char *path, uint8_t head[HEAD], GError **error)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t n = fd < 0 ? -1 : pread(fd, head, HEAD, 0);
 
     if (n < 0) {

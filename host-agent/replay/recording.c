@@ -580,7 +580,7 @@ static char *hash_fd(int fd, uint64_t *size)
 
 char *recording_hash(const char *path, uint64_t *size, GError **error)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     char *hash = fd < 0 ? NULL : hash_fd(fd, size);
 
     if (!hash) {

@@ -24,6 +24,10 @@
  */
 #define NAME_SIZE   64
 
+/* Bytes of a file, which can be sparse, and of symbols, or their names, in it */
+#define FILE_MAX    (INT64_C(4) << 30)
+#define SYMBOLS_MAX (UINT64_C(512) << 20)
+
 struct elf_segment {
     uint64_t offset;
     uint64_t address;
@@ -132,7 +136,7 @@ struct elf_file *elf_file_open(const char *path)
     f = g_new0(struct elf_file, 1);
     f->fd = fd;
     f->info.path = g_strdup(path);
-    if (!fstat(fd, &st) && S_ISREG(st.st_mode)) {
+    if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size <= FILE_MAX) {
         f->elf = elf_begin(fd, ELF_C_READ, NULL);
     }
     if (!f->elf || elf_kind(f->elf) != ELF_K_ELF ||
@@ -330,13 +334,18 @@ static void read_symbol_table(const struct elf_file *f, GElf_Word type,
 {
     GElf_Shdr shdr;
     Elf_Scn *section = find_section(f, type, NULL, &shdr);
-    Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+    Elf_Data *data;
     GElf_Shdr strings;
     uint64_t room;
     int i, n;
 
-    if (!data || !shdr.sh_entsize ||
-        !gelf_getshdr(elf_getscn(f->elf, shdr.sh_link), &strings)) {
+    if (!section || !shdr.sh_entsize || shdr.sh_size > SYMBOLS_MAX ||
+        !gelf_getshdr(elf_getscn(f->elf, shdr.sh_link), &strings) ||
+        strings.sh_size > SYMBOLS_MAX) {
+        return;
+    }
+    data = elf_getdata(section, NULL);
+    if (!data) {
         return;
     }
     n = MIN(data->d_size / shdr.sh_entsize, INT_MAX);

@@ -10,12 +10,15 @@
 #include "backtrail/trace.h"
 #include "symbolize/map-file.h"
 #include "util/hash.h"
+#include "util/read-file.h"
 
 /*
  * An address can be that of the page tables of two address spaces, one of them
  * with 32-bit PAE paging: the file does not say which is meant.
  */
 #define SPACES  2
+
+#define FILE_MAX    (256u << 20)
 
 struct map_file {
     struct address_space *shared;
@@ -218,9 +221,11 @@ struct map_file *map_file_parse(char *text, const char *path, GError **error)
 struct map_file *map_file_read(const char *path, GError **error)
 {
     g_autofree char *text = NULL;
-    gsize size;
+    size_t size;
 
-    if (!g_file_get_contents(path, &text, &size, error)) {
+    text = btrail_read_any(path, FILE_MAX, &size, error);
+    if (!text) {
+        g_prefix_error(error, "%s: ", path);
         return NULL;
     }
     if (strlen(text) != size) {

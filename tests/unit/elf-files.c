@@ -54,9 +54,12 @@ static void test_sysroot(void)
     g_autofree char *one = place("root/usr/bin/one");
     g_autofree char *outside = place("outside");
     g_autofree char *fifo = g_build_filename(folder, "root/fifo", NULL);
+    g_autofree char *huge = place("root/huge");
     struct elf_files *files;
     struct elf_file *f;
 
+    g_assert_cmpint(truncate(huge, INT64_C(1) << 40), ==, 0);
+    link_to("/proc/kmsg", "root/kernel");
     link_to("usr/bin", "root/bin");
     link_to("/usr/bin/one", "root/absolute");
     link_to("../../../../usr/bin/one", "root/usr/up");
@@ -81,6 +84,8 @@ static void test_sysroot(void)
     g_assert_null(elf_files_get(files, "/../outside", NULL));
     g_assert_null(elf_files_get(files, "/loop", NULL));
     g_assert_null(elf_files_get(files, "/fifo", NULL));
+    g_assert_null(elf_files_get(files, "/huge", NULL));
+    g_assert_null(elf_files_get(files, "/kernel", NULL));
     g_assert_null(elf_files_get(files, "/usr/bin", NULL));
     g_assert_null(elf_files_get(files, "/", NULL));
     g_assert_null(elf_files_get(files, "", NULL));

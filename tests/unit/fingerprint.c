@@ -4,7 +4,10 @@
  * one thing
  */
 
+#include <glib/gstdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "replay/fingerprint.h"
 #include "trace-samples.h"
@@ -335,6 +338,29 @@ static void test_file(void)
     sample_remove(path);
 }
 
+/* Whoever has made a recording may have put anything in the file's place. */
+static void test_hostile(void)
+{
+    g_autofree char *folder = g_dir_make_tmp("backtrail-XXXXXX", NULL);
+    g_autofree char *fifo = g_build_filename(folder, "fifo", NULL);
+    g_autofree char *huge = g_build_filename(folder, "huge", NULL);
+    const char *const paths[] = { fifo, huge, folder };
+
+    g_assert_cmpint(mkfifo(fifo, 0600), ==, 0);
+    g_assert_true(g_file_set_contents(huge, "", 0, NULL));
+    g_assert_cmpint(truncate(huge, INT64_C(1) << 40), ==, 0);
+    for (unsigned i = 0; i < G_N_ELEMENTS(paths); i++) {
+        g_autoptr(GError) error = NULL;
+
+        g_assert_null(fingerprint_load(paths[i], &error));
+        g_test_message("%s", error->message);
+        g_assert_nonnull(strstr(error->message, paths[i]));
+    }
+    g_unlink(fifo);
+    g_unlink(huge);
+    g_rmdir(folder);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -346,5 +372,6 @@ int main(int argc, char **argv)
     g_test_add_func("/fingerprint/shorter", test_shorter);
     g_test_add_func("/fingerprint/gap", test_gap);
     g_test_add_func("/fingerprint/file", test_file);
+    g_test_add_func("/fingerprint/hostile", test_hostile);
     return g_test_run();
 }
