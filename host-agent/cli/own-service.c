@@ -11,6 +11,7 @@
 
 #include "cli/own-service.h"
 #include "util/agent-error.h"
+#include "util/own-folder.h"
 
 /* After so many seconds with nothing to do it ends. */
 #define IDLE            "60"
@@ -140,6 +141,17 @@ char *cli_own_service_start(GError **error)
                           "to another folder", socket);
         return NULL;
     }
+    if (g_mkdir_with_parents(folder, 0700) < 0) {
+        btrail_agent_error_errno(error, folder);
+        return NULL;
+    }
+    /* Whoever listens in a folder of somebody else's would get the guest. */
+    if (!btrail_own_folder(folder, error)) {
+        g_prefix_error(error, "the folder of your own backtraild cannot be "
+                       "trusted: remove it, or set XDG_RUNTIME_DIR to a "
+                       "folder that only you may write to: ");
+        return NULL;
+    }
     if (listens(socket)) {
         return g_steal_pointer(&socket);
     }
@@ -148,10 +160,6 @@ char *cli_own_service_start(GError **error)
         btrail_agent_fail(error, BTRAIL_AGENT_ERROR_SYSTEM,
                           "there is no backtraild beside this program or in "
                           "PATH");
-        return NULL;
-    }
-    if (g_mkdir_with_parents(folder, 0700) < 0) {
-        btrail_agent_error_errno(error, folder);
         return NULL;
     }
     if (g_mkdir_with_parents(state, 0700) < 0) {

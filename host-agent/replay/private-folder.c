@@ -6,28 +6,21 @@
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "replay/private-folder.h"
 #include "replay/remove-folder.h"
+#include "util/own-folder.h"
 
 #define PREFIX      "backtrail-rr-"
 #define LOCK        "lock"
 /* It gets its name once it is locked, so that none is seen before. */
 #define NEW_LOCK    "lock.new"
 
-static bool is_ours(const char *path)
-{
-    struct stat st;
-
-    return !lstat(path, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
-}
-
 static void remove_if_left(const char *folder)
 {
     g_autofree char *path = g_build_filename(folder, LOCK, NULL);
-    int fd = is_ours(folder) ?
+    int fd = btrail_own_folder(folder, NULL) ?
              open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
 
     if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB)) {

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Folders that belong to this user: see own-folder.h
+ */
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/own-folder.h"
+
+bool btrail_own_folder(const char *path, GError **error)
+{
+    g_autofree char *parent = g_path_get_dirname(path);
+    struct stat st, above;
+
+    if (lstat(path, &st) || stat(parent, &above)) {
+        return btrail_agent_error_errno(error, path);
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_SYSTEM,
+                                 "%s is not a folder", path);
+    }
+    if (st.st_uid != geteuid()) {
+        return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_SYSTEM,
+                                 "%s belongs to another user", path);
+    }
+    if (st.st_mode & (S_IWGRP | S_IWOTH)) {
+        return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_SYSTEM,
+                                 "others may write to %s", path);
+    }
+    if (above.st_mode & S_IWOTH && !(above.st_mode & S_ISVTX)) {
+        return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_SYSTEM,
+                                 "others may replace %s", path);
+    }
+    return true;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Folders that belong to this user, as what is in them is trusted
+ */
+
+#ifndef BTRAIL_OWN_FOLDER_H
+#define BTRAIL_OWN_FOLDER_H
+
+#include "util/agent-error.h"
+
+/*
+ * Is this a folder of this user's, no link to one, which nobody else may write
+ * to or put another one in the place of?  An error says what is wrong.
+ */
+bool btrail_own_folder(const char *path, GError **error);
+
+#endif /* BTRAIL_OWN_FOLDER_H */
