@@ -121,6 +121,60 @@ static void test_slow(void)
     sample_remove(path);
 }
 
+/*
+ * Names do not wait for a slow disk: those for which there is no room are left
+ * out, and the room of the others is given back when they are written.
+ */
+static void test_names(void)
+{
+    const uint64_t room = UINT64_C(8) << 20;
+    struct btrail_budget *budget = btrail_budget_new_fixed(room, 4);
+    char *path = sample_path();
+    g_autofree char *read_path = g_strconcat(path, ".read", NULL);
+    struct btrail_store_options options = { .path = path, .replace = true };
+    struct btrail_sideband_info info = {
+        .kind = BTRAIL_SIDEBAND_IMAGE, .size = sizeof(records),
+    };
+    struct btrail_buf packed = { 0 };
+    struct btrail_output *output;
+    struct btrail_store *store;
+    struct btrail_trace *trace;
+    unsigned sent = 0, kept = 0;
+    GThread *reader;
+
+    for (size_t i = 0; i < sizeof(records) / 4; i++) {
+        ((uint32_t *)(void *)records)[i] = g_test_rand_int();
+    }
+    btrail_sideband_pack(&info, records, &packed);
+    g_assert_cmpint(mkfifo(path, 0600), ==, 0);
+    reader = g_thread_new("reader", read_slowly, path);
+    g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
+    output = btrail_output_new(store, NULL, BLOCKS);
+    for (unsigned i = 0; i < 500; i++) {
+        if (btrail_budget_take(budget, packed.len + BTRAIL_BUDGET_ENTRY)) {
+            btrail_output_packed(output, g_memdup2(packed.data, packed.len),
+                                 packed.len, budget);
+            sent++;
+        }
+    }
+    g_assert_cmpuint(btrail_budget_refused(budget), >, 0);
+    btrail_output_finish(output);
+    g_assert_cmpuint(btrail_budget_left(budget), ==, room);
+    btrail_budget_unref(budget);
+    btrail_output_free(output);
+    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_thread_join(reader);
+    btrail_buf_free(&packed);
+
+    g_assert_cmpint(btrail_trace_open(&trace, read_path), ==, 0);
+    while (!btrail_trace_sideband(trace, kept, &info, NULL)) {
+        kept++;
+    }
+    g_assert_cmpuint(kept, ==, sent);
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
 /* After an error all is dropped, and no caller waits. */
 static void test_full(void)
 {
@@ -161,6 +215,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/output/slow", test_slow);
+    g_test_add_func("/output/names", test_names);
     g_test_add_func("/output/full", test_full);
     return g_test_run();
 }
