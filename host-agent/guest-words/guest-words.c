@@ -19,8 +19,9 @@
 #include "util/search.h"
 
 /*
- * Between two rounds, and what is read in one at most, and for how long: a guest
- * can say a lot, and little that takes long.
+ * Between two rounds, and what is read in one at most, and CPU time for that: a
+ * guest can say a lot, and little that takes long.  On a busy host the thread
+ * may wait for longer.
  */
 #define ROUND_NS        UINT64_C(20000000)
 #define ROUND_BYTES     (1u << 20)
@@ -369,12 +370,12 @@ static void take_word(void *opaque, const struct word *word)
 static void read_words(struct btrail_guest_words *w)
 {
     g_autofree uint8_t *data = g_malloc(READ_BYTES);
-    uint64_t until = btrail_clock_ns() + ROUND_WORK_NS;
+    uint64_t until = btrail_clock_cpu_ns() + ROUND_WORK_NS;
     size_t left = ROUND_BYTES;
     ssize_t n = 1;
     char *why;
 
-    while (w->sock >= 0 && left && n > 0 && btrail_clock_ns() < until) {
+    while (w->sock >= 0 && left && n > 0 && btrail_clock_cpu_ns() < until) {
         n = recv(w->sock, data, MIN(left, READ_BYTES), MSG_DONTWAIT);
         if (!n || (n < 0 && errno != EAGAIN && errno != EINTR)) {
             hang_up(w, w->reader && word_reader_begun(w->reader) ? NULL :
