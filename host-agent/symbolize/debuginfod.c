@@ -13,8 +13,6 @@
 
 #define LIBRARY "libdebuginfod.so.1"
 #define URLS    "DEBUGINFOD_URLS"
-/* 4 GiB */
-#define MAX_SIZE "4294967296"
 
 /* These are the declarations of elfutils/debuginfod.h. */
 typedef struct debuginfod_client client;
@@ -51,8 +49,6 @@ struct debuginfod *debuginfod_new(GError **error)
         debuginfod_free(d);
         return NULL;
     }
-    /* Larger ones would not be read (elf-file.c). */
-    g_setenv("DEBUGINFOD_MAXSIZE", MAX_SIZE, FALSE);
     begin = (begin_fn *)dlsym(d->library, "debuginfod_begin");
     d->find_file = (find_fn *)dlsym(d->library, "debuginfod_find_executable");
     d->find_debug = (find_fn *)dlsym(d->library, "debuginfod_find_debuginfo");

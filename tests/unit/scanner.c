@@ -503,6 +503,7 @@ static void test_loaded(void)
     fake_linux_clear(f);
     close(r.ram);
     g_string_free(r.sent, TRUE);
+    btrail_budget_unref(r.budget);
     g_mutex_clear(&r.lock);
 }
 

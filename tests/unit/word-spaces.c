@@ -323,7 +323,8 @@ static void test_endless(struct fixture *f, gconstpointer data)
                    btrail_budget_left(f->budget),
                    btrail_budget_refused(f->budget));
     g_assert_cmpuint(most, <=, SMALL);
-    g_assert_cmpuint(most, >, SMALL / 3);
+    /* Sanitizers have another allocator, which says nothing here. */
+    g_assert_true(!mallinfo2().uordblks || most > SMALL / 3);
     g_assert_cmpuint(btrail_budget_refused(f->budget), >, 100);
     /* What was known before is still known, of any but too long a life. */
     g_assert_cmpstr(called(f, 8, 150), ==, "sh");
