@@ -140,7 +140,7 @@ static int add_batch(struct fold *f, struct fold_part *p, unsigned vcpu,
             s->records += n;
             s->spans += new_span && !done;
             s->vcpus[vcpu] = true;
-            if (b->leaves && done + n == b->count) {
+            if (batch_leaves(b, done + n - 1)) {
                 const struct btrail_record *r = &b->records[b->count - 1];
 
                 add_gate(s, b->kernel.nested ? r->to : r->from);

@@ -240,7 +240,7 @@ static void add(struct lane *l, struct reading *r, size_t run,
         .time = b->time,
         .task = b->task,
         .kernel = b->kernel,
-        .leaves = b->leaves && i + 1 == b->count,
+        .leaves = batch_leaves(b, i),
     };
 
     r->lost = r->cut = false;

@@ -10,6 +10,7 @@
 #include "lib/internal/meta.h"
 #include "lib/internal/sideband.h"
 #include "util/search.h"
+#include "util/sort.h"
 
 /* A time without a kernel, from its first to its last moment */
 struct no_kernel {
@@ -24,13 +25,6 @@ static gint by_from(gconstpointer p, gconstpointer q)
     return BTRAIL_COMPARE(a->from, b->from);
 }
 
-static gint by_value(gconstpointer p, gconstpointer q)
-{
-    const uint64_t *a = p, *b = q;
-
-    return BTRAIL_COMPARE(*a, *b);
-}
-
 /* Times of all pieces of a kind, in order */
 static GArray *times_of(const struct btrail_trace *trace, uint16_t kind)
 {
@@ -42,7 +36,7 @@ static GArray *times_of(const struct btrail_trace *trace, uint16_t kind)
             g_array_append_val(times, info.time);
         }
     }
-    g_array_sort(times, by_value);
+    btrail_order_u64(times);
     return times;
 }
 

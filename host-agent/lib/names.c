@@ -225,7 +225,10 @@ int btrail_names_open(struct btrail_names **names,
     n->syscalls = btrail_syscall_tables_new();
     n->cut = UINT64_MAX;
     read_meta(n, trace);
-    n->ends = btrail_kernel_ends_read(trace);
+    n->ends = btrail_trace_kernel_ends(trace);
+    if (n->ends) {
+        g_array_ref(n->ends);
+    }
     pieces = g_array_new(FALSE, FALSE, sizeof(struct names_piece));
     ret = list_pieces(trace, pieces);
     if (!ret) {

@@ -339,7 +339,7 @@ struct btrail_budget *btrail_trace_decoding(const struct btrail_trace *t)
     return t->decoding;
 }
 
-const GArray *btrail_trace_kernel_ends(const struct btrail_trace *t)
+GArray *btrail_trace_kernel_ends(const struct btrail_trace *t)
 {
     return t->ends;
 }

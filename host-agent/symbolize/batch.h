@@ -21,4 +21,10 @@ static inline struct btrail_batch batch_part(const struct btrail_batch *b,
     return part;
 }
 
+/* Does record @i of a batch go to another kernel? */
+static inline bool batch_leaves(const struct btrail_batch *b, size_t i)
+{
+    return b->leaves && i + 1 == b->count;
+}
+
 #endif /* BTRAIL_BATCH_H */

@@ -10,6 +10,7 @@
 #define BTRAIL_PROCESSES_H
 
 #include "backtrail/names.h"
+#include "symbolize/batch.h"
 #include "symbolize/map-file.h"
 #include "symbolize/thread-lives.h"
 
@@ -91,7 +92,7 @@ symbolizer_at(unsigned vcpu, const struct btrail_batch *b, size_t i)
         .vcpu = vcpu, .index = b->index + i, .cr3 = b->cr3,
         .time = b->time.host,
         .kernel = symbolizer_kernel(&b->kernel),
-        .leaves = b->leaves && i + 1 == b->count,
+        .leaves = batch_leaves(b, i),
     };
 }
 

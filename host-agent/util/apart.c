@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "util/apart.h"
+#include "util/whole-io.h"
 
 /* The most bytes of an answer */
 #define MAX_ANSWER  (64u << 20)
@@ -24,19 +25,6 @@ struct apart {
     int fd;
     GByteArray *bytes;
 };
-
-static void write_all(int fd, const uint8_t *bytes, size_t n)
-{
-    while (n) {
-        ssize_t done = write(fd, bytes, n);
-
-        if (done < 0 && errno != EINTR) {
-            _exit(1);
-        }
-        bytes += MAX(done, 0);
-        n -= MAX(done, 0);
-    }
-}
 
 static void compute_all(apart_fn *compute, void *opaque, pid_t parent, int fd)
 {
@@ -53,8 +41,7 @@ static void compute_all(apart_fn *compute, void *opaque, pid_t parent, int fd)
         _exit(1);
     }
     compute(opaque, out);
-    write_all(fd, out->data, out->len);
-    _exit(0);
+    _exit(btrail_write_all(fd, out->data, out->len) ? 1 : 0);
 }
 
 struct apart *apart_start(apart_fn *compute, void *opaque)

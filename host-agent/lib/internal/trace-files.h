@@ -50,7 +50,7 @@ bool btrail_trace_next_ran(const struct btrail_trace *trace, unsigned vcpu,
 const GArray *btrail_trace_sidebands(const struct btrail_trace *trace);
 
 /* Its times without a kernel, see kernel-ends.h; or NULL */
-const GArray *btrail_trace_kernel_ends(const struct btrail_trace *trace);
+GArray *btrail_trace_kernel_ends(const struct btrail_trace *trace);
 
 /* What readers of the trace may use; of a constant trace, too */
 struct btrail_budget *btrail_trace_budget(const struct btrail_trace *trace);
