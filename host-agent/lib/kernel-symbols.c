@@ -35,8 +35,6 @@
  * @hash:    of the text
  * @new_text: the text, if it may be new; or NULL
  * @number:  of a kernel's own symbols, or UINT32_MAX
- * @first, @last: where the first and the last one of code begins; the first is
- *           behind the last if there is none
  * @era:     number of the last era that has it, while these are searched
  * @after:   the same of the last one that may end with it
  * @span:    the span that this era is in
@@ -46,11 +44,27 @@ struct symbols_part {
     const char *new_text;
     struct btrail_symbol_list list;
     uint32_t number;
-    uint64_t first;
-    uint64_t last;
     uint32_t era;
     uint32_t after;
     uint32_t span;
+};
+
+/* Where the first and the last symbol begin; none if @first is after @last */
+struct symbol_range {
+    uint64_t first;
+    uint64_t last;
+};
+
+/**
+ * struct kernel_run - tables of one kernel number after each other, with the
+ *                     same symbols of the kernel itself
+ * @own, @modules: of all that these tables have
+ * @coming: the table after them, which is of another kernel; or NULL
+ */
+struct kernel_run {
+    struct symbol_range own;
+    struct symbol_range modules;
+    const struct symbol_table *coming;
 };
 
 /**
@@ -59,7 +73,7 @@ struct symbols_part {
  * @own:  of the kernel itself; NULL if it is not known
  * @parts: of modules
  * @ends: it has end lines
- * @coming: the next one of another kernel; or NULL
+ * @run:  of its kernel
  */
 struct symbol_table {
     uint32_t kernel;
@@ -68,7 +82,7 @@ struct symbol_table {
     uint64_t held;
     struct symbols_part *own;
     GPtrArray *parts;
-    const struct symbol_table *coming;
+    struct kernel_run *run;
     bool ends;
 };
 
@@ -77,26 +91,24 @@ struct symbol_table {
  * @before: the table, or else the last one
  * @after:  the next one, if it is not known which of both holds; or NULL
  * @sure:   @before holds; else only its own symbols do, or what @after has, too
- * @coming: the next table of another kernel, which may run already; or NULL
  */
 struct era {
     struct btrail_symbol_era e;
     const struct symbol_table *before;
     const struct symbol_table *after;
-    const struct symbol_table *coming;
     bool sure;
 };
 
 /**
  * struct part_span - a part, and from when to when it was there
- * @other: another kernel ran before that, from @since on; what it has not at
- *         the same places can have been there since then; or NULL
+ * @other: another kernel ran before that, from @since on; what is not near its
+ *         symbols can have been there since then; or NULL
  * @first: symbols before it
  */
 struct part_span {
     const struct symbols_part *part;
     const struct symbol_table *table;
-    const struct symbols_part *other;
+    const struct kernel_run *other;
     struct btrail_symbol_era e;
     uint64_t since;
     uint64_t first;
@@ -111,6 +123,7 @@ struct kernel_turn {
 struct btrail_kernel_symbols {
     GHashTable *parts;          /* of struct symbols_part */
     GPtrArray *tables;          /* of struct symbol_table */
+    GPtrArray *runs;            /* of struct kernel_run */
     GHashTable *last;           /* kernel -> its last table */
     GArray *eras;               /* of struct era, by kernel and time */
     GArray *turns;              /* of struct kernel_turn, if all kernels have
@@ -161,6 +174,7 @@ struct btrail_kernel_symbols *btrail_kernel_symbols_new(void)
 
     ks->parts = g_hash_table_new_full(hash_part, equal_parts, free_part, NULL);
     ks->tables = g_ptr_array_new_with_free_func(free_table);
+    ks->runs = g_ptr_array_new_with_free_func(g_free);
     ks->last = g_hash_table_new(NULL, NULL);
     ks->eras = g_array_new(FALSE, FALSE, sizeof(struct era));
     ks->turns = g_array_new(FALSE, FALSE, sizeof(struct kernel_turn));
@@ -175,6 +189,7 @@ void btrail_kernel_symbols_free(struct btrail_kernel_symbols *ks)
         g_array_free(ks->turns, TRUE);
         g_array_free(ks->eras, TRUE);
         g_hash_table_unref(ks->last);
+        g_ptr_array_free(ks->runs, TRUE);
         g_ptr_array_free(ks->tables, TRUE);
         g_hash_table_unref(ks->parts);
         g_free(ks);
@@ -195,23 +210,6 @@ static uint64_t lowest_address(const char *text, size_t size)
     return KERNEL_PART_32;
 }
 
-/* Sets where the code of a part begins and ends. */
-static void find_code(struct symbols_part *part)
-{
-    const GArray *entries = part->list.entries;
-
-    part->first = UINT64_MAX;
-    for (guint i = 0; i < entries->len; i++) {
-        const struct btrail_symbol_entry *e =
-            &g_array_index(entries, struct btrail_symbol_entry, i);
-
-        if (btrail_symbol_is_code(e->type)) {
-            part->first = MIN(part->first, e->address);
-            part->last = e->address;
-        }
-    }
-}
-
 /* The part of a text; adds the memory that a new one takes. */
 static struct symbols_part *get_part(struct btrail_kernel_symbols *ks,
                                      const char *text, size_t size,
@@ -229,7 +227,6 @@ static struct symbols_part *get_part(struct btrail_kernel_symbols *ks,
         part->number = UINT32_MAX;
         btrail_symbol_list_init(&part->list, text, size,
                                 lowest_address(text, size));
-        find_code(part);
         g_hash_table_add(ks->parts, part);
         *memory += sizeof(*part) + btrail_symbol_list_memory(&part->list);
     }
@@ -387,7 +384,6 @@ static void add_era(struct btrail_kernel_symbols *ks,
     struct era era = {
         .e = { ks->eras->len + 1, before->kernel, UINT32_MAX, from, last },
         .before = before, .after = after, .sure = sure,
-        .coming = before->coming,
     };
 
     if (from >= ks->cut) {
@@ -402,14 +398,60 @@ static void add_era(struct btrail_kernel_symbols *ks,
     g_array_append_val(ks->eras, era);
 }
 
-/* Sets what comes after each of @n tables that have one number. */
-static void find_coming(const GPtrArray *tables, guint first, guint n)
-{
-    for (guint i = first + n - 1; i-- > first;) {
-        struct symbol_table *t = tables->pdata[i];
-        const struct symbol_table *next = tables->pdata[i + 1];
+#define NO_RANGE ((struct symbol_range) { UINT64_MAX, 0 })
 
-        t->coming = next->own != t->own ? next : next->coming;
+static void add_range(struct symbol_range *range,
+                      const struct symbols_part *part)
+{
+    const GArray *entries = part ? part->list.entries : NULL;
+
+    if (entries && entries->len) {
+        const struct btrail_symbol_entry *all = (const void *)entries->data;
+
+        range->first = MIN(range->first, all[0].address);
+        range->last = MAX(range->last, all[entries->len - 1].address);
+    }
+}
+
+/* Is there one so near that it may reach up to an address, or the reverse? */
+static bool is_near(const struct symbol_range *range, uint64_t address)
+{
+    return range->first <= range->last &&
+           address >= range->first - MIN(range->first, SYMBOL_SIZE_MAX) &&
+           address <= MIN(range->last, UINT64_MAX - SYMBOL_SIZE_MAX) +
+                      SYMBOL_SIZE_MAX;
+}
+
+static bool is_near_run(const struct kernel_run *run, uint64_t address)
+{
+    return is_near(&run->own, address) || is_near(&run->modules, address);
+}
+
+/* Finds the runs of @n tables that have one number. */
+static void find_runs(struct btrail_kernel_symbols *ks,
+                      const GPtrArray *tables, guint first, guint n)
+{
+    struct kernel_run *run = NULL;
+
+    for (guint i = first; i < first + n; i++) {
+        struct symbol_table *t = tables->pdata[i];
+        const struct symbol_table *last = run ? tables->pdata[i - 1] : NULL;
+
+        if (!run || last->own != t->own) {
+            struct kernel_run *next = g_new0(struct kernel_run, 1);
+
+            if (run) {
+                run->coming = t;
+            }
+            run = next;
+            run->own = run->modules = NO_RANGE;
+            g_ptr_array_add(ks->runs, run);
+            add_range(&run->own, t->own);
+        }
+        t->run = run;
+        for (guint k = 0; k < t->parts->len; k++) {
+            add_range(&run->modules, t->parts->pdata[k]);
+        }
     }
 }
 
@@ -419,7 +461,7 @@ static void add_eras(struct btrail_kernel_symbols *ks,
 {
     const struct symbol_table *t = tables->pdata[first];
 
-    find_coming(tables, first, n);
+    find_runs(ks, tables, first, n);
     if (t->time) {
         add_era(ks, t, NULL, false, 0, t->time - 1);
     }
@@ -470,9 +512,8 @@ static void note_part(struct btrail_kernel_symbols *ks, struct era *era,
 
 static void add_spans(struct btrail_kernel_symbols *ks)
 {
-    const struct symbol_table *coming = NULL;
+    const struct kernel_run *other = NULL;
     uint64_t symbols = 0, since = 0;
-    const struct symbols_part *other = NULL;
 
     for (guint i = 0; i < ks->eras->len; i++) {
         struct era *era = &g_array_index(ks->eras, struct era, i);
@@ -483,9 +524,9 @@ static void add_spans(struct btrail_kernel_symbols *ks)
             guint spans = ks->spans->len;
 
             note_part(ks, era, era->before, era->before->own);
-            if (spans < ks->spans->len && coming &&
-                coming->kernel == era->e.kernel &&
-                coming->own == era->before->own) {
+            if (spans < ks->spans->len && other &&
+                other->coming->kernel == era->e.kernel &&
+                other->coming->own == era->before->own) {
                 struct part_span *span = &g_array_index(
                     ks->spans, struct part_span, spans);
 
@@ -493,9 +534,8 @@ static void add_spans(struct btrail_kernel_symbols *ks)
                 span->since = since;
             }
         }
-        if (era->coming && era->coming != coming) {
-            coming = era->coming;
-            other = era->before->own;
+        if (era->before->run->coming && era->before->run != other) {
+            other = era->before->run;
             since = era->e.from;
         }
         for (guint k = 0; after && k < after->len; k++) {
@@ -734,15 +774,6 @@ static bool is_common(const struct era *era, struct btrail_symbol *a,
     return true;
 }
 
-/* Has a kernel code near an address? */
-static bool is_near(const struct symbols_part *own, uint64_t address)
-{
-    return own && own->first <= own->last &&
-           address >= own->first - MIN(own->first, SYMBOL_SIZE_MAX) &&
-           address <= MIN(own->last, UINT64_MAX - SYMBOL_SIZE_MAX) +
-                      SYMBOL_SIZE_MAX;
-}
-
 /*
  * Before the first table of the next kernel, that may run already.  What one of
  * them has, and the other one nothing near, is of the former.
@@ -750,17 +781,18 @@ static bool is_near(const struct symbols_part *own, uint64_t address)
 static bool find_by_place(const struct era *era, uint64_t address,
                           struct btrail_symbol *symbol)
 {
-    const struct symbol_table *before = era->before, *coming = era->coming;
+    const struct symbol_table *before = era->before;
+    const struct symbol_table *coming = before->run->coming;
 
     if (!coming || !coming->own) {
         return false;
     }
-    if (!is_near(before->own, address)) {
-        return is_near(coming->own, address) &&
+    if (!is_near_run(before->run, address)) {
+        return is_near(&coming->run->own, address) &&
                find_in_table(coming, true, address, symbol);
     }
     return era->after && before->own != era->after->own &&
-           !is_near(coming->own, address) &&
+           !is_near(&coming->run->own, address) &&
            find_in_table(before, true, address, symbol);
 }
 
@@ -827,7 +859,7 @@ int btrail_kernel_symbols_get(const struct btrail_kernel_symbols *ks, size_t i,
     if (era) {
         *era = span->e;
         era->number = 0;
-        if (span->other && !is_near(span->other, e->address)) {
+        if (span->other && !is_near_run(span->other, e->address)) {
             era->from = span->since;
         }
     }

@@ -218,6 +218,25 @@ static void test_kexec(void)
               "far 0:0-\nfar_away 0:0-\nfar_end 0:0-\n");
     btrail_kernel_symbols_free(ks);
 
+    /* What modules of the former one have is not where the next one was. */
+    ks = btrail_kernel_symbols_new();
+    add(ks, 0, 1000, kernel, "ffffffff8d000010 t loaded\t[dummy]\n");
+    btrail_kernel_symbols_held(ks, 0, 1500);
+    add(ks, 0, 1600, kernel, "ffffffff8d000010 t loaded\t[dummy]\n");
+    btrail_kernel_symbols_held(ks, 0, 1700);
+    add(ks, 0, 2000, far, "");
+    btrail_kernel_symbols_complete(ks, 0, UINT64_MAX);
+    check(ks, 0, 900, 0xffffffff8d000020, "-");
+    check(ks, 0, 1000, 0xffffffff8d000020, "loaded+10/ff0 dummy");
+    check(ks, 0, 1550, 0xffffffff8d000020, "loaded+10/ff0 dummy");
+    check(ks, 0, 1701, 0xffffffff8d000020, "-");
+    check(ks, 0, 2000, 0xffffffff8d000020, "far_away+0/80");
+    check_all(ks, "_text 0:0-1700\nfirst 0:0-1700\ndata 0:0-1700\n"
+              "last 0:0-1700\n_end 0:0-1700\n"
+              "loaded 0:1000-1700\n"
+              "far 0:2000-\nfar_away 0:2000-\nfar_end 0:2000-\n");
+    btrail_kernel_symbols_free(ks);
+
     /* With numbers, each is known all the time. */
     ks = btrail_kernel_symbols_new();
     add(ks, 2, 1000, kernel, dummy);
