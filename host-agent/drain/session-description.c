@@ -95,6 +95,7 @@ int btrail_session_describe(struct btrail_store *store, JsonObject *meta,
     btrail_json_add(meta, "U:tick_ns", h->tick_ns,
                     "U:tsc_hz", h->tsc_hz,
                     "U:buffer_size", (uint64_t)h->slabs * h->slab_size,
+                    "U:vcpus", (uint64_t)h->vcpus,
                     "b:attached", facts->attached,
                     "o:start", btrail_json_new(
                         "U:monotonic", h->start_monotonic,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backtrail/code.h"
+#include "lib/internal/meta.h"
 #include "util/closest.h"
 #include "walk/marks.h"
 #include "walk/task-run.h"
@@ -38,12 +39,26 @@ struct reader {
     bool placed;
 };
 
+/**
+ * struct marks
+ * @alone: the guest can have one vCPU, so a thread goes on where it was
+ */
 struct marks {
     const struct btrail_trace *trace;
     struct btrail_code *code;
     bool own_code;
+    bool alone;
     struct reader readers[BTRAIL_MAX_VCPUS];
 };
+
+static bool is_alone(const struct btrail_trace *trace)
+{
+    unsigned bad;
+    g_autoptr(JsonObject) meta = btrail_meta_read(trace, &bad);
+
+    return btrail_trace_streams(trace) == 1 &&
+           btrail_json_int(meta, "vcpus", 0) == 1;
+}
 
 struct marks *marks_new(const struct btrail_trace *trace,
                         struct symbolizer *symbols, GError **error)
@@ -52,6 +67,7 @@ struct marks *marks_new(const struct btrail_trace *trace,
     int ret = 0;
 
     m->trace = trace;
+    m->alone = is_alone(trace);
     m->code = symbols ? symbolizer_captured(symbols) : NULL;
     if (!m->code) {
         m->own_code = true;
@@ -370,7 +386,8 @@ bool marks_value(struct marks *m, unsigned vcpu, const struct btrail_batch *b,
         index = MAX(index, r->b.index);
         now = thread_of(&r->b);
         same = mark_thread_is_same(&thread, mark, &now);
-        if (v.away && index < r->b.index + r->b.count &&
+        if (v.away && !(m->alone && !thread.named) &&
+            index < r->b.index + r->b.count &&
             mark_thread_is_switched(&thread, mark, &now)) {
             if (!follow(m, &t, index, &index)) {
                 return false;

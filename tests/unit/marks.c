@@ -137,14 +137,20 @@ static void write_code(struct btrail_writer *w, uint64_t second)
     g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
 }
 
-static struct btrail_trace *end(uint64_t second)
+/* @vcpus: that the guest can have, or 0 if the trace does not say; streams of
+ * others are left out */
+static struct btrail_trace *end_guest(uint64_t second, unsigned vcpus)
 {
+    g_autofree char *meta = g_strdup_printf("{\"vcpus\":%u}", vcpus);
     char *path = sample_path();
     struct btrail_trace *trace;
     struct btrail_writer *w;
 
     g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
     write_code(w, second);
+    if (vcpus) {
+        g_assert_cmpint(btrail_writer_meta(w, meta, strlen(meta)), ==, 0);
+    }
     for (unsigned i = 0; i < VCPUS; i++) {
         const struct btrail_slab slab = {
             .cr3 = SPACE,
@@ -154,7 +160,9 @@ static struct btrail_trace *end(uint64_t second)
             .n_events = streams[i].events->len,
         };
 
-        g_assert_cmpint(btrail_writer_append(w, i, &slab), ==, 0);
+        if (!vcpus || i < vcpus) {
+            g_assert_cmpint(btrail_writer_append(w, i, &slab), ==, 0);
+        }
         g_array_unref(streams[i].records);
         g_array_unref(streams[i].events);
     }
@@ -162,6 +170,11 @@ static struct btrail_trace *end(uint64_t second)
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     sample_remove(path);
     return trace;
+}
+
+static struct btrail_trace *end(uint64_t second)
+{
+    return end_guest(second, 0);
 }
 
 /* What a record is: "", or what marks_text() says */
@@ -402,15 +415,12 @@ static void test_moved(void)
     btrail_trace_close(trace);
 }
 
-/* Without tasks: an interrupt is left out, and another process is too much. */
-static void test_nameless(void)
+/* Two values without tasks: of a thread that is interrupted, and of one that
+ * another process interrupts */
+static void add_nameless(uint64_t *interrupted, uint64_t *switched)
 {
-    struct btrail_trace *trace;
-    uint64_t mark, lost;
-    struct marks *m;
-
     begin();
-    mark = add(0, ONE, ONE_TO);
+    *interrupted = add(0, ONE, ONE_TO);
     add_bits(0, "1");
     add(0, ONE_TO + 3, HANDLER);
     /* Page tables of the kernel, and of the user again with another PCID */
@@ -419,7 +429,7 @@ static void test_nameless(void)
     add_cr3(0, SPACE | 5);
     add(0, HANDLER + 9, ONE_TO + 3);
     add_end(0);
-    lost = add(0, ONE, ONE_TO);
+    *switched = add(0, ONE, ONE_TO);
     add(0, ONE_TO + 3, HANDLER);
     add_cr3(0, OTHER);
     add(0, HANDLER + 9, BASE);
@@ -427,12 +437,24 @@ static void test_nameless(void)
     add_cr3(0, SPACE);
     add(0, HANDLER + 9, ONE_TO + 3);
     add_end(0);
-    trace = end(0);
-    m = open_marks(trace);
-    check(trace, m, 0, mark, "one = 3");
-    check(trace, m, 0, lost, "one = ?");
-    marks_free(m);
-    btrail_trace_close(trace);
+}
+
+/* The thread may go on elsewhere, but not in a guest with one vCPU. */
+static void test_nameless(void)
+{
+    for (unsigned vcpus = 0; vcpus <= VCPUS; vcpus++) {
+        struct btrail_trace *trace;
+        uint64_t interrupted, switched;
+        struct marks *m;
+
+        add_nameless(&interrupted, &switched);
+        trace = end_guest(0, vcpus);
+        m = open_marks(trace);
+        check(trace, m, 0, interrupted, "one = 3");
+        check(trace, m, 0, switched, vcpus == 1 ? "one = 1" : "one = ?");
+        marks_free(m);
+        btrail_trace_close(trace);
+    }
 }
 
 static void test_match(void)

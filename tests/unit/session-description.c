@@ -82,6 +82,7 @@ static void test_plain(void)
     g_assert_cmpint(json_object_get_int_member(o, "tick_ns"), ==, 1000);
     g_assert_cmpint(json_object_get_int_member(o, "tsc_hz"), ==, 2000000);
     g_assert_cmpint(json_object_get_int_member(o, "buffer_size"), ==, 65536);
+    g_assert_cmpint(json_object_get_int_member(o, "vcpus"), ==, 2);
     g_assert_true(json_object_get_boolean_member(o, "icount"));
     start = json_object_get_object_member(o, "start");
     g_assert_cmpint(json_object_get_int_member(start, "monotonic"), ==, 11);
