@@ -226,13 +226,19 @@ static bool put_item(BranchTraceCodeRing *c,
     return true;
 }
 
+/* Items are missing from record @index on, which may be before now. */
+static void lose_from(BranchTraceCodeRing *c, uint64_t index)
+{
+    if (!c->lost || index < c->lost_from) {
+        c->lost = true;
+        c->lost_from = index;
+        qatomic_set(&c->shm->lost_from, index);
+    }
+}
+
 static void lose(BranchTraceCodeRing *c)
 {
-    if (!c->lost) {
-        c->lost = true;
-        c->lost_from = branch_trace_stream_index(c->stream);
-        qatomic_set(&c->shm->lost_from, c->lost_from);
-    }
+    lose_from(c, branch_trace_stream_index(c->stream));
 }
 
 /* Starts over after a loss, if there is room for it; false if not */
@@ -465,7 +471,7 @@ void branch_trace_code_leave(BranchTraceCodeRing *c)
         QTAILQ_REMOVE(&c->code->rings, c, next);
         branch_trace_code_settle(c);
         if (c->n_waiting) {
-            lose(c);
+            lose_from(c, c->waiting[0].item.index);
             c->n_waiting = 0;
         }
     }
