@@ -3,11 +3,11 @@
  * Test the thread that asks a guest for names, with a guest that is made up
  */
 
-#include <malloc.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "allocated.h"
 #include "guest-words/guest-words.h"
 #include "word-samples.h"
 
@@ -273,13 +273,13 @@ static void test_endless(struct fixture *f, gconstpointer data)
     struct btrail_guest_words_result result;
     struct btrail_guest_open open;
     uint32_t n = 0;
-    size_t before;
+    int64_t before;
     gint64 end;
 
     memcpy(text + 4000 - 7, "\n2 t b\n", 7);
     memcpy(text, "1 t ", 4);
     expect(f, BTRAIL_GUEST_OPEN, &open);
-    before = mallinfo2().uordblks;
+    before = allocated();
     say_hello(said, open.nonce, 0);
     for (end = g_get_monotonic_time() + 3 * G_TIME_SPAN_SECOND;
          g_get_monotonic_time() < end;) {
@@ -292,7 +292,7 @@ static void test_endless(struct fixture *f, gconstpointer data)
         say_symbols(said, BTRAIL_GUEST_SYMBOLS_BEGIN |
                     BTRAIL_GUEST_SYMBOLS_END, text);
         send_said(f, said);
-        g_assert_cmpuint(mallinfo2().uordblks, <, before + BUDGET);
+        g_assert_cmpint(allocated(), <, before + BUDGET);
     }
     wait_found(f, "2 t b");
     g_test_message("%u threads, %u tables, %" G_GUINT64_FORMAT " refused", n,

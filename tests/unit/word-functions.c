@@ -5,10 +5,10 @@
  */
 
 #include <gelf.h>
-#include <malloc.h>
 #include <glib.h>
 #include <string.h>
 
+#include "allocated.h"
 #include "guest-words/word-functions.h"
 
 /* What the file's table of symbols has: a line for each */
@@ -108,7 +108,7 @@ static void test_budget(void)
 {
     struct btrail_budget *small = btrail_budget_new_fixed(1 << 20, 4);
     struct word_functions *f = word_functions_new(small, 7);
-    size_t before = mallinfo2().uordblks;
+    int64_t before = allocated();
     unsigned left_out = 0;
 
     for (unsigned i = 1; i < 100000; i++) {
@@ -118,7 +118,7 @@ static void test_budget(void)
     }
     g_assert_cmpuint(left_out, >, 50000);
     g_assert_cmpuint(f->all.len, ==, 99999 - left_out);
-    g_assert_cmpuint(mallinfo2().uordblks - before, <=, 1 << 20);
+    g_assert_cmpint(allocated() - before, <=, 1 << 20);
     word_functions_free(f);
     g_assert_cmpuint(btrail_budget_left(small), ==, 1 << 20);
     g_assert_false(btrail_budget_take(small, 1 << 20) &&

@@ -3,8 +3,8 @@
  * Test queues whose memory is taken from a budget
  */
 
-#include <malloc.h>
 
+#include "allocated.h"
 #include "guest-words/word-queue.h"
 
 #define SIZE    (UINT64_C(1) << 20)
@@ -47,7 +47,7 @@ static void test_budget(void)
 {
     struct btrail_budget *budget = btrail_budget_new_fixed(SIZE, 4);
     static const uint64_t element = 1;
-    size_t before = mallinfo2().uordblks;
+    int64_t before = allocated();
 
     for (unsigned round = 0; round < 50; round++) {
         struct word_queue q = WORD_QUEUE_INIT(budget, uint64_t);
@@ -56,7 +56,7 @@ static void test_budget(void)
             g_assert_cmpuint(q.len, <=, SIZE / 8);
         }
         g_assert_cmpuint(q.len * 8, >=, SIZE / 4);
-        g_assert_cmpuint(mallinfo2().uordblks - before, <=, SIZE);
+        g_assert_cmpint(allocated() - before, <=, SIZE);
         word_queue_forget(&q, q.len - 1);
         g_assert_cmpuint(q.len, ==, 1);
         word_queue_forget(&q, 1);

@@ -3,10 +3,10 @@
  * Test address spaces over time, as a guest says
  */
 
-#include <malloc.h>
 #include <string.h>
 #include <time.h>
 
+#include "allocated.h"
 #include "guest-words/word-spaces.h"
 #include "word-samples.h"
 
@@ -299,7 +299,7 @@ static void say_more(struct fixture *f, const char *what, unsigned i)
 
 static void test_endless(struct fixture *f, gconstpointer data)
 {
-    size_t before, now, most = 0;
+    int64_t before, now, most = 0;
 
     for (unsigned i = 0; i < 10; i++) {
         say_process(f->said, 101, 7 + i, "sh");
@@ -307,7 +307,7 @@ static void test_endless(struct fixture *f, gconstpointer data)
     let_hear(f);
     g_byte_array_unref(f->said);
     f->said = g_byte_array_new();
-    before = mallinfo2().uordblks;
+    before = allocated();
     for (unsigned i = 0; i < 100000; i += 1000) {
         for (unsigned k = 0; k < 1000; k++) {
             say_more(f, data, i + k);
@@ -315,16 +315,17 @@ static void test_endless(struct fixture *f, gconstpointer data)
         let_hear(f);
         g_byte_array_unref(f->said);
         f->said = g_byte_array_new();
-        now = mallinfo2().uordblks;
-        most = MAX(most, now > before ? now - before : 0);
+        now = allocated();
+        most = MAX(most, now - before);
     }
-    g_test_message("%s: %zu bytes, %" G_GUINT64_FORMAT " left, %"
-                   G_GUINT64_FORMAT " left out", (const char *)data, most,
+    g_test_message("%s: %" G_GINT64_FORMAT " bytes, %" G_GUINT64_FORMAT
+                   " left, %" G_GUINT64_FORMAT " left out",
+                   (const char *)data, most,
                    btrail_budget_left(f->budget),
                    btrail_budget_refused(f->budget));
-    g_assert_cmpuint(most, <=, SMALL);
+    g_assert_cmpint(most, <=, SMALL);
     /* Sanitizers have another allocator, which says nothing here. */
-    g_assert_true(!mallinfo2().uordblks || most > SMALL / 3);
+    g_assert_true(!allocated() || most > (int64_t)(SMALL / 3));
     g_assert_cmpuint(btrail_budget_refused(f->budget), >, 100);
     /* What was known before is still known, of any but too long a life. */
     g_assert_cmpstr(called(f, 8, 150), ==, "sh");
