@@ -45,6 +45,8 @@ static const char *const set_by[] = {
  *               another one
  * @run:         what lets the guest run for it, until it stops
  * @steps:       the vCPU that executes one instruction then, or -1
+ * @begins:      where QEMU's own way back began, or goes on
+ * @reverse:     what the trace says of the way back, or NULL
  * @suspended:   that run was interrupted for another one
  * @interrupted: its user has interrupted the run, or a way
  * @search:      in the trace, for its command of the monitor, or NULL
@@ -62,6 +64,8 @@ struct view {
     GBytes *waiting;
     char *run;
     int steps;
+    uint64_t begins;
+    struct reverse *reverse;
     bool suspended;
     bool interrupted;
     struct apart *search;
@@ -80,8 +84,8 @@ struct front_end {
     struct view *current;       /* whose guest it is; NULL if no one's */
     struct view *running;       /* the guest runs for it */
     struct view *going;         /* the guest goes a way for it */
-    bool yields;                /* which can go on later */
-    bool yielded;               /* and has to */
+    bool yielded;               /* which has to go on later */
+    GBytes *request;            /* that it goes for; NULL: a run goes on */
     bool interrupting;          /* the stub was told to stop it */
     bool failed;
     uint64_t end;               /* where the recording ends, if known */
@@ -89,7 +93,8 @@ struct front_end {
     guint quiet_source;
 };
 
-static void serve(struct view *v, const char *request, size_t n);
+static void serve(struct view *v, GBytes *request);
+static void wait_for_quiet(struct front_end *fe);
 static void serve_waiting(struct front_end *fe);
 static void on_packet(void *opaque, const char *request, size_t n);
 
@@ -124,11 +129,44 @@ static void drop_error(struct front_end *fe, GError *error)
     }
 }
 
+static bool is_cancelled(const GError *error)
+{
+    return g_error_matches(error, BTRAIL_AGENT_ERROR,
+                           BTRAIL_AGENT_ERROR_CANCELLED);
+}
+
+/*
+ * Has the guest not come to the end of its way because another one has a
+ * request?  What was to be done is done later, from the beginning: nothing of it
+ * has an effect before its end.  Takes the error then.
+ */
+static bool put_off(struct view *v, GError *error)
+{
+    struct front_end *fe = v->fe;
+
+    if (!fe->yielded || v != fe->going || !is_cancelled(error)) {
+        return false;
+    }
+    /* It is on its way: it is taken back. */
+    fe->current = NULL;
+    if (fe->request) {
+        v->later = g_bytes_ref(fe->request);
+        g_clear_pointer(&v->run, g_free);
+    } else {
+        v->suspended = true;
+    }
+    g_error_free(error);
+    return true;
+}
+
 /* The request cannot be served: an error that gdb shows */
 static void refuse(struct view *v, GError *error)
 {
     g_autofree char *text = g_strdup_printf("E.%s", error->message);
 
+    if (put_off(v, error)) {
+        return;
+    }
     /* They would end the packet, or be an escape. */
     g_strdelimit(text, "$#}*", '?');
     client_answer_text(v->client, text);
@@ -154,6 +192,7 @@ static void answer(struct view *v, const char *format, ...)
 static void end_run(struct view *v, const char *answer)
 {
     g_clear_pointer(&v->run, g_free);
+    g_clear_pointer(&v->reverse, reverse_free);
     v->suspended = v->interrupted = false;
     if (v->client) {
         client_answer_text(v->client, answer);
@@ -183,9 +222,19 @@ static void stopped_here(struct view *v, const char *format)
 /* The guest cannot run.  gdb waits for a stop, and for no error. */
 static void refuse_run(struct view *v, GError *error)
 {
-    g_autofree char *message = g_strconcat(error->message, "\n", NULL);
+    g_autofree char *message = NULL;
 
+    if (put_off(v, error)) {
+        return;
+    }
+    if (is_cancelled(error)) {
+        v->fe->current = NULL;
+        stopped(v, INTERRUPTED);
+        g_error_free(error);
+        return;
+    }
     if (v->client) {
+        message = g_strconcat(error->message, "\n", NULL);
         client_print(v->client, message);
     }
     stopped(v, STOPPED);
@@ -200,12 +249,26 @@ static bool is_end(struct view *v, GError *error, GError **propagated)
     uint64_t icount = target_place(v->fe->target)->icount;
 
     if (v->place.icount < v->fe->end || icount >= v->place.icount ||
-        is_fatal(error)) {
+        is_fatal(error) || is_cancelled(error)) {
         g_propagate_error(propagated, error);
         return false;
     }
     g_error_free(error);
     v->fe->end = icount;
+    return true;
+}
+
+/* What QEMU does with requests is what this view has set. */
+static bool set_settings(struct view *v, GError **error)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(set_by); i++) {
+        g_autofree char *said = stub_ask(target_stub(v->fe->target),
+                                         v->settings[i], NULL, NULL, error);
+
+        if (!said) {
+            return false;
+        }
+    }
     return true;
 }
 
@@ -225,16 +288,22 @@ static bool claim(struct view *v, GError **error)
         }
         v->place = *target_place(fe->target);
     }
-    for (unsigned i = 0; i < G_N_ELEMENTS(set_by); i++) {
-        g_autofree char *said = stub_ask(target_stub(fe->target),
-                                         v->settings[i], NULL, NULL, error);
-
-        if (!said) {
-            return false;
-        }
+    if (!set_settings(v, error)) {
+        return false;
     }
     fe->current = v;
     return true;
+}
+
+/* Takes it to where QEMU's own way back goes on. */
+static bool claim_back(struct view *v, GError **error)
+{
+    if (v->begins >= v->place.icount) {
+        return claim(v, error);
+    }
+    v->fe->current = NULL;
+    return target_go_icount(v->fe->target, v->begins, error) &&
+           set_settings(v, error);
 }
 
 /* The guest stands where this view has it. */
@@ -307,7 +376,7 @@ static bool start(struct view *v, GError **error)
 {
     struct front_end *fe = v->fe;
 
-    if (!claim(v, error) ||
+    if (!(is_backward(v->run) ? claim_back(v, error) : claim(v, error)) ||
         !target_set_breakpoints(fe->target, v->breakpoints, error) ||
         !stub_run(target_stub(fe->target), v->run, error)) {
         return false;
@@ -327,9 +396,27 @@ static void start_or_refuse(struct view *v)
     }
 }
 
+/* From here to end_way(), the guest goes ways for a view; see put_off(). */
+static void begin_way(struct view *v, GBytes *request)
+{
+    v->fe->going = v;
+    v->fe->request = request;
+    v->fe->yielded = false;
+}
+
+static void end_way(struct view *v)
+{
+    v->fe->going = NULL;
+    v->fe->request = NULL;
+    if (!v->run && !v->later) {
+        v->interrupted = false;
+    }
+}
+
 static gboolean on_quiet(gpointer opaque)
 {
     struct front_end *fe = opaque;
+    bool more = false;
 
     fe->quiet_source = 0;
     for (unsigned i = 0; i < fe->views->len && !fe->running; i++) {
@@ -338,11 +425,16 @@ static gboolean on_quiet(gpointer opaque)
         g_autoptr(GBytes) later = g_steal_pointer(&v->later);
 
         if (later) {
-            serve(v, g_bytes_get_data(later, NULL),
-                  g_bytes_get_size(later) - 1);
+            serve(v, later);
         } else if (v->suspended) {
+            begin_way(v, NULL);
             start_or_refuse(v);
+            end_way(v);
         }
+        more |= v->later || v->suspended;
+    }
+    if (more) {
+        wait_for_quiet(fe);
     }
     return G_SOURCE_REMOVE;
 }
@@ -356,13 +448,11 @@ static void wait_for_quiet(struct front_end *fe)
     fe->quiet_source = g_timeout_add(QUIET_MS, on_quiet, fe);
 }
 
-/* QEMU's own way back is left alone: interrupted, QEMU would stop at no more
- * breakpoints. */
 static void interrupt(struct front_end *fe)
 {
     GError *error = NULL;
 
-    if (!fe->interrupting && !is_backward(fe->running->run)) {
+    if (!fe->interrupting) {
         fe->interrupting = true;
         if (!stub_interrupt(target_stub(fe->target), &error)) {
             fail(fe, error);
@@ -386,6 +476,7 @@ static void free_view(struct view *v)
     }
     client_free(v->client);
     end_search(v);
+    reverse_free(v->reverse);
     g_clear_pointer(&v->later, g_bytes_unref);
     g_hash_table_destroy(v->breakpoints);
     for (unsigned i = 0; i < G_N_ELEMENTS(set_by); i++) {
@@ -400,11 +491,11 @@ static void free_view(struct view *v)
  * Is the breakpoint that QEMU has met behind an exception or an interrupt?
  * That is no instruction, and QEMU can stand before it at the same count.
  */
-static bool meets_breakpoint(struct view *v)
+static bool meets_breakpoint(struct view *v, GError **error)
 {
     struct target *t = v->fe->target;
 
-    return target_step(t, target_place(t)->vcpu, NULL) &&
+    return target_step(t, target_place(t)->vcpu, error) &&
            target_place(t)->icount == v->place.icount && at_breakpoint(v);
 }
 
@@ -419,28 +510,35 @@ static bool stopped_by(const struct front_end *fe, const char *said,
 
 /* QEMU has come back to a place behind the instruction that meets a
  * watchpoint, or before the delivery of an interrupt or exception that does. */
-static void stop_behind_watchpoint(struct view *v, const char *said)
+static bool stop_behind_watchpoint(struct view *v, const char *said,
+                                   GError **error)
 {
     struct front_end *fe = v->fe;
-    GError *error = NULL;
+    GError *local = NULL;
     bool watched;
 
     fe->current = v;
-    if (meets_breakpoint(v)) {
+    if (meets_breakpoint(v, &local)) {
         note_place(v);
         stopped_here(v, STOPPED);
-        return;
+        return true;
     }
-    if (!go_back(v, &error) || !stop_at_watchpoint(v, &watched, &error) ||
-        (!watched && (!go_back_to(v, v->place.icount, &error) ||
-                      !stop_at_watchpoint(v, &watched, &error)))) {
-        fe->current = NULL;
-        refuse_run(v, error);
-    } else if (!watched) {
+    if (is_cancelled(local)) {
+        g_propagate_error(error, local);
+        return false;
+    }
+    g_clear_error(&local);
+    if (!go_back(v, error) || !stop_at_watchpoint(v, &watched, error) ||
+        (!watched && (!go_back_to(v, v->place.icount, error) ||
+                      !stop_at_watchpoint(v, &watched, error)))) {
+        return false;
+    }
+    if (!watched) {
         fe->current = NULL;
         stopped_by(fe, said, &v->vcpu);
         end_run(v, said);
     }
+    return true;
 }
 
 /*
@@ -451,7 +549,7 @@ static bool is_early(struct view *v, const char *said)
 {
     unsigned vcpu;
 
-    return !is_backward(v->run) && g_str_has_prefix(said, "T05") &&
+    return g_str_has_prefix(said, "T05") &&
            !strstr(said, "watch:") && stopped_by(v->fe, said, &vcpu) &&
            (int)vcpu != v->steps &&
            vcpu != target_place(v->fe->target)->vcpu &&
@@ -475,6 +573,62 @@ static bool leave_early(struct view *v, GError **error)
     return true;
 }
 
+/* QEMU's own way back was interrupted.  It can go on from where it has come
+ * to. */
+static void on_left(struct view *v)
+{
+    struct front_end *fe = v->fe;
+    GError *error = NULL;
+
+    fe->current = NULL;
+    if (!target_leave_search(fe->target, &v->begins, &error)) {
+        fail(fe, error);
+    } else if (!v->client) {
+        g_ptr_array_remove(fe->views, v);
+    } else if (v->interrupted) {
+        stopped(v, INTERRUPTED);
+    } else {
+        v->suspended = true;
+    }
+}
+
+/* QEMU's own way back has come to its end. */
+static bool end_way_back(struct view *v, const char *said, GError **error)
+{
+    bool there = at_breakpoint(v);
+
+    if (!there && !leave_early(v, error)) {
+        return false;
+    }
+    note_place(v);
+    if (!v->place.icount && g_str_has_prefix(said, "T05")) {
+        stopped_here(v, BEGIN_OF_REPLAY);
+    } else if (!there && !at_breakpoint(v)) {
+        return stop_behind_watchpoint(v, said, error);
+    } else {
+        stopped_here(v, STOPPED);
+    }
+    return true;
+}
+
+static void on_found(struct view *v, const char *said)
+{
+    struct front_end *fe = v->fe;
+    struct target_place from = v->place;
+    uint64_t found = target_place(fe->target)->icount;
+    GError *error = NULL;
+
+    begin_way(v, NULL);
+    if (!end_way_back(v, said, &error)) {
+        /* It is found again. */
+        v->place = from;
+        v->begins = MIN(v->begins, found + 1);
+        fe->current = NULL;
+        refuse_run(v, error);
+    }
+    end_way(v);
+}
+
 /* The guest has stopped: for its view, or because another one needs it. */
 static void on_stop(struct front_end *fe, const char *said)
 {
@@ -487,10 +641,18 @@ static void on_stop(struct front_end *fe, const char *said)
                              "QEMU has ended"));
         return;
     }
-    if (!target_find(fe->target, &error) ||
-        (is_backward(v->run) && !at_breakpoint(v) &&
-         !leave_early(v, &error))) {
+    if (is_backward(v->run) && g_str_has_prefix(said, "T02")) {
+        on_left(v);
+        serve_waiting(fe);
+        return;
+    }
+    if (!target_find(fe->target, &error)) {
         fail(fe, error);
+        return;
+    }
+    if (v->client && is_backward(v->run) && said[0] != 'E') {
+        on_found(v, said);
+        serve_waiting(fe);
         return;
     }
     note_place(v);
@@ -502,13 +664,6 @@ static void on_stop(struct front_end *fe, const char *said)
     } else if (g_str_has_prefix(said, SHUT_DOWN)) {
         fe->end = v->place.icount;
         stopped_here(v, END_OF_REPLAY);
-    } else if (is_backward(v->run) && !v->place.icount &&
-               g_str_has_prefix(said, "T05")) {
-        stopped_here(v, BEGIN_OF_REPLAY);
-    } else if (is_backward(v->run) && !at_breakpoint(v)) {
-        stop_behind_watchpoint(v, said);
-    } else if (is_backward(v->run)) {
-        stopped_here(v, STOPPED);
     } else if (is_early(v, said) && !fe->interrupting) {
         start_or_refuse(v);
     } else if (fe->interrupting && !v->interrupted &&
@@ -544,12 +699,9 @@ static void serve_waiting(struct front_end *fe)
     for (unsigned i = 0; i < fe->views->len && !fe->running; i++) {
         struct view *v = g_ptr_array_index(fe->views, i);
         g_autoptr(GBytes) waiting = g_steal_pointer(&v->waiting);
-        gsize n;
 
         if (waiting) {
-            const char *request = g_bytes_get_data(waiting, &n);
-
-            serve(v, request, n - 1);
+            serve(v, waiting);
         }
     }
     wait_for_quiet(fe);
@@ -581,10 +733,19 @@ static void serve_step_back(struct view *v)
 static bool run_back_by_trace(struct view *v)
 {
     struct front_end *fe = v->fe;
-    enum history_answer found = fe->trace && fe->trace->history ?
-        reverse_continue(fe->target, fe->trace->history, v->breakpoints,
-                         &v->place, NULL) : HISTORY_UNKNOWN;
+    enum history_answer found;
+    GError *error = NULL;
 
+    if (!fe->trace || !fe->trace->history) {
+        return false;
+    }
+    v->reverse = v->reverse ?: reverse_new(fe->trace->history);
+    found = reverse_continue(fe->target, v->reverse, v->breakpoints,
+                             &v->place, &error);
+    if (error) {
+        refuse_run(v, error);
+        return true;
+    }
     if (found == HISTORY_UNKNOWN) {
         return false;
     }
@@ -618,6 +779,7 @@ static void serve_run_back(struct view *v)
         stopped_here(v, STOPPED);
     } else {
         fe->current = NULL;
+        v->begins = v->place.icount;
         if (!run_back_by_trace(v)) {
             start_or_refuse(v);
         }
@@ -729,7 +891,8 @@ static bool others_wait(const struct view *v)
     for (unsigned i = 0; i < fe->views->len; i++) {
         const struct view *other = g_ptr_array_index(fe->views, i);
 
-        if (other != v && other->client && client_has_sent(other->client)) {
+        if (other != v && other->client &&
+            (other->waiting || client_has_sent(other->client))) {
             return true;
         }
     }
@@ -746,7 +909,7 @@ bool front_end_goes_on(struct front_end *fe)
     if (!client_waits(v->client) || v->interrupted) {
         return false;
     }
-    fe->yielded = fe->yields && others_wait(v);
+    fe->yielded = others_wait(v);
     return !fe->yielded;
 }
 
@@ -754,6 +917,9 @@ bool front_end_goes_on(struct front_end *fe)
  * text. */
 static void answer_monitor(struct view *v, const char *text, GError *error)
 {
+    if (!text && put_off(v, error)) {
+        return;
+    }
     if (text) {
         client_print(v->client, text);
         client_answer_text(v->client, "OK");
@@ -788,22 +954,14 @@ static void run_command(struct view *v, const char *line)
     g_autofree char *text = NULL;
     GError *error = NULL;
 
-    fe->yields = true;
-    fe->yielded = false;
     if (claim(v, &error)) {
         text = monitor_command(fe->target, fe->trace, line, &error);
     }
-    fe->yields = false;
     if (text) {
         note_place(v);
     } else {
         /* The guest may be on its way: it is taken back. */
         fe->current = NULL;
-        if (fe->yielded) {
-            v->later = request_of(line);
-            g_error_free(error);
-            return;
-        }
     }
     answer_monitor(v, text, error);
 }
@@ -931,11 +1089,13 @@ static void serve_thread(struct view *v, char what, const char *thread)
     answer(v, "OK");
 }
 
-static void serve(struct view *v, const char *request, size_t n)
+static void serve(struct view *v, GBytes *bytes)
 {
     const char *thread = "qThreadExtraInfo,";
+    gsize n;
+    const char *request = g_bytes_get_data(bytes, &n);
 
-    v->fe->going = v;
+    begin_way(v, bytes);
     if (is_run(request)) {
         serve_run(v, request);
     } else if (request[0] == 'Z' || request[0] == 'z') {
@@ -944,12 +1104,9 @@ static void serve(struct view *v, const char *request, size_t n)
         serve_monitor(v, request + strlen("qRcmd,"));
     } else if (!g_str_has_prefix(request, thread) ||
                !serve_thread_info(v, request + strlen(thread))) {
-        serve_forward(v, request, n);
+        serve_forward(v, request, n - 1);
     }
-    v->fe->going = NULL;
-    if (!v->run) {
-        v->interrupted = false;
-    }
+    end_way(v);
 }
 
 static void serve_symbols(struct view *v)
@@ -996,6 +1153,7 @@ static void on_packet(void *opaque, const char *request, size_t n)
 {
     struct view *v = opaque;
     struct front_end *fe = v->fe;
+    g_autoptr(GBytes) bytes = NULL;
 
     if (fe->failed) {
         client_end(v->client);
@@ -1004,13 +1162,29 @@ static void on_packet(void *opaque, const char *request, size_t n)
     if (serve_alone(v, request)) {
         return;
     }
+    bytes = g_bytes_new(request, n + 1);
     if (fe->running) {
-        v->waiting = g_bytes_new(request, n + 1);
+        v->waiting = g_steal_pointer(&bytes);
         interrupt(fe);
         return;
     }
-    serve(v, request, n);
+    serve(v, bytes);
     wait_for_quiet(fe);
+}
+
+/* What has been put off is not wanted any more. */
+static void interrupt_later(struct view *v)
+{
+    g_autoptr(GBytes) later = g_steal_pointer(&v->later);
+    const char *request = g_bytes_get_data(later, NULL);
+
+    if (is_run(request)) {
+        stopped(v, INTERRUPTED);
+    } else if (g_str_has_prefix(request, "qRcmd,")) {
+        client_answer_interrupted(v->client);
+    } else {
+        answer(v, "E.interrupted");
+    }
 }
 
 static void on_interrupt(void *opaque)
@@ -1022,10 +1196,11 @@ static void on_interrupt(void *opaque)
         interrupt(v->fe);
     } else if (v == v->fe->going) {
         v->interrupted = true;
-    } else if (v->search || v->later) {
+    } else if (v->search) {
         end_search(v);
-        g_clear_pointer(&v->later, g_bytes_unref);
         client_answer_interrupted(v->client);
+    } else if (v->later) {
+        interrupt_later(v);
     } else if (v->suspended) {
         stopped(v, INTERRUPTED);
     } else if (v->waiting &&

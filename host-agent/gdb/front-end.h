@@ -6,8 +6,8 @@
  * breakpoints of its own: before a request of one is served, the guest is taken
  * to where that one has left it.  While the guest runs for one of them and
  * another has a request, the run is interrupted, and goes on when the others
- * have been quiet for a moment; and so does a way that "monitor goto" goes.
- * The trace is searched apart, see apart.h.  So each sees a guest of its own; what
+ * have been quiet for a moment; and so does each way that the guest goes for a
+ * request.  The trace is searched apart, see apart.h.  So each sees a guest of its own; what
  * it has written to the guest's state is lost when another one has its turn.
  */
 
@@ -39,7 +39,7 @@ void front_end_set_trace(struct front_end *fe, struct trace_index *trace);
 void front_end_set_symbols(struct front_end *fe,
                            struct process_symbols *symbols);
 
-/* For target_moves.go, which asks it often: is the way to go on? */
+/* For target_moves: is what takes long to go on? */
 bool front_end_goes_on(struct front_end *fe);
 
 /* Interrupts the searches, and the way of the guest, of gdbs that @meant says

@@ -9,6 +9,7 @@
 
 #include "gdb/reverse.h"
 #include "gdb/rsp.h"
+#include "util/apart.h"
 
 /* The longest instruction of x86 */
 #define INSTRUCTION 15
@@ -18,6 +19,57 @@
 /* Exceptions and interrupts that are delivered before an instruction, each with
  * a step of its own, and this instruction; more are not one after another. */
 #define DELIVERIES  8
+
+/**
+ * struct sought_visit - what the trace says of a vCPU
+ */
+struct sought_visit {
+    enum history_answer answer;
+    struct history_visit visit;
+};
+
+/**
+ * struct search - for the last visits of all vCPUs, in a process of its own
+ * @search: NULL if it has not begun
+ * @from:   before which place
+ */
+struct search {
+    struct apart *search;
+    struct target_place from;
+    struct history *history;
+    const GArray *addresses;
+    const struct turns *turns;
+    unsigned vcpus;
+};
+
+struct reverse {
+    struct history *history;
+    struct search searches[VISITS];
+};
+
+struct reverse *reverse_new(struct history *h)
+{
+    struct reverse *r = g_new0(struct reverse, 1);
+
+    r->history = h;
+    return r;
+}
+
+void reverse_free(struct reverse *r)
+{
+    if (r) {
+        for (unsigned i = 0; i < VISITS; i++) {
+            apart_free(r->searches[i].search);
+        }
+        g_free(r);
+    }
+}
+
+static bool is_cancelled(const GError *error)
+{
+    return g_error_matches(error, BTRAIL_AGENT_ERROR,
+                           BTRAIL_AGENT_ERROR_CANCELLED);
+}
 
 /* The addresses of breakpoints; NULL if one of them is a watchpoint */
 static GArray *addresses_of(GHashTable *breakpoints)
@@ -94,7 +146,8 @@ static bool repeats(struct target *t, unsigned vcpu, uint64_t pc)
  */
 static enum history_answer walk(struct target *t, unsigned vcpu,
                                 const struct history_visit *visit,
-                                uint64_t before, uint64_t *icount)
+                                uint64_t before, uint64_t *icount,
+                                GError **error)
 {
     const struct target_place *at = target_place(t);
     const struct turns *turns = target_turns(t);
@@ -103,7 +156,7 @@ static enum history_answer walk(struct target *t, unsigned vcpu,
     while (at->pcs[vcpu] != visit->at && at->icount < end) {
         uint64_t pc = at->pcs[vcpu];
 
-        if (!target_step(t, vcpu, NULL) || at->pcs[vcpu] <= pc) {
+        if (!target_step(t, vcpu, error) || at->pcs[vcpu] <= pc) {
             return HISTORY_UNKNOWN;
         }
     }
@@ -122,23 +175,74 @@ struct last {
     uint64_t pc;
 };
 
+static void search(void *opaque, GByteArray *out)
+{
+    const struct search *s = opaque;
+
+    for (unsigned vcpu = 0; vcpu < s->vcpus; vcpu++) {
+        struct sought_visit sought = { .answer = HISTORY_NONE };
+        uint64_t icount;
+
+        if (turns_last(s->turns, vcpu, s->from.icount, &icount)) {
+            sought.answer = history_last_visit(
+                s->history, vcpu, (uint64_t *)s->addresses->data,
+                s->addresses->len, s->from.icount, s->from.pcs[vcpu],
+                &sought.visit);
+        }
+        g_byte_array_append(out, (void *)&sought, sizeof(sought));
+    }
+}
+
+static bool goes_on(void *opaque)
+{
+    return target_goes_on(opaque);
+}
+
+/* Of all vCPUs; NULL with an error if it does not go on, or without one if
+ * there is no answer */
+static const struct sought_visit *
+search_trace(struct target *t, struct search *s, struct history *h,
+             const GArray *addresses, const struct target_place *from,
+             GError **error)
+{
+    const GByteArray *found;
+
+    if (s->search && (s->from.icount != from->icount ||
+                      memcmp(s->from.pcs, from->pcs, sizeof(from->pcs)))) {
+        g_clear_pointer(&s->search, apart_free);
+    }
+    if (!s->search) {
+        s->from = *from;
+        s->history = h;
+        s->addresses = addresses;
+        s->turns = target_turns(t);
+        s->vcpus = target_vcpus(t);
+        s->search = apart_start(search, s);
+        s->addresses = NULL;
+    }
+    if (!s->search) {
+        return NULL;
+    }
+    if (!apart_wait(s->search, goes_on, t)) {
+        btrail_agent_fail(error, BTRAIL_AGENT_ERROR_CANCELLED, "interrupted");
+        return NULL;
+    }
+    found = apart_answer(s->search);
+    return found && found->len == s->vcpus * sizeof(struct sought_visit) ?
+           (const struct sought_visit *)found->data : NULL;
+}
+
 /* The same of one vCPU, if that was behind @last, or @any is false */
-static enum history_answer find_last(struct target *t, struct history *h,
-                                     const GArray *addresses,
+static enum history_answer find_last(struct target *t,
+                                     const struct sought_visit *sought,
                                      const struct target_place *from,
                                      unsigned vcpu, bool any,
-                                     struct last *last)
+                                     struct last *last, GError **error)
 {
-    enum history_answer answer;
-    struct history_visit visit;
+    enum history_answer answer = sought->answer;
+    struct history_visit visit = sought->visit;
     uint64_t icount;
 
-    if (!turns_last(target_turns(t), vcpu, from->icount, &icount)) {
-        return HISTORY_NONE;
-    }
-    answer = history_last_visit(h, vcpu, (uint64_t *)addresses->data,
-                                addresses->len, from->icount,
-                                from->pcs[vcpu], &visit);
     if (answer != HISTORY_FOUND) {
         return answer;
     }
@@ -147,10 +251,10 @@ static enum history_answer find_last(struct target *t, struct history *h,
     }
     /* Behind an exception or interrupt, which is no instruction.  It is not
      * there if the trace is of another replay. */
-    if (!target_go_vcpu(t, visit.start, vcpu, visit.to, NULL)) {
+    if (!target_go_vcpu(t, visit.start, vcpu, visit.to, error)) {
         return HISTORY_UNKNOWN;
     }
-    answer = walk(t, vcpu, &visit, from->icount, &icount);
+    answer = walk(t, vcpu, &visit, from->icount, &icount, error);
     if (answer == HISTORY_FOUND && (!any || icount > last->icount)) {
         *last = (struct last) { vcpu, icount, visit.at };
     }
@@ -158,15 +262,15 @@ static enum history_answer find_last(struct target *t, struct history *h,
 }
 
 /* To the last visit before @from.  Its condition need not hold. */
-static enum history_answer go_to_last(struct target *t, struct history *h,
-                                      const GArray *addresses,
+static enum history_answer go_to_last(struct target *t,
+                                      const struct sought_visit *sought,
                                       const struct target_place *from,
                                       struct last *last, GError **error)
 {
     bool any = false;
 
     for (unsigned vcpu = 0; vcpu < target_vcpus(t); vcpu++) {
-        switch (find_last(t, h, addresses, from, vcpu, any, last)) {
+        switch (find_last(t, &sought[vcpu], from, vcpu, any, last, error)) {
         case HISTORY_UNKNOWN:
             return HISTORY_UNKNOWN;
         case HISTORY_FOUND:
@@ -184,18 +288,22 @@ static enum history_answer go_to_last(struct target *t, struct history *h,
            HISTORY_FOUND : HISTORY_UNKNOWN;
 }
 
-enum history_answer reverse_continue(struct target *t, struct history *h,
-                                     GHashTable *breakpoints,
-                                     const struct target_place *place,
-                                     GError **error)
+/* Its errors are reasons for QEMU to search, too. */
+static enum history_answer try(struct target *t, struct reverse *r,
+                               GHashTable *breakpoints,
+                               const struct target_place *place,
+                               GError **error)
 {
     g_autoptr(GArray) addresses = addresses_of(breakpoints);
     struct target_place from = *place;
 
     for (unsigned i = 0; addresses && i < VISITS; i++) {
+        const struct sought_visit *sought =
+            search_trace(t, &r->searches[i], r->history, addresses, &from,
+                         error);
         struct last last = { 0 };
-        enum history_answer answer = go_to_last(t, h, addresses, &from, &last,
-                                                error);
+        enum history_answer answer = sought ?
+            go_to_last(t, sought, &from, &last, error) : HISTORY_UNKNOWN;
 
         if (answer != HISTORY_FOUND ||
             target_at_breakpoint(t, last.vcpu, breakpoints)) {
@@ -204,4 +312,20 @@ enum history_answer reverse_continue(struct target *t, struct history *h,
         from = *target_place(t);
     }
     return HISTORY_UNKNOWN;
+}
+
+enum history_answer reverse_continue(struct target *t, struct reverse *r,
+                                     GHashTable *breakpoints,
+                                     const struct target_place *place,
+                                     GError **error)
+{
+    GError *local = NULL;
+    enum history_answer answer = try(t, r, breakpoints, place, &local);
+
+    if (is_cancelled(local)) {
+        g_propagate_error(error, local);
+        return HISTORY_UNKNOWN;
+    }
+    g_clear_error(&local);
+    return answer;
 }

@@ -9,15 +9,23 @@
 #include "walk/history.h"
 #include "gdb/target.h"
 
+/* What is sought in the trace for one way back, which can be gone in parts */
+struct reverse;
+
+struct reverse *reverse_new(struct history *h);
+void reverse_free(struct reverse *r);
+
 /**
  * reverse_continue - go to where the guest was last at one of some breakpoints
  * @breakpoints: keys are "0,ADDRESS,1" or "1,ADDRESS,1", as in gdb's requests
  * @place:       where it stands
  *
  * HISTORY_NONE takes it to its first instruction.  After HISTORY_UNKNOWN it can
- * be anywhere: QEMU itself has to search.
+ * be anywhere: QEMU itself has to search; but not with an error, which is that
+ * it does not go on (target_moves.goes_on).  It can be called again then: the
+ * trace is searched meanwhile, apart.
  */
-enum history_answer reverse_continue(struct target *t, struct history *h,
+enum history_answer reverse_continue(struct target *t, struct reverse *r,
                                      GHashTable *breakpoints,
                                      const struct target_place *place,
                                      GError **error);

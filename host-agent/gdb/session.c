@@ -62,6 +62,32 @@ static bool get_icount(void *opaque, uint64_t *icount, GError **error)
     return player_icount(s->player, icount, error);
 }
 
+static bool get_interval(void *opaque, uint64_t icount, uint64_t *begin,
+                         uint64_t *end, GError **error)
+{
+    struct gdb_session *s = opaque;
+    g_autoptr(JsonNode) node = player_checkpoints(s->player, error);
+    JsonObject *info = node ? json_node_get_object(node) : NULL;
+    JsonArray *icounts = info ? btrail_json_array(info, "icounts") : NULL;
+    guint n = icounts ? json_array_get_length(icounts) : 0;
+
+    if (!node) {
+        return false;
+    }
+    *begin = 0;
+    *end = UINT64_MAX;
+    for (guint i = 0; i < n; i++) {
+        uint64_t at = json_array_get_int_element(icounts, i);
+
+        if (at <= icount) {
+            *begin = MAX(*begin, at);
+        } else {
+            *end = MIN(*end, at);
+        }
+    }
+    return true;
+}
+
 static char *describe_checkpoints(void *opaque, GError **error)
 {
     struct gdb_session *s = opaque;
@@ -105,6 +131,10 @@ static bool goes_on(void *opaque)
     struct gdb_session *s = opaque;
     sigset_t pending;
 
+    if (!s->server) {
+        return true;
+    }
+    server_socket_accept(s->server);
     /* They are taken when it has arrived. */
     sigpending(&pending);
     if (sigismember(&pending, SIGINT)) {
@@ -167,6 +197,8 @@ static bool start(struct gdb_session *s, const struct btrail_trace *trace,
         .go = go,
         .icount = get_icount,
         .checkpoints = describe_checkpoints,
+        .interval = get_interval,
+        .goes_on = goes_on,
         .opaque = s,
         .turns = s->turns,
     };

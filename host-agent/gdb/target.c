@@ -10,6 +10,8 @@
 #include "gdb/target.h"
 
 #define RUN_MS      60000
+/* Whether it is to go on is asked so often. */
+#define ASK_MS      20
 /* The number of rip in the target description of x86-64 */
 #define READ_PC     "p10"
 /* Interrupts and exceptions that can come one after the other at the same
@@ -241,14 +243,39 @@ bool target_find(struct target *t, GError **error)
     return true;
 }
 
+bool target_goes_on(const struct target *t)
+{
+    return !t->moves.goes_on || t->moves.goes_on(t->moves.opaque);
+}
+
+/* The answer is NULL if the guest has not stopped in time, or is not to go
+ * on. */
+static bool wait_stopped(struct target *t, char **answer, bool *goes_on,
+                         GError **error)
+{
+    *answer = NULL;
+    *goes_on = true;
+    for (unsigned waited = 0; waited < RUN_MS && !*answer; waited += ASK_MS) {
+        if (!stub_stopped(t->stub, ASK_MS, answer, error)) {
+            return false;
+        }
+        *goes_on = *answer || target_goes_on(t);
+        if (!*goes_on) {
+            break;
+        }
+    }
+    return true;
+}
+
 /* @said: what QEMU says of the stop, to be freed; or NULL */
 static bool run(struct target *t, const char *request, char **said,
                 GError **error)
 {
     g_autofree char *answer = NULL;
+    bool goes_on;
 
     if (!stub_run(t->stub, request, error) ||
-        !stub_stopped(t->stub, RUN_MS, &answer, error)) {
+        !wait_stopped(t, &answer, &goes_on, error)) {
         return false;
     }
     if (!answer && (!stub_interrupt(t->stub, error) ||
@@ -261,7 +288,11 @@ static bool run(struct target *t, const char *request, char **said,
     if (said) {
         *said = g_steal_pointer(&answer);
     }
-    return target_find(t, error);
+    if (!target_find(t, error)) {
+        return false;
+    }
+    return goes_on || btrail_agent_fail(error, BTRAIL_AGENT_ERROR_CANCELLED,
+                                        "interrupted");
 }
 
 /* The log says when it is the turn of this vCPU: others have to run, too. */
@@ -483,6 +514,32 @@ static bool pass_interrupts(struct target *t, unsigned vcpu, uint64_t pc,
         }
     }
     return true;
+}
+
+bool target_leave_search(struct target *t, uint64_t *end, GError **error)
+{
+    static const char *const commands[] = { "stop", "replay_delete_break" };
+    uint64_t icount, begin, next;
+
+    /* It can have been about to go to another place. */
+    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
+        g_autoptr(GString) request = g_string_new("qRcmd,");
+        g_autofree char *answer = NULL;
+
+        rsp_append_hex(request, commands[i], strlen(commands[i]));
+        answer = stub_ask(t->stub, request->str, NULL, NULL, error);
+        if (!answer) {
+            return false;
+        }
+    }
+    if (!t->moves.icount(t->moves.opaque, &icount, error) ||
+        !t->moves.interval(t->moves.opaque, icount, &begin, &next, error)) {
+        return false;
+    }
+    /* Places are searched up to and with that of a state that is kept. */
+    *end = next < *end ? next + 1 : *end;
+    /* The shortest step back that there is: it ends the search. */
+    return target_go_icount(t, begin + 1, error) && run(t, "bs", NULL, error);
 }
 
 bool target_go_vcpu(struct target *t, uint64_t icount, unsigned vcpu,

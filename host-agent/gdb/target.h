@@ -20,6 +20,12 @@
  * @icount: how many instructions the guest has executed
  * @checkpoints: describe the states that are kept to go back to, in lines; may
  *          be NULL
+ * @interval: the states that are kept which are nearest to an instruction: at
+ *          or before it, 0 if there is none, and after it, UINT64_MAX if there
+ *          is none
+ * @goes_on: is what takes long to go on?  Asked each few milliseconds; what
+ *          does not fails with BTRAIL_AGENT_ERROR_CANCELLED, here and in @go.
+ *          NULL: it is
  * @turns:  of the recording's vCPUs, which must live as long; NULL if it has
  *          one
  *
@@ -29,6 +35,9 @@ struct target_moves {
     bool (*go)(void *opaque, uint64_t icount, GError **error);
     bool (*icount)(void *opaque, uint64_t *icount, GError **error);
     char *(*checkpoints)(void *opaque, GError **error);
+    bool (*interval)(void *opaque, uint64_t icount, uint64_t *begin,
+                     uint64_t *end, GError **error);
+    bool (*goes_on)(void *opaque);
     void *opaque;
     const struct turns *turns;
 };
@@ -97,6 +106,18 @@ bool target_go_vcpu(struct target *t, uint64_t icount, unsigned vcpu,
 
 /* The text of target_moves.checkpoints */
 char *target_checkpoints(const struct target *t, GError **error);
+
+/* target_moves.goes_on */
+bool target_goes_on(const struct target *t);
+
+/**
+ * target_leave_search - after QEMU's own way back ("bc") was interrupted
+ * @end: where the way began, whence it can go on; lowered to where QEMU has
+ *       found nothing from there on
+ *
+ * QEMU would stop at no more breakpoints.  The guest stands elsewhere then.
+ */
+bool target_leave_search(struct target *t, uint64_t *end, GError **error);
 
 /* Lets a vCPU execute one instruction; others run until it is its turn. */
 bool target_step(struct target *t, unsigned vcpu, GError **error);

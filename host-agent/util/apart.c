@@ -124,20 +124,26 @@ const GByteArray *apart_answer(const struct apart *a)
     return a->pid ? NULL : a->bytes;
 }
 
-GByteArray *apart_run(apart_fn *compute, void *opaque,
-                      bool (*go_on)(void *opaque), void *go_on_opaque)
+bool apart_wait(struct apart *a, bool (*go_on)(void *opaque), void *opaque)
 {
-    struct apart *a = apart_start(compute, opaque);
-    struct pollfd ready = { .fd = a ? a->fd : -1, .events = POLLIN };
-    GByteArray *answer = NULL;
-    bool done = !a;
+    struct pollfd ready = { .fd = a->fd, .events = POLLIN };
+    bool done = !a->pid;
 
-    while (!done && go_on(go_on_opaque)) {
+    while (!done && go_on(opaque)) {
         if (poll(&ready, 1, ASK_MS) == 1) {
             apart_read(a, &done);
         }
     }
-    if (a && !a->pid) {
+    return done;
+}
+
+GByteArray *apart_run(apart_fn *compute, void *opaque,
+                      bool (*go_on)(void *opaque), void *go_on_opaque)
+{
+    struct apart *a = apart_start(compute, opaque);
+    GByteArray *answer = NULL;
+
+    if (a && apart_wait(a, go_on, go_on_opaque)) {
         answer = g_steal_pointer(&a->bytes);
     }
     apart_free(a);

@@ -30,8 +30,11 @@ void apart_read(struct apart *a, bool *done);
 /* The answer, of @a; NULL if it has not come to its end */
 const GByteArray *apart_answer(const struct apart *a);
 
-/* Waits for the answer as long as @go_on, which is asked each few milliseconds,
- * returns true.  NULL if it is given up or fails. */
+/* Waits until it has ended, as long as @go_on, which is asked each few
+ * milliseconds, returns true; false if it does not. */
+bool apart_wait(struct apart *a, bool (*go_on)(void *opaque), void *opaque);
+
+/* Starts it and waits.  NULL if it is given up or fails. */
 GByteArray *apart_run(apart_fn *compute, void *opaque,
                       bool (*go_on)(void *opaque), void *go_on_opaque);
 

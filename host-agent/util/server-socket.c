@@ -7,6 +7,7 @@
 #include <glib-unix.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -77,6 +78,20 @@ static gboolean on_connection(gint fd, GIOCondition condition, gpointer opaque)
 static void watch(struct ear *e)
 {
     e->source = g_unix_fd_add(e->sock, G_IO_IN, on_connection, e);
+}
+
+void server_socket_accept(struct server_socket *s)
+{
+    for (unsigned i = 0; i < s->n; i++) {
+        struct ear *e = &s->ears[i];
+        struct pollfd ready = { .fd = e->sock, .events = POLLIN };
+        guint source = e->source;
+
+        if (poll(&ready, 1, 0) == 1 &&
+            !on_connection(e->sock, G_IO_IN, e)) {
+            g_source_remove(source);
+        }
+    }
 }
 
 static void add(struct server_socket *s, int sock)

@@ -21,6 +21,7 @@
 #define TIMEOUT_MS  60000
 
 static GMainLoop *loop;
+static struct front_end *served;
 
 static void die(const char *what, const GError *error)
 {
@@ -93,6 +94,30 @@ static bool go(void *opaque, uint64_t icount, GError **error)
     return at == icount || is_behind_end(at, error);
 }
 
+static bool get_interval(void *opaque, uint64_t icount, uint64_t *begin,
+                         uint64_t *end, GError **error)
+{
+    g_autoptr(JsonNode) node = command(opaque, "query-replay-checkpoints",
+                                       NULL, error);
+    JsonArray *icounts = node ? btrail_json_array(json_node_get_object(node),
+                                                  "icounts") : NULL;
+
+    *begin = 0;
+    *end = UINT64_MAX;
+    for (guint i = 0; icounts && i < json_array_get_length(icounts); i++) {
+        uint64_t at = json_array_get_int_element(icounts, i);
+
+        *begin = at <= icount ? MAX(*begin, at) : *begin;
+        *end = at > icount ? MIN(*end, at) : *end;
+    }
+    return icounts;
+}
+
+static bool goes_on(void *opaque)
+{
+    return !served || front_end_goes_on(served);
+}
+
 static void on_gdb(void *opaque, int sock)
 {
     front_end_add(opaque, sock);
@@ -112,7 +137,12 @@ static void on_end(void *opaque, const GError *error)
 
 int main(int argc, char **argv)
 {
-    struct target_moves moves = { .go = go, .icount = query_icount };
+    struct target_moves moves = {
+        .go = go,
+        .icount = query_icount,
+        .interval = get_interval,
+        .goes_on = goes_on,
+    };
     struct btrail_qmp *qmp;
     struct target *target;
     struct front_end *fe;
@@ -135,7 +165,7 @@ int main(int argc, char **argv)
         die(argv[1], error);
     }
     loop = g_main_loop_new(NULL, FALSE);
-    fe = front_end_new(target, on_end, NULL);
+    served = fe = front_end_new(target, on_end, NULL);
     server = server_socket_unix(argv[3], on_gdb, fe, &error);
     if (!server) {
         die(argv[3], error);

@@ -35,6 +35,10 @@ static struct {
     bool asks;              /* it has more of the guest's than an answer */
     struct front_end *far;  /* a way takes as long as this one wants; or NULL */
     uint64_t early;         /* where it ends when it comes there again, or 0 */
+    uint64_t pause;         /* a way back that comes here waits, or 0 */
+    bool slow;              /* a step waits */
+    bool searches;          /* a way back was interrupted, and not ended yet */
+    uint64_t last;          /* where it was told to go last */
 } qemu;
 
 static uint64_t pc_at(uint64_t icount)
@@ -95,6 +99,12 @@ static void run_on(void)
 
 static void run(bool once)
 {
+    /* It would stop at no breakpoint. */
+    g_assert_false(qemu.searches);
+    if (once && qemu.slow) {
+        run_on();
+        return;
+    }
     do {
         if (qemu.asks) {
             put("Fopen,1000/5,601,1ff");
@@ -119,10 +129,22 @@ static void run(bool once)
 
 static void run_back(void)
 {
+    char c = 0;
+
+    g_assert_false(qemu.searches);
     /* As QEMU, it leaves out the instruction before. */
     qemu.icount--;
     do {
         qemu.icount -= !!qemu.icount;
+        if (qemu.icount && qemu.icount == qemu.pause) {
+            g_mutex_unlock(&qemu.lock);
+            g_assert_cmpint(read(qemu.sock, &c, 1), ==, 1);
+            g_mutex_lock(&qemu.lock);
+            g_assert_cmpint(c, ==, 3);
+            qemu.searches = true;
+            put("T02thread:01;");
+            return;
+        }
     } while (qemu.icount && !at_breakpoint() && !behind_watchpoint());
     put("T05thread:01;");
 }
@@ -166,6 +188,10 @@ static void serve_stub(const char *request)
         run(true);
     } else if (!strcmp(request, "bc")) {
         run_back();
+    } else if (!strcmp(request, "bs")) {
+        qemu.searches = false;
+        qemu.icount--;
+        put("T05thread:01;");
     } else if (g_str_has_prefix(request, "qRcmd,")) {
         put("O68690a");
         put("OK");
@@ -206,8 +232,10 @@ static bool go(void *opaque, uint64_t icount, GError **error)
     qemu.icount = ok ? icount : end;
     qemu.rax = 0;
     qemu.gotos++;
+    qemu.last = icount;
     g_mutex_unlock(&qemu.lock);
     if (qemu.far && icount == FAR) {
+        qemu.icount = FAR - 50;
         while (front_end_goes_on(qemu.far)) {
             g_usleep(1000);
         }
@@ -230,6 +258,22 @@ static bool get_icount(void *opaque, uint64_t *icount, GError **error)
     return true;
 }
 
+/* A state is kept every 100 instructions. */
+static bool get_interval(void *opaque, uint64_t icount, uint64_t *begin,
+                         uint64_t *end, GError **error)
+{
+    *begin = icount / 100 * 100;
+    *end = *begin + 100;
+    return true;
+}
+
+static struct front_end *served;
+
+static bool goes_on(void *opaque)
+{
+    return front_end_goes_on(served);
+}
+
 static void on_end(void *opaque, const GError *error)
 {
     g_assert_nonnull(error);
@@ -240,7 +284,12 @@ static int ended;
 
 static struct front_end *start(void)
 {
-    const struct target_moves moves = { .go = go, .icount = get_icount };
+    const struct target_moves moves = {
+        .go = go,
+        .icount = get_icount,
+        .interval = get_interval,
+        .goes_on = goes_on,
+    };
     struct target *target;
     int socks[2];
 
@@ -253,7 +302,8 @@ static struct front_end *start(void)
     qemu.thread = g_thread_new("stub", stub_thread, NULL);
     target = target_new(socks[0], &moves, NULL);
     g_assert_nonnull(target);
-    return front_end_new(target, on_end, &ended);
+    served = front_end_new(target, on_end, &ended);
+    return served;
 }
 
 static void stop(struct front_end *fe)
@@ -639,6 +689,130 @@ static void test_way_goes_on(void)
     stop(fe);
 }
 
+static void interrupt(struct gdb *gdb)
+{
+    g_assert_cmpint(write(gdb->sock, "\x03", 1), ==, 1);
+}
+
+/* QEMU's own way back gives way, and goes on where it has come to. */
+static void test_search_goes_on(void)
+{
+    struct front_end *fe = start();
+    struct gdb a = connect_gdb(fe), b = connect_gdb(fe);
+
+    monitor(&b, "goto 500", "icount    500\n");
+    monitor(&a, "goto 930", "icount    930\n");
+    /* It is nowhere. */
+    check(&a, "Z0,1fff,1", "OK");
+    qemu.pause = 850;
+    say(&a, "bc");
+    check_at(&b, 500);
+    qemu.pause = 250;
+    check(&b, "vCont;s:01", "T05thread:01;");
+    check_at(&b, 501);
+    /* The way goes on when all are quiet for a moment. */
+    while (qemu.last != 901) {
+        g_main_context_iteration(NULL, TRUE);
+    }
+    check_at(&b, 501);
+    qemu.pause = 0;
+    check(&a, NULL, "T05replaylog:begin;thread:01;");
+    g_assert_cmpuint(qemu.last, ==, 301);
+    check_at(&a, 0);
+    check_at(&b, 501);
+    leave(&a);
+    leave(&b);
+    stop(fe);
+}
+
+/* Its gdb does not want it any more, during the way and while others are
+ * served, and hangs up. */
+static void test_search_interrupted(void)
+{
+    struct front_end *fe = start();
+    struct gdb a = connect_gdb(fe), b = connect_gdb(fe);
+
+    monitor(&a, "goto 930", "icount    930\n");
+    check(&a, "Z0,1fff,1", "OK");
+    qemu.pause = 850;
+    say(&a, "bc");
+    interrupt(&a);
+    check(&a, NULL, "T02thread:01;");
+    check_at(&a, 930);
+    say(&a, "bc");
+    check_at(&b, 0);
+    interrupt(&a);
+    check(&a, NULL, "T02thread:01;");
+    check_at(&a, 930);
+    say(&a, "bc");
+    check_at(&b, 0);
+    leave(&a);
+    check(&b, "vCont;c", "T05replaylog:end;thread:01;");
+    check_at(&b, END);
+    leave(&b);
+    stop(fe);
+}
+
+/* To take the guest back for a request can take long. */
+static void test_taken_back(void)
+{
+    struct front_end *fe = start();
+    struct gdb a = connect_gdb(fe), b = connect_gdb(fe);
+
+    monitor(&a, "goto 700", "icount    700\n");
+    check_at(&b, 0);
+    qemu.far = fe;
+    say(&a, "p10");
+    check_at(&b, 0);
+    check(&b, "vCont;s:01", "T05thread:01;");
+    qemu.far = NULL;
+    check(&a, NULL, "0c10000000000000");
+    check_at(&b, 1);
+    qemu.far = fe;
+    say(&a, "vCont;s:01");
+    check_at(&b, 1);
+    interrupt(&a);
+    check(&a, NULL, "T02thread:01;");
+    say(&a, "p10");
+    interrupt(&a);
+    check(&a, NULL, "E.interrupted");
+    say(&a, "p10");
+    check_at(&b, 1);
+    interrupt(&a);
+    check(&a, NULL, "E.interrupted");
+    qemu.far = NULL;
+    check_at(&a, FAR);
+    leave(&a);
+    leave(&b);
+    stop(fe);
+}
+
+/* And so can a step: another vCPU has its turn first. */
+static void test_slow_step(void)
+{
+    struct front_end *fe = start();
+    struct gdb a = connect_gdb(fe), b = connect_gdb(fe);
+
+    monitor(&a, "goto 106", "icount    106\n");
+    check(&a, "Z" WATCH, "OK");
+    qemu.slow = true;
+    say(&a, "bc");
+    check_at(&b, 0);
+    check_at(&b, 0);
+    qemu.slow = false;
+    check(&a, NULL, "T05watch:5000;thread:01;");
+    check_at(&a, 105);
+    qemu.slow = true;
+    say(&a, "bc");
+    interrupt(&a);
+    check(&a, NULL, "T02thread:01;");
+    check_at(&a, 105);
+    check_at(&b, 0);
+    leave(&a);
+    leave(&b);
+    stop(fe);
+}
+
 static void test_many(void)
 {
     struct front_end *fe = start();
@@ -727,6 +901,10 @@ int main(int argc, char **argv)
     g_test_add_func("/front-end/run-goes-on", test_run_goes_on);
     g_test_add_func("/front-end/way-interrupted", test_way_interrupted);
     g_test_add_func("/front-end/way-goes-on", test_way_goes_on);
+    g_test_add_func("/front-end/search-goes-on", test_search_goes_on);
+    g_test_add_func("/front-end/search-interrupted", test_search_interrupted);
+    g_test_add_func("/front-end/taken-back", test_taken_back);
+    g_test_add_func("/front-end/slow-step", test_slow_step);
     g_test_add_func("/front-end/many", test_many);
     g_test_add_func("/front-end/asks", test_asks);
     g_test_add_func("/front-end/hostile", test_hostile);
