@@ -82,14 +82,19 @@ int cli_open_signals(void);
 /**
  * enum cli_deadline - which signals do that
  * @CLI_DEADLINE_NOT_INT: Ctrl-C is for another program
- * @CLI_DEADLINE_NONE:    none: what was recorded is written first
  */
 enum cli_deadline {
     CLI_DEADLINE_ALL,
     CLI_DEADLINE_NOT_INT,
-    CLI_DEADLINE_NONE,
 };
 void cli_set_deadline(enum cli_deadline which);
+
+/*
+ * Before cli_open_signals(): what was recorded is written first.  SIGINT and
+ * SIGHUP take the time that this takes; SIGTERM does not, see util/deadline.h,
+ * which prints @note.  Who reads that signal calls deadline_begin().
+ */
+void cli_set_records(const char *note);
 
 /* Print a JSON object, which is freed; the latter in one line */
 void cli_print_json(JsonObject *root);

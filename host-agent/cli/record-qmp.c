@@ -21,6 +21,7 @@
 #include "monitor/qmp.h"
 #include "cli/record.h"
 #include "cli/sessions.h"
+#include "util/deadline.h"
 #include "util/unix-socket.h"
 
 #define QMP_TIMEOUT_MS      10000
@@ -324,6 +325,9 @@ static gboolean on_signal(int fd, GIOCondition condition, void *opaque)
 
     if (read(fd, &info, sizeof(info)) != sizeof(info)) {
         return G_SOURCE_CONTINUE;
+    }
+    if (info.ssi_signo == SIGTERM) {
+        deadline_begin();
     }
     if (r->signals++) {
         signal(info.ssi_signo, SIG_DFL);

@@ -14,6 +14,7 @@
 #include "cli/progress.h"
 #include "cli/record.h"
 #include "cli/sessions.h"
+#include "util/deadline.h"
 #include "util/json.h"
 #include "virsh-trace-wait.h"
 
@@ -238,6 +239,9 @@ static gboolean on_stop_signal(int fd, GIOCondition condition, void *opaque)
 
     if (read(fd, &info, sizeof(info)) != sizeof(info)) {
         return G_SOURCE_CONTINUE;
+    }
+    if (info.ssi_signo == SIGTERM) {
+        deadline_begin();
     }
     r->stop = true;
     sigemptyset(&set);

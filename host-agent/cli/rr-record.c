@@ -300,7 +300,8 @@ int rr_record(int argc, char **argv)
         cli_error("--ring %s: from 1s to 1000h", r.ring);
         goto out;
     }
-    cli_set_deadline(CLI_DEADLINE_NONE);
+    cli_set_records("backtrail: it ends before the recording is complete, "
+                    "which can be replayed up to here, or shortly before\n");
     if (r.qmp ? argc > 1 || arguments : r.pause && argc == 1) {
         cli_error(r.qmp ? "--qmp SOCKET names a guest that runs, which has its "
                   "arguments; leave out what follows" :

@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 
 #include "cli/cli.h"
+#include "util/deadline.h"
 
 /* Whoever waits ends by itself, in milliseconds; after so long nobody does. */
 #define PATIENCE_MS 600
@@ -17,6 +18,7 @@
 
 /* enum cli_deadline */
 static gint deadline = CLI_DEADLINE_ALL;
+static gint records;
 
 static void get_signals(sigset_t *set)
 {
@@ -26,19 +28,25 @@ static void get_signals(sigset_t *set)
     sigaddset(set, SIGHUP);
 }
 
+static bool is_pending(int number)
+{
+    sigset_t pending;
+
+    sigpending(&pending);
+    return sigismember(&pending, number);
+}
+
 /* One that nobody has taken yet, and that is to end the program; or 0 */
 static int pending_signal(void)
 {
     const int signals[] = { SIGTERM, SIGHUP, SIGINT };
     gint which = g_atomic_int_get(&deadline);
-    sigset_t pending;
 
-    sigpending(&pending);
     for (unsigned i = 0; i < G_N_ELEMENTS(signals); i++) {
         bool meant = which == CLI_DEADLINE_ALL ||
-                     (which == CLI_DEADLINE_NOT_INT && signals[i] != SIGINT);
+                     signals[i] != SIGINT;
 
-        if (meant && sigismember(&pending, signals[i])) {
+        if (meant && is_pending(signals[i])) {
             return signals[i];
         }
     }
@@ -68,6 +76,13 @@ static gpointer watch(gpointer opaque)
         while (poll(&ready, 1, -1) != 1) {
             continue;
         }
+        if (g_atomic_int_get(&records)) {
+            if (is_pending(SIGTERM)) {
+                deadline_begin();
+            }
+            g_usleep(STEP_MS * 1000);
+            continue;
+        }
         end = g_get_monotonic_time() + PATIENCE_MS * 1000;
         while ((number = pending_signal()) && g_get_monotonic_time() < end) {
             g_usleep(STEP_MS * 1000);
@@ -84,6 +99,12 @@ static gpointer watch(gpointer opaque)
 void cli_set_deadline(enum cli_deadline which)
 {
     g_atomic_int_set(&deadline, which);
+}
+
+void cli_set_records(const char *note)
+{
+    deadline_prepare(note);
+    g_atomic_int_set(&records, 1);
 }
 
 int cli_open_signals(void)

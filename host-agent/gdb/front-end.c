@@ -18,6 +18,10 @@
 
 /* Others must have been quiet for so long before a run goes on. */
 #define QUIET_MS        200
+/* What has come no further is not interrupted for so long next time, and for
+ * twice as long each time after that: others would keep it from its end. */
+#define HOLD_MS         100
+#define MAX_HOLD_MS     10000
 #define MAX_BREAKPOINTS 4096
 
 #define END_OF_REPLAY   "T05replaylog:end;thread:%s;"
@@ -47,6 +51,7 @@ static const char *const set_by[] = {
  * @steps:       the vCPU that executes one instruction then, or -1
  * @begins:      where QEMU's own way back began, or goes on
  * @reverse:     what the trace says of the way back, or NULL
+ * @hold_ms:     it is not interrupted for others for so long
  * @suspended:   that run was interrupted for another one
  * @interrupted: its user has interrupted the run, or a way
  * @search:      in the trace, for its command of the monitor, or NULL
@@ -66,6 +71,7 @@ struct view {
     int steps;
     uint64_t begins;
     struct reverse *reverse;
+    unsigned hold_ms;
     bool suspended;
     bool interrupted;
     struct apart *search;
@@ -86,11 +92,13 @@ struct front_end {
     struct view *going;         /* the guest goes a way for it */
     bool yielded;               /* which has to go on later */
     GBytes *request;            /* that it goes for; NULL: a run goes on */
+    gint64 began;               /* when it began to go, or to run */
     bool interrupting;          /* the stub was told to stop it */
     bool failed;
     uint64_t end;               /* where the recording ends, if known */
     guint stub_source;
     guint quiet_source;
+    guint hold_source;
 };
 
 static void serve(struct view *v, GBytes *request);
@@ -135,6 +143,20 @@ static bool is_cancelled(const GError *error)
                            BTRAIL_AGENT_ERROR_CANCELLED);
 }
 
+/* It was interrupted for others, and has come no further. */
+static void hold(struct view *v)
+{
+    v->hold_ms = MIN(v->hold_ms ? 2 * v->hold_ms : HOLD_MS, MAX_HOLD_MS);
+}
+
+/* For how long @v is not to be interrupted yet */
+static unsigned held_ms(const struct view *v)
+{
+    gint64 ran = (g_get_monotonic_time() - v->fe->began) / 1000;
+
+    return ran < v->hold_ms ? v->hold_ms - ran : 0;
+}
+
 /*
  * Has the guest not come to the end of its way because another one has a
  * request?  What was to be done is done later, from the beginning: nothing of it
@@ -149,6 +171,7 @@ static bool put_off(struct view *v, GError *error)
     }
     /* It is on its way: it is taken back. */
     fe->current = NULL;
+    hold(v);
     if (fe->request) {
         v->later = g_bytes_ref(fe->request);
         g_clear_pointer(&v->run, g_free);
@@ -194,6 +217,7 @@ static void end_run(struct view *v, const char *answer)
     g_clear_pointer(&v->run, g_free);
     g_clear_pointer(&v->reverse, reverse_free);
     v->suspended = v->interrupted = false;
+    v->hold_ms = 0;
     if (v->client) {
         client_answer_text(v->client, answer);
     }
@@ -382,6 +406,7 @@ static bool start(struct view *v, GError **error)
         return false;
     }
     fe->running = v;
+    fe->began = g_get_monotonic_time();
     fe->interrupting = false;
     v->suspended = false;
     return true;
@@ -401,6 +426,7 @@ static void begin_way(struct view *v, GBytes *request)
 {
     v->fe->going = v;
     v->fe->request = request;
+    v->fe->began = g_get_monotonic_time();
     v->fe->yielded = false;
 }
 
@@ -410,6 +436,7 @@ static void end_way(struct view *v)
     v->fe->request = NULL;
     if (!v->run && !v->later) {
         v->interrupted = false;
+        v->hold_ms = 0;
     }
 }
 
@@ -448,11 +475,30 @@ static void wait_for_quiet(struct front_end *fe)
     fe->quiet_source = g_timeout_add(QUIET_MS, on_quiet, fe);
 }
 
+static void interrupt(struct front_end *fe);
+
+static gboolean on_held(gpointer opaque)
+{
+    struct front_end *fe = opaque;
+
+    fe->hold_source = 0;
+    if (fe->running) {
+        interrupt(fe);
+    }
+    return G_SOURCE_REMOVE;
+}
+
 static void interrupt(struct front_end *fe)
 {
+    struct view *v = fe->running;
+    unsigned wait_ms = is_backward(v->run) && v->client && !v->interrupted ?
+                       held_ms(v) : 0;
     GError *error = NULL;
 
-    if (!fe->interrupting) {
+    if (wait_ms) {
+        fe->hold_source = fe->hold_source ?: g_timeout_add(wait_ms, on_held,
+                                                           fe);
+    } else if (!fe->interrupting) {
         fe->interrupting = true;
         if (!stub_interrupt(target_stub(fe->target), &error)) {
             fail(fe, error);
@@ -578,12 +624,20 @@ static bool leave_early(struct view *v, GError **error)
 static void on_left(struct view *v)
 {
     struct front_end *fe = v->fe;
+    uint64_t began = v->begins;
     GError *error = NULL;
 
     fe->current = NULL;
     if (!target_leave_search(fe->target, &v->begins, &error)) {
         fail(fe, error);
-    } else if (!v->client) {
+        return;
+    }
+    if (v->begins < began) {
+        v->hold_ms = 0;
+    } else {
+        hold(v);
+    }
+    if (!v->client) {
         g_ptr_array_remove(fe->views, v);
     } else if (v->interrupted) {
         stopped(v, INTERRUPTED);
@@ -636,6 +690,7 @@ static void on_stop(struct front_end *fe, const char *said)
     GError *error = NULL;
 
     fe->running = NULL;
+    g_clear_handle_id(&fe->hold_source, g_source_remove);
     if (said[0] == 'W' || said[0] == 'X') {
         fail(fe, g_error_new(BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CLOSED,
                              "QEMU has ended"));
@@ -909,7 +964,7 @@ bool front_end_goes_on(struct front_end *fe)
     if (!client_waits(v->client) || v->interrupted) {
         return false;
     }
-    fe->yielded = others_wait(v);
+    fe->yielded = !held_ms(v) && others_wait(v);
     return !fe->yielded;
 }
 
@@ -1301,6 +1356,7 @@ void front_end_free(struct front_end *fe)
         if (fe->quiet_source) {
             g_source_remove(fe->quiet_source);
         }
+        g_clear_handle_id(&fe->hold_source, g_source_remove);
         g_ptr_array_unref(fe->views);
         target_free(fe->target);
         g_free(fe);

@@ -7,8 +7,10 @@
  * to where that one has left it.  While the guest runs for one of them and
  * another has a request, the run is interrupted, and goes on when the others
  * have been quiet for a moment; and so does each way that the guest goes for a
- * request.  The trace is searched apart, see apart.h.  So each sees a guest of its own; what
- * it has written to the guest's state is lost when another one has its turn.
+ * request; what comes no further so is left alone for longer from time to
+ * time.  The trace is searched apart, see apart.h.  So each sees a guest of its
+ * own; what it has written to the guest's state is lost when another one has its
+ * turn.
  */
 
 #ifndef BTRAIL_GDB_FRONT_END_H

@@ -62,18 +62,24 @@ static bool get_icount(void *opaque, uint64_t *icount, GError **error)
     return player_icount(s->player, icount, error);
 }
 
-static bool get_interval(void *opaque, uint64_t icount, uint64_t *begin,
-                         uint64_t *end, GError **error)
+static bool halt(void *opaque, uint64_t *begin, uint64_t *end, GError **error)
 {
     struct gdb_session *s = opaque;
-    g_autoptr(JsonNode) node = player_checkpoints(s->player, error);
-    JsonObject *info = node ? json_node_get_object(node) : NULL;
-    JsonArray *icounts = info ? btrail_json_array(info, "icounts") : NULL;
-    guint n = icounts ? json_array_get_length(icounts) : 0;
+    g_autoptr(JsonNode) node = NULL;
+    JsonArray *icounts;
+    uint64_t icount;
+    guint n;
 
+    if (!player_halt(s->player, error) ||
+        !player_icount(s->player, &icount, error)) {
+        return false;
+    }
+    node = player_checkpoints(s->player, error);
     if (!node) {
         return false;
     }
+    icounts = btrail_json_array(json_node_get_object(node), "icounts");
+    n = icounts ? json_array_get_length(icounts) : 0;
     *begin = 0;
     *end = UINT64_MAX;
     for (guint i = 0; i < n; i++) {
@@ -197,7 +203,7 @@ static bool start(struct gdb_session *s, const struct btrail_trace *trace,
         .go = go,
         .icount = get_icount,
         .checkpoints = describe_checkpoints,
-        .interval = get_interval,
+        .halt = halt,
         .goes_on = goes_on,
         .opaque = s,
         .turns = s->turns,

@@ -518,22 +518,10 @@ static bool pass_interrupts(struct target *t, unsigned vcpu, uint64_t pc,
 
 bool target_leave_search(struct target *t, uint64_t *end, GError **error)
 {
-    static const char *const commands[] = { "stop", "replay_delete_break" };
-    uint64_t icount, begin, next;
+    uint64_t begin, next;
 
-    /* It can have been about to go to another place. */
-    for (unsigned i = 0; i < G_N_ELEMENTS(commands); i++) {
-        g_autoptr(GString) request = g_string_new("qRcmd,");
-        g_autofree char *answer = NULL;
-
-        rsp_append_hex(request, commands[i], strlen(commands[i]));
-        answer = stub_ask(t->stub, request->str, NULL, NULL, error);
-        if (!answer) {
-            return false;
-        }
-    }
-    if (!t->moves.icount(t->moves.opaque, &icount, error) ||
-        !t->moves.interval(t->moves.opaque, icount, &begin, &next, error)) {
+    /* It can have been about to go on; a request to the stub would be lost. */
+    if (!t->moves.halt(t->moves.opaque, &begin, &next, error)) {
         return false;
     }
     /* Places are searched up to and with that of a state that is kept. */

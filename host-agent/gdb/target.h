@@ -20,23 +20,23 @@
  * @icount: how many instructions the guest has executed
  * @checkpoints: describe the states that are kept to go back to, in lines; may
  *          be NULL
- * @interval: the states that are kept which are nearest to an instruction: at
- *          or before it, 0 if there is none, and after it, UINT64_MAX if there
- *          is none
+ * @halt:   stop the guest, whatever QEMU is about to do with it.  The states
+ *          that are kept which are nearest to where it stands: at or before
+ *          that, 0 if there is none, and after it, UINT64_MAX if there is none
  * @goes_on: is what takes long to go on?  Asked each few milliseconds; what
  *          does not fails with BTRAIL_AGENT_ERROR_CANCELLED, here and in @go.
  *          NULL: it is
  * @turns:  of the recording's vCPUs, which must live as long; NULL if it has
  *          one
  *
- * They are called while the guest stands.
+ * They are called while the guest stands, or is to.
  */
 struct target_moves {
     bool (*go)(void *opaque, uint64_t icount, GError **error);
     bool (*icount)(void *opaque, uint64_t *icount, GError **error);
     char *(*checkpoints)(void *opaque, GError **error);
-    bool (*interval)(void *opaque, uint64_t icount, uint64_t *begin,
-                     uint64_t *end, GError **error);
+    bool (*halt)(void *opaque, uint64_t *begin, uint64_t *end,
+                 GError **error);
     bool (*goes_on)(void *opaque);
     void *opaque;
     const struct turns *turns;

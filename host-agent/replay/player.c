@@ -231,13 +231,12 @@ void player_set_go_on(struct player *p, bool (*go_on)(void *opaque),
     p->go_on_opaque = opaque;
 }
 
-/* It stops wherever it is, and at no place that it was told to go to. */
-static void give_up(struct player *p, GError **error)
+bool player_halt(struct player *p, GError **error)
 {
     g_autofree char *event = NULL;
 
     if (!emulator_command(p->emulator, "stop", NULL, error)) {
-        return;
+        return false;
     }
     /* There is none if it has just got there. */
     emulator_command(p->emulator, "replay-delete-break", NULL, NULL);
@@ -245,8 +244,7 @@ static void give_up(struct player *p, GError **error)
         p->ended |= !strcmp(event, "SHUTDOWN");
         g_clear_pointer(&event, g_free);
     }
-    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CANCELLED,
-                "interrupted");
+    return true;
 }
 
 /* The next event; TIMEOUT after POLL_MS */
@@ -266,7 +264,10 @@ static char *next_event(struct player *p, GError **error)
             return NULL;
         }
         if (p->go_on && !p->go_on(p->go_on_opaque)) {
-            give_up(p, error);
+            if (player_halt(p, error)) {
+                btrail_agent_fail(error, BTRAIL_AGENT_ERROR_CANCELLED,
+                                  "interrupted");
+            }
             return NULL;
         }
     }

@@ -85,6 +85,10 @@ void player_set_go_on(struct player *p, bool (*go_on)(void *opaque),
  */
 bool player_goto(struct player *p, uint64_t icount, GError **error);
 
+/* Stops the guest wherever it is, and QEMU goes to no place that it was told to
+ * go to. */
+bool player_halt(struct player *p, GError **error);
+
 /* Goes to the end of the recording, where QEMU stays. */
 bool player_finish(struct player *p, GError **error);
 

@@ -3,6 +3,7 @@
  * backtraild: its command line, signals and main loop
  */
 
+#include <errno.h>
 #include <glib-unix.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +17,8 @@
 #include "service/notify.h"
 #include "service/service.h"
 #include "service/user-symbols.h"
+#include "util/deadline.h"
+#include "util/event-fd.h"
 #include "util/quote.h"
 
 #define DEFAULT_CONFIG  BACKTRAIL_SYSCONFDIR "/backtrail/backtraild.conf"
@@ -91,6 +94,42 @@ static gboolean terminate(gpointer opaque)
     return stop_service(opaque, btrail_service_end);
 }
 
+/* Becomes readable when the service is to end */
+static int told_to_end;
+
+/* The main loop may be busy, and is not asked. */
+static void on_end_signal(int number)
+{
+    int saved = errno;
+
+    if (number == SIGTERM) {
+        deadline_begin();
+    }
+    btrail_event_fd_set(told_to_end);
+    errno = saved;
+}
+
+static gboolean on_told(int fd, GIOCondition condition, gpointer opaque)
+{
+    btrail_event_fd_clear(fd);
+    return terminate(opaque);
+}
+
+static void watch_end_signals(struct daemon *d)
+{
+    const struct sigaction action = {
+        .sa_handler = on_end_signal,
+        .sa_flags = SA_RESTART,
+    };
+
+    deadline_prepare("backtraild: it ends before all sessions were written to "
+                     "their ends; the next one goes on with them\n");
+    told_to_end = btrail_event_fd_new();
+    g_unix_fd_add(told_to_end, G_IO_IN, on_told, d);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+}
+
 /* There has been nothing to do for as long as --idle says. */
 static void idle(void *opaque)
 {
@@ -153,8 +192,7 @@ static int run_service(struct daemon *d, struct btrail_config *config)
     /* That of a user's own service is stricter. */
     umask(umask(0027) | 0027);
     d->loop = g_main_loop_new(NULL, FALSE);
-    g_unix_signal_add(SIGTERM, terminate, d);
-    g_unix_signal_add(SIGINT, terminate, d);
+    watch_end_signals(d);
     g_unix_signal_add(SIGHUP, reload, d);
     g_unix_signal_add(SIGUSR2, detach, d);
     d->symbols = btrail_user_symbols_new();

@@ -94,14 +94,20 @@ static bool go(void *opaque, uint64_t icount, GError **error)
     return at == icount || is_behind_end(at, error);
 }
 
-static bool get_interval(void *opaque, uint64_t icount, uint64_t *begin,
-                         uint64_t *end, GError **error)
+static bool halt(void *opaque, uint64_t *begin, uint64_t *end, GError **error)
 {
+    g_autoptr(JsonNode) stopped = command(opaque, "stop", NULL, error);
+    g_autoptr(JsonNode) removed = command(opaque, "replay-delete-break", NULL,
+                                          NULL);
     g_autoptr(JsonNode) node = command(opaque, "query-replay-checkpoints",
                                        NULL, error);
     JsonArray *icounts = node ? btrail_json_array(json_node_get_object(node),
                                                   "icounts") : NULL;
+    uint64_t icount;
 
+    if (!stopped || !query_icount(opaque, &icount, error)) {
+        return false;
+    }
     *begin = 0;
     *end = UINT64_MAX;
     for (guint i = 0; icounts && i < json_array_get_length(icounts); i++) {
@@ -140,7 +146,7 @@ int main(int argc, char **argv)
     struct target_moves moves = {
         .go = go,
         .icount = query_icount,
-        .interval = get_interval,
+        .halt = halt,
         .goes_on = goes_on,
     };
     struct btrail_qmp *qmp;

@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """GDB's remote serial protocol: the side of a gdb, and that of a server."""
 
+import select
 import socket
+import time
+
+
+def number(digits):
+    """A register's"""
+    return int.from_bytes(bytes.fromhex(digits), 'little')
 
 
 def packet(text):
@@ -22,6 +29,19 @@ class Packets:
 
     def send(self, text):
         self.socket.sendall(packet(text))
+
+    def has_heard(self, timeout):
+        """Has it said more than that it has understood within this time?"""
+        end = time.monotonic() + timeout
+        while b'$' not in self.data:
+            left = max(0, end - time.monotonic())
+            if not select.select([self.socket], [], [], left)[0]:
+                return False
+            more = self.socket.recv(65536)
+            if not more:
+                return True
+            self.data += more
+        return True
 
     def hear(self):
         """The next packet; None if the other side has hung up"""

@@ -259,10 +259,9 @@ static bool get_icount(void *opaque, uint64_t *icount, GError **error)
 }
 
 /* A state is kept every 100 instructions. */
-static bool get_interval(void *opaque, uint64_t icount, uint64_t *begin,
-                         uint64_t *end, GError **error)
+static bool halt(void *opaque, uint64_t *begin, uint64_t *end, GError **error)
 {
-    *begin = icount / 100 * 100;
+    *begin = qemu.icount / 100 * 100;
     *end = *begin + 100;
     return true;
 }
@@ -287,7 +286,7 @@ static struct front_end *start(void)
     const struct target_moves moves = {
         .go = go,
         .icount = get_icount,
-        .interval = get_interval,
+        .halt = halt,
         .goes_on = goes_on,
     };
     struct target *target;
