@@ -103,7 +103,7 @@ class Service:
 
     def stop(self, timeout=60):
         """End it in order; its exit status"""
-        self.process.send_signal(signal.SIGTERM)
+        self.process.send_signal(signal.SIGINT)
         return self.process.wait(timeout)
 
     def leave(self, timeout=60):
