@@ -8,6 +8,7 @@
 
 #include "cli/rr-terminal.h"
 #include "cli/rr.h"
+#include "gdb/start-gdb.h"
 
 struct rr_branch {
     struct rr_options common;
@@ -18,6 +19,8 @@ struct rr_branch {
 
 static void say_live(const struct rr_branch *b, const struct player *p)
 {
+    g_autofree char *connect = NULL, *quoted = NULL;
+
     if (b->common.quiet) {
         return;
     }
@@ -25,9 +28,11 @@ static void say_live(const struct rr_branch *b, const struct player *p)
                 "network; Ctrl-C ends it\n", b->found.icount,
                 b->found.exact ? "" : ", the last one before the place that "
                 "the trace has a count of");
-    cli_fprintf(stderr, "%s: gdb -ex 'target remote %s'\n", b->gdb ?
-                "the guest stands until a debugger lets it run" :
-                "to debug it", player_gdb_socket(p));
+    connect = g_strdup_printf("target remote %s", player_gdb_socket(p));
+    quoted = g_shell_quote(connect);
+    cli_fprintf(stderr, "%s: gdb " START_GDB_OPTION " '" START_GDB_SAFE "' -ex "
+                "%s\n", b->gdb ? "the guest stands until a debugger lets it "
+                "run" : "to debug it", quoted);
     cli_fprintf(stderr, "QEMU's monitor (QMP): %s\n", player_qmp_socket(p));
 }
 

@@ -7,15 +7,14 @@
 #include <glib-unix.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "gdb/peer-processes.h"
+#include "util/memory-limit.h"
 
 /* Numbers come again after so many, when nobody has one of them any more. */
 #define NUMBERS     200000
@@ -113,26 +112,6 @@ unsigned peer_processes_count(const struct peer_processes *p)
     return p->peers->len;
 }
 
-/* Of what it has already, and as much more as it may have */
-static void limit_memory(void)
-{
-    g_autofree char *text = NULL;
-    unsigned long long pages;
-    struct rlimit limit;
-    rlim_t most;
-
-    if (!g_file_get_contents("/proc/self/statm", &text, NULL, NULL) ||
-        sscanf(text, "%*u %*u %*u %*u %*u %llu", &pages) != 1 ||
-        getrlimit(RLIMIT_DATA, &limit)) {
-        return;
-    }
-    most = pages * sysconf(_SC_PAGESIZE) + PEER_MEMORY_MAX;
-    limit.rlim_cur = MIN(limit.rlim_cur, most);
-    setrlimit(RLIMIT_DATA, &limit);
-    /* That it ends so is no fault that is worth a file. */
-    setrlimit(RLIMIT_CORE, &(struct rlimit) { 0, 0 });
-}
-
 static void serve(struct peer_processes *p, pid_t server, int in, int out)
 {
     sigset_t none;
@@ -146,7 +125,7 @@ static void serve(struct peer_processes *p, pid_t server, int in, int out)
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != server) {
         _exit(1);
     }
-    limit_memory();
+    memory_limit(PEER_MEMORY_MAX);
     for (unsigned i = 0; i < p->peers->len; i++) {
         const struct peer *other = g_ptr_array_index(p->peers, i);
 

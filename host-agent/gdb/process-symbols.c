@@ -2,29 +2,31 @@
 /*
  * The symbols of the process that runs: see process-symbols.h
  *
- * What gdb reads has no name that the guest has chosen: files get links in the
- * private folder, which are numbered.
+ * Of files, what is needed is copied to the private folder, see program-file.h,
+ * and numbered.  A guest has no more to say about the copy's name than an end of
+ * letters and digits.
  */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "gdb/process-symbols.h"
+#include "gdb/program-file.h"
 
 /* The most sets, and the most files in each, of a guest that maps many */
 #define MAX_SETS    10000
 #define MAX_FILES   500
 
-#define LINK    "mapped-"
+#define COPY    "mapped-"
+#define NAME_MAX_SHOWN  64
 #define SET     "symbols-"
 
 /**
  * struct process_symbols
  * @owner: of the sets, 0 for all gdbs
- * @links: path of a file -> number of its link
+ * @copies: path of a file -> path of its copy, NULL if there can be none
  * @sets:  commands of gdb that add a set -> its number, without that of the
  *         owner
  */
@@ -32,7 +34,7 @@ struct process_symbols {
     struct symbolizer *symbols;
     char *folder;
     unsigned owner;
-    GHashTable *links;
+    GHashTable *copies;
     GHashTable *sets;
 };
 
@@ -80,7 +82,7 @@ struct process_symbols *process_symbols_new(struct symbolizer *symbols,
 
     p->symbols = symbols;
     p->folder = g_strdup(folder);
-    p->links = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    p->copies = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     p->sets = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     /* The first set is empty. */
     g_hash_table_insert(p->sets, g_strdup(""), GUINT_TO_POINTER(0));
@@ -95,7 +97,7 @@ struct process_symbols *process_symbols_new(struct symbolizer *symbols,
 void process_symbols_free(struct process_symbols *p)
 {
     if (p) {
-        g_hash_table_unref(p->links);
+        g_hash_table_unref(p->copies);
         g_hash_table_unref(p->sets);
         g_free(p->folder);
         g_free(p);
@@ -110,8 +112,8 @@ void process_symbols_own(struct process_symbols *p, unsigned number)
 /* Is it a file of an owner? */
 static bool is_of(const char *name, unsigned owner)
 {
-    if (g_str_has_prefix(name, LINK)) {
-        return strtoul(name + strlen(LINK), NULL, 10) == owner;
+    if (g_str_has_prefix(name, COPY)) {
+        return strtoul(name + strlen(COPY), NULL, 10) == owner;
     }
     return g_str_has_prefix(name, SET) &&
            strtoul(name + strlen(SET), NULL, 10) / MAX_SETS == owner;
@@ -165,23 +167,33 @@ struct set {
     unsigned n;
 };
 
-/* The number of the link to a file; 0 if there is none */
-static unsigned link_to(struct process_symbols *p, const char *path)
+/* What people know a file by, if it is no more than a name */
+static const char *name_of(const char *path)
 {
-    unsigned number = GPOINTER_TO_UINT(g_hash_table_lookup(p->links, path));
-    g_autofree char *absolute = g_canonicalize_filename(path, NULL);
-    g_autofree char *link = NULL;
+    const char *name = strrchr(path, '/');
+    size_t n;
 
-    if (number) {
-        return number;
+    name = name ? name + 1 : path;
+    n = strspn(name, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "._+-");
+    return name[n] || n > NAME_MAX_SHOWN ? "" : name;
+}
+
+/* The path of the copy of a file; NULL if there is none */
+static const char *copy_of(struct process_symbols *p, const char *path)
+{
+    gpointer known;
+    char *copy;
+
+    if (g_hash_table_lookup_extended(p->copies, path, NULL, &known)) {
+        return known;
     }
-    number = g_hash_table_size(p->links) + 1;
-    link = g_strdup_printf("%s/" LINK "%u-%u", p->folder, p->owner, number);
-    if (symlink(absolute, link) && errno != EEXIST) {
-        return 0;
+    copy = g_strdup_printf("%s/" COPY "%u-%u-%s", p->folder, p->owner,
+                           g_hash_table_size(p->copies), name_of(path));
+    if (!program_file_copy(path, copy)) {
+        g_clear_pointer(&copy, g_free);
     }
-    g_hash_table_insert(p->links, g_strdup(path), GUINT_TO_POINTER(number));
-    return number;
+    g_hash_table_insert(p->copies, g_strdup(path), copy);
+    return copy;
 }
 
 /* A function in a mapping, where gdb has a section; 0 if there is none */
@@ -206,19 +218,16 @@ static void add_file(void *opaque, const struct mapping *m, uint64_t bias)
     const char *path = elf_file_info(m->elf)->path;
     /* An image of the trace, such as the vDSO, is in no file. */
     uint64_t function = function_in(m, bias);
-    unsigned link = function && set->n < MAX_FILES &&
-                    !g_str_has_prefix(path, "/proc/self/") &&
-                    !access(path, R_OK) ? link_to(set->symbols, path) : 0;
-
-    g_autofree char *add = link ? g_strdup_printf(
-        "add-symbol-file %s/" LINK "%u-%u -o 0x%" PRIx64 "\n",
-        set->symbols->folder, set->symbols->owner, link, bias) : NULL;
+    const char *copy = function && set->n < MAX_FILES &&
+                       !g_str_has_prefix(path, "/proc/self/") ?
+                       copy_of(set->symbols, path) : NULL;
+    g_autofree char *add = copy ? g_strdup_printf(
+        "add-symbol-file %s -o 0x%" PRIx64 "\n", copy, bias) : NULL;
 
     /* A file can have several mappings of code. */
     if (add && !strstr(set->add->str, add)) {
         set->n++;
         g_string_append(set->add, add);
-        /* gdb calls it by its real name, which can be any. */
         g_string_append_printf(set->remove, "remove-symbol-file -a 0x%" PRIx64
                                "\n", function);
     }
