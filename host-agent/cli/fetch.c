@@ -121,7 +121,7 @@ static int copy_remote(struct fetch *f)
         }
     }
     if (to_stdout(f)) {
-        return cli_traces_run_remote(&f->traces, args, -1);
+        return cli_traces_run_remote(&f->traces, args, STDOUT_FILENO);
     }
     fd = open(f->begun, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) {
@@ -184,6 +184,10 @@ static int fetch(struct fetch *f)
     if (!to_stdout(f) && !f->force && !access(f->output, F_OK)) {
         cli_error("%s: the file exists; use --force to replace it, or "
                   "--output", f->output);
+        return CLI_FAILED;
+    }
+    if (to_stdout(f) && isatty(STDOUT_FILENO)) {
+        cli_error("a trace is nothing for a terminal: name a file, or a pipe");
         return CLI_FAILED;
     }
     f->begun = g_strdup_printf("%s.fetching-%d", f->output, (int)getpid());

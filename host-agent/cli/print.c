@@ -172,6 +172,32 @@ void cli_error(const char *format, ...)
     va_end(args);
 }
 
+void cli_print_foreign(FILE *out, const char *text, size_t n)
+{
+    g_autoptr(GString) quoted = g_string_new(NULL);
+    const char *end = text + n;
+
+    while (text < end) {
+        g_autofree char *part = NULL;
+        size_t length = 0;
+
+        for (; text + length < end && text[length] &&
+             !strchr("\\\n\t", text[length]); length++) {
+        }
+        part = g_strndup(text, length);
+        btrail_quote_append(quoted, part, "");
+        text += length;
+        if (text < end) {
+            /* A byte that is in no text is shown as such. */
+            g_string_append(quoted, *text ? "" : "\\x00");
+            g_string_append_len(quoted, text, !!*text);
+            text++;
+        }
+    }
+    fwrite(quoted->str, 1, quoted->len, out);
+    fflush(out);
+}
+
 int cli_width(const char *text)
 {
     g_autofree char *quoted = btrail_quote(text, "");

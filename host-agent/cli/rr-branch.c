@@ -61,7 +61,7 @@ static int branch(struct rr_branch *b)
 {
     struct rr_terminal terminal = RR_TERMINAL_CLOSED;
     struct player_options options = rr_player(&b->common);
-    struct player_terminal ends = { .output = STDOUT_FILENO };
+    struct player_terminal ends;
     g_autoptr(GError) error = NULL;
     struct player *p = NULL;
     int code = CLI_OK;
@@ -70,7 +70,10 @@ static int branch(struct rr_branch *b)
         cli_error("there can be no pipe");
         return CLI_FAILED;
     }
-    ends.input = terminal.input;
+    ends = (struct player_terminal) {
+        .input = terminal.input,
+        .output = terminal.screen,
+    };
     options.terminal = &ends;
     options.saved = true;
     if (rr_find(&b->common, &b->place, &b->found, &error)) {

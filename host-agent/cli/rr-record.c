@@ -143,7 +143,7 @@ static int record(struct rr_recording *r, const char *qemu,
         .program = qemu,
         .arguments = arguments,
         .input = -1,
-        .output = stdio ? STDOUT_FILENO : -1,
+        .output = -1,
         .stop_fd = r->common.signals,
         .keep_ns = r->keep_ns,
         .running = r->running,
@@ -157,6 +157,7 @@ static int record(struct rr_recording *r, const char *qemu,
 
     if (stdio && rr_terminal_open(&terminal)) {
         o.input = terminal.input;
+        o.output = terminal.screen;
         rr_terminal_start(&terminal);
     }
     made = recorder_run(&o, &error);

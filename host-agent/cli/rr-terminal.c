@@ -4,10 +4,12 @@
  */
 
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/rr-terminal.h"
+#include "cli/terminal-filter.h"
 #include "util/whole-io.h"
 
 /*
@@ -29,6 +31,24 @@ static void *pump(void *opaque)
     return NULL;
 }
 
+/* What the guest writes, to a terminal */
+static void *show(void *opaque)
+{
+    int fd = GPOINTER_TO_INT(opaque);
+    struct terminal_filter filter = { 0 };
+    g_autoptr(GString) out = g_string_new(NULL);
+    char bytes[4096];
+    ssize_t n;
+
+    while ((n = read(fd, bytes, sizeof(bytes))) > 0) {
+        terminal_filter(&filter, bytes, n, out);
+        btrail_write_all(STDOUT_FILENO, out->str, out->len);
+        g_string_truncate(out, 0);
+    }
+    close(fd);
+    return NULL;
+}
+
 bool rr_terminal_open(struct rr_terminal *t)
 {
     int fds[2];
@@ -38,6 +58,15 @@ bool rr_terminal_open(struct rr_terminal *t)
     }
     t->input = fds[0];
     t->output = fds[1];
+    t->screen = STDOUT_FILENO;
+    if (isatty(STDOUT_FILENO)) {
+        if (pipe2(fds, O_CLOEXEC)) {
+            rr_terminal_close(t);
+            return false;
+        }
+        t->screen = fds[1];
+        t->shows = g_thread_new("screen", show, GINT_TO_POINTER(fds[0]));
+    }
     return true;
 }
 
@@ -58,8 +87,15 @@ void rr_terminal_start(struct rr_terminal *t)
 
 void rr_terminal_close(struct rr_terminal *t)
 {
+    if (t->shows) {
+        close(t->screen);
+        g_thread_join(g_steal_pointer(&t->shows));
+        btrail_write_all(STDOUT_FILENO, terminal_filter_end,
+                         strlen(terminal_filter_end));
+    }
     if (t->changed) {
-        tcsetattr(STDIN_FILENO, TCSANOW, &t->before);
+        /* What the terminal has answered is not for who reads it next. */
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &t->before);
     }
     if (t->input >= 0) {
         close(t->input);

@@ -5,9 +5,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +22,8 @@
 #include "util/hash.h"
 #include "util/json.h"
 
+/* One that is longer is printed in pieces. */
+#define REMOTE_LINE     65536
 #define CONFIG  BACKTRAIL_SYSCONFDIR "/backtrail/backtraild.conf"
 
 bool cli_traces_check(struct cli_traces *t, const char *name)
@@ -79,6 +83,110 @@ static bool add_ssh(GPtrArray *command, const char *connect)
     return true;
 }
 
+/**
+ * struct remote_text - what another host says, for a terminal
+ * @fd:   -1 at its end
+ * @line: what has come of a line
+ */
+struct remote_text {
+    int fd;
+    FILE *out;
+    GString *line;
+};
+
+static void print_text(struct remote_text *t)
+{
+    cli_print_foreign(t->out, t->line->str, t->line->len);
+    g_string_truncate(t->line, 0);
+}
+
+static void end_text(struct remote_text *t)
+{
+    if (t->fd >= 0) {
+        close(t->fd);
+        t->fd = -1;
+        print_text(t);
+    }
+}
+
+static void read_text(struct remote_text *t)
+{
+    char bytes[4096];
+    ssize_t n = read(t->fd, bytes, sizeof(bytes));
+    const char *end;
+    gsize rest;
+
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
+        return;
+    }
+    if (n <= 0) {
+        end_text(t);
+        return;
+    }
+    g_string_append_len(t->line, bytes, n);
+    end = memrchr(t->line->str, '\n', t->line->len);
+    if (end) {
+        g_autofree char *more = NULL;
+
+        rest = t->line->str + t->line->len - (end + 1);
+        more = g_memdup2(end + 1, rest);
+        g_string_truncate(t->line, t->line->len - rest);
+        print_text(t);
+        g_string_append_len(t->line, more, rest);
+    } else if (t->line->len > REMOTE_LINE) {
+        print_text(t);
+    }
+}
+
+/*
+ * All that a process says.  What it leaves in the background, as ssh does with
+ * ControlPersist, may keep its pipes open after it.
+ */
+static void read_all_text(struct remote_text texts[2], GPid pid)
+{
+    struct pollfd fds[3] = { { syscall(SYS_pidfd_open, pid, 0), POLLIN, 0 } };
+
+    while (texts[0].fd >= 0 || texts[1].fd >= 0) {
+        for (unsigned i = 0; i < 2; i++) {
+            fds[i + 1] = (struct pollfd) { texts[i].fd, POLLIN, 0 };
+        }
+        if (poll(fds, 3, -1) < 0) {
+            continue;
+        }
+        for (unsigned i = 0; i < 2; i++) {
+            if (fds[i + 1].revents) {
+                read_text(&texts[i]);
+            } else if (fds[0].revents) {
+                end_text(&texts[i]);
+            }
+        }
+    }
+    if (fds[0].fd >= 0) {
+        close(fds[0].fd);
+    }
+}
+
+/* Both pipes, or with @out only the one for messages; false with errno set */
+static bool open_texts(struct remote_text texts[2], int ends[2], int out)
+{
+    FILE *const outs[] = { stdout, stderr };
+
+    for (unsigned i = 0; i < 2; i++) {
+        int fds[2] = { -1, out };
+
+        if ((i || out < 0) && pipe2(fds, O_CLOEXEC)) {
+            return false;
+        }
+        if (fds[0] >= 0) {
+            fcntl(fds[0], F_SETFL, O_NONBLOCK);
+        }
+        texts[i] = (struct remote_text) { fds[0], outs[i],
+                                          g_string_new(NULL) };
+        ends[i] = fds[1];
+    }
+    return true;
+}
+
 int cli_traces_run_remote(const struct cli_traces *t, const GPtrArray *args,
                           int out)
 {
@@ -86,10 +194,16 @@ int cli_traces_run_remote(const struct cli_traces *t, const GPtrArray *args,
     /* A shell reads it there. */
     g_autoptr(GString) line = g_string_new("backtrail");
     g_autoptr(GError) error = NULL;
-    int status;
+    struct remote_text texts[2];
+    int status, ends[2];
     GPid pid;
+    bool ok;
 
     if (!add_ssh(command, t->guest.connect)) {
+        return CLI_FAILED;
+    }
+    if (!open_texts(texts, ends, out)) {
+        cli_error("there can be no pipe: %s", g_strerror(errno));
         return CLI_FAILED;
     }
     for (unsigned i = 0; i < args->len; i++) {
@@ -99,11 +213,24 @@ int cli_traces_run_remote(const struct cli_traces *t, const GPtrArray *args,
     }
     g_ptr_array_add(command, g_string_free(g_steal_pointer(&line), FALSE));
     g_ptr_array_add(command, NULL);
-    if (!g_spawn_async_with_fds(NULL, (char **)command->pdata, NULL,
+    ok = g_spawn_async_with_fds(NULL, (char **)command->pdata, NULL,
                                 G_SPAWN_SEARCH_PATH |
                                 G_SPAWN_DO_NOT_REAP_CHILD |
                                 G_SPAWN_CHILD_INHERITS_STDIN, NULL, NULL,
-                                &pid, -1, out, -1, &error)) {
+                                &pid, -1, ends[0], ends[1], &error);
+    for (unsigned i = 0; i < 2; i++) {
+        if (i || out < 0) {
+            close(ends[i]);
+        }
+    }
+    if (ok) {
+        read_all_text(texts, pid);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        end_text(&texts[i]);
+        g_string_free(texts[i].line, TRUE);
+    }
+    if (!ok) {
         cli_error("%s", error->message);
         return CLI_FAILED;
     }
