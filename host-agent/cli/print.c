@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/print.h"
+#include "util/quote-lines.h"
 #include "util/quote.h"
 
 static void put_string(GString *line, const char *text, int width, bool left)
@@ -175,25 +176,8 @@ void cli_error(const char *format, ...)
 void cli_print_foreign(FILE *out, const char *text, size_t n)
 {
     g_autoptr(GString) quoted = g_string_new(NULL);
-    const char *end = text + n;
 
-    while (text < end) {
-        g_autofree char *part = NULL;
-        size_t length = 0;
-
-        for (; text + length < end && text[length] &&
-             !strchr("\\\n\t", text[length]); length++) {
-        }
-        part = g_strndup(text, length);
-        btrail_quote_append(quoted, part, "");
-        text += length;
-        if (text < end) {
-            /* A byte that is in no text is shown as such. */
-            g_string_append(quoted, *text ? "" : "\\x00");
-            g_string_append_len(quoted, text, !!*text);
-            text++;
-        }
-    }
+    btrail_quote_lines(quoted, text, n);
     fwrite(quoted->str, 1, quoted->len, out);
     fflush(out);
 }

@@ -15,6 +15,7 @@
 #include "gdb/reverse.h"
 #include "gdb/rsp.h"
 #include "util/apart.h"
+#include "util/quote.h"
 
 /* Others must have been quiet for so long before a run goes on. */
 #define QUIET_MS        200
@@ -137,6 +138,14 @@ static void drop_error(struct front_end *fe, GError *error)
     }
 }
 
+/* It can have words of whoever has asked. */
+static char *quoted_line(const GError *error)
+{
+    g_autofree char *quoted = btrail_quote(error->message, "");
+
+    return g_strconcat(quoted, "\n", NULL);
+}
+
 static bool is_cancelled(const GError *error)
 {
     return g_error_matches(error, BTRAIL_AGENT_ERROR,
@@ -185,7 +194,8 @@ static bool put_off(struct view *v, GError *error)
 /* The request cannot be served: an error that gdb shows */
 static void refuse(struct view *v, GError *error)
 {
-    g_autofree char *text = g_strdup_printf("E.%s", error->message);
+    g_autofree char *said = btrail_quote(error->message, "");
+    g_autofree char *text = g_strdup_printf("E.%s", said);
 
     if (put_off(v, error)) {
         return;
@@ -258,7 +268,7 @@ static void refuse_run(struct view *v, GError *error)
         return;
     }
     if (v->client) {
-        message = g_strconcat(error->message, "\n", NULL);
+        message = quoted_line(error);
         client_print(v->client, message);
     }
     stopped(v, STOPPED);
@@ -985,7 +995,7 @@ static void answer_monitor(struct view *v, const char *text, GError *error)
     } else if (is_fatal(error)) {
         refuse(v, error);
     } else {
-        g_autofree char *message = g_strconcat(error->message, "\n", NULL);
+        g_autofree char *message = quoted_line(error);
 
         /* gdb shows what is printed, and little of an error. */
         client_print(v->client, message);

@@ -12,6 +12,7 @@
 #include "walk/place.h"
 #include "walk/visits.h"
 #include "util/parse.h"
+#include "util/quote-lines.h"
 #include "util/quote.h"
 
 #define refuse(error, ...) \
@@ -190,7 +191,9 @@ static char *pass_on(struct target *t, const char *line, GError **error)
 {
     g_autoptr(GString) request = g_string_new("qRcmd,");
     g_autoptr(GString) output = g_string_new(NULL);
-    g_autofree char *answer = NULL;
+    g_autoptr(GString) quoted = NULL;
+    g_autofree char *answer = NULL, *text = NULL;
+    g_auto(GStrv) lines = NULL;
 
     rsp_append_hex(request, line, strlen(line));
     if (request->len > TARGET_PACKET_SIZE) {
@@ -205,7 +208,12 @@ static char *pass_on(struct target *t, const char *line, GError **error)
         refuse(error, "QEMU has refused the command: %s", answer);
         return NULL;
     }
-    return g_strdup(output->str);
+    /* QEMU has names of the recording's, and ends lines as for a terminal. */
+    lines = g_strsplit(output->str, "\r\n", -1);
+    text = g_strjoinv("\n", lines);
+    quoted = g_string_new(NULL);
+    btrail_quote_lines(quoted, text, strlen(text));
+    return g_string_free(g_steal_pointer(&quoted), FALSE);
 }
 
 static char *run_checkpoints(struct target *t, struct trace_index *trace,

@@ -14,6 +14,7 @@
 #include "gdb/walk-server.h"
 #include "util/apart.h"
 #include "util/hash.h"
+#include "util/quote.h"
 #include "util/sort.h"
 
 #define PACKET_SIZE     0x20000
@@ -732,7 +733,9 @@ static void run_command(void *opaque, GByteArray *out)
     struct walk *w = c->s->walk;
     g_autoptr(GError) error = NULL;
     g_autofree char *text = walk_monitor(w, c->s->general, c->line, &error);
-    const char *said = text ? text : error->message;
+    /* It can have words of whoever has asked. */
+    g_autofree char *message = text ? NULL : btrail_quote(error->message, "");
+    const char *said = text ? text : message;
     const struct walker_spot *spot = walker_spot(w->current->walker);
     struct commanded done = {
         .ok = text, .stands = spot, .thread = w->current->id,

@@ -43,6 +43,14 @@ class Packets:
             self.data += more
         return True
 
+    def monitor_bytes(self, line):
+        """What a command of the monitor prints, in bytes, and the answer"""
+        self.send('qRcmd,' + line.hex())
+        said = b''
+        while (answer := self.hear()) and answer[0] == 'O' and answer != 'OK':
+            said += bytes.fromhex(answer[1:])
+        return said, answer
+
     def hear(self):
         """The next packet; None if the other side has hung up"""
         while True:
@@ -82,8 +90,5 @@ class Gdb(Packets):
 
     def monitor(self, line):
         """What it prints, and the answer"""
-        self.send('qRcmd,' + line.encode().hex())
-        said = ''
-        while (answer := self.hear()) and answer[0] == 'O' and answer != 'OK':
-            said += bytes.fromhex(answer[1:]).decode()
-        return said, answer
+        said, answer = self.monitor_bytes(line.encode())
+        return said.decode(), answer

@@ -78,21 +78,6 @@ static void test_strings(void)
 }
 
 /* A message is one line, with what is in it. */
-static void test_foreign(void)
-{
-    static const char in[] = "a\tb\\x1b \\\\ \033[1m\xc3\xa4\xff\0c\n\nd";
-    char *text = NULL;
-    size_t size;
-    FILE *file = open_memstream(&text, &size);
-
-    cli_print_foreign(file, in, sizeof(in) - 1);
-    cli_print_foreign(file, "", 0);
-    fclose(file);
-    g_assert_cmpstr(text, ==, "a\tb\\x1b \\\\ \\x1b[1m\xc3\xa4\\xff\\x00c"
-                    "\n\nd");
-    free(text);
-}
-
 static void test_error(void)
 {
     if (g_test_subprocess()) {
@@ -111,6 +96,5 @@ int main(int argc, char **argv)
     g_test_add_func("/print/numbers", test_numbers);
     g_test_add_func("/print/strings", test_strings);
     g_test_add_func("/print/error", test_error);
-    g_test_add_func("/print/foreign", test_foreign);
     return g_test_run();
 }
