@@ -66,6 +66,14 @@ static void test_memory(void)
     int a = connect_peer(p), b = connect_peer(p);
     gint64 deadline = g_get_monotonic_time() + SHORT;
 
+#ifdef __SANITIZE_ADDRESS__
+    /* It ends a process itself that can have no more. */
+    g_test_skip("a sanitizer takes memory in its own way");
+    close(a);
+    close(b);
+    peer_processes_free(p);
+    return;
+#endif
     g_assert_cmpint(ask(a, PEER_MEMORY_MAX - 64 * MIB), ==, 'y');
     g_assert_cmpint(ask(a, PEER_MEMORY_MAX + MIB), ==, 'n');
     g_assert_cmpint(ask(b, PEER_MEMORY_MAX - 64 * MIB), ==, 'y');
