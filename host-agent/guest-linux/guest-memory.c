@@ -27,6 +27,8 @@ struct ram_range {
 };
 
 struct guest_memory {
+    const struct guest_memory_view *view;       /* NULL, or without ranges */
+    void *opaque;               /* of it */
     unsigned n;
     struct ram_range ranges[GUEST_RANGES_MAX];  /* in the order of addresses */
 };
@@ -44,6 +46,28 @@ void guest_memory_files_free(struct guest_memory_files *files)
 struct guest_memory *guest_memory_new(void)
 {
     return g_new0(struct guest_memory, 1);
+}
+
+struct guest_memory *guest_memory_new_view(const struct guest_memory_view *view,
+                                           void *opaque)
+{
+    struct guest_memory *m = guest_memory_new();
+
+    m->view = view;
+    m->opaque = opaque;
+    return m;
+}
+
+bool guest_memory_is_view(const struct guest_memory *m)
+{
+    return m->view;
+}
+
+void guest_memory_begin(const struct guest_memory *m)
+{
+    if (m->view) {
+        m->view->begin(m->opaque);
+    }
 }
 
 static void drop_ranges(struct guest_memory *m)
@@ -212,6 +236,9 @@ bool guest_memory_read(const struct guest_memory *m, uint64_t address,
 {
     uint8_t *out = buf;
 
+    if (m->view) {
+        return m->view->read(m->opaque, address, buf, size);
+    }
     for (unsigned i = 0; i < m->n && size; i++) {
         const struct ram_range *r = &m->ranges[i];
         uint64_t at = address - r->address;
@@ -292,6 +319,9 @@ uint64_t guest_memory_find_page(const struct guest_memory *m, uint64_t from,
     if (!size || size > GUEST_PAGE_SIZE ||
         from > UINT64_MAX - GUEST_PAGE_SIZE) {
         return UINT64_MAX;
+    }
+    if (m->view) {
+        return m->view->find_page(m->opaque, from, bytes, size);
     }
     block = g_malloc(BLOCK);
     for (unsigned i = 0; i < m->n && found == UINT64_MAX; i++) {

@@ -4,6 +4,8 @@
  *
  * It is read with pread(2) and not mapped unless the file is sealed against
  * that: one that is truncated is then an error and not a SIGBUS.
+ *
+ * It can also be a view: what a guest of the guest has as its memory.
  */
 
 #ifndef GUEST_MEMORY_H
@@ -40,6 +42,27 @@ void guest_memory_files_free(struct guest_memory_files *files);
 
 struct guest_memory *guest_memory_new(void);
 void guest_memory_free(struct guest_memory *m);
+
+/**
+ * struct guest_memory_view - memory that is not in ranges of its own
+ * @read, @find_page, @begin: as guest_memory_read() and so on
+ */
+struct guest_memory_view {
+    bool (*read)(void *opaque, uint64_t address, void *buf, size_t size);
+    uint64_t (*find_page)(void *opaque, uint64_t from, const void *bytes,
+                          size_t size);
+    void (*begin)(void *opaque);
+};
+
+/* @view and @opaque must outlive it. */
+struct guest_memory *guest_memory_new_view(const struct guest_memory_view *view,
+                                           void *opaque);
+
+/* Is it the memory of a guest of the guest? */
+bool guest_memory_is_view(const struct guest_memory *m);
+
+/* Begins a scan: a view forgets what it has found, which may have changed. */
+void guest_memory_begin(const struct guest_memory *m);
 
 /* The ranges of these files that are usable; they may be freed afterwards. */
 struct guest_memory *guest_memory_open(const struct guest_memory_files *files);

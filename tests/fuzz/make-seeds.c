@@ -756,11 +756,27 @@ static void make_words(const char *dir)
     write_seed(dir, "words", "content", said);
 }
 
+/* Tables as they are, of another number of levels, and with large pages */
+static void make_nested(const char *dir)
+{
+    static const uint8_t plain[] = { 0, 1 };
+    /* The root is page 5, which leads to page 1. */
+    static const uint8_t five[] = { 1, 5, 0, 0x50, 0, 2, 7, 0x10 };
+    /* Entry 1 of the third table is 2 MB from 0 on, of the second one 1 GB. */
+    static const uint8_t large[] = {
+        0, 1, 8, 0x30, 0, 1, 0x87, 8, 0x20, 0, 1, 0x87,
+    };
+
+    write_file(dir, "plain", plain, sizeof(plain));
+    write_file(dir, "five-levels", five, sizeof(five));
+    write_file(dir, "large", large, sizeof(large));
+}
+
 int main(int argc, char **argv)
 {
     g_autofree char *guest = NULL, *dynamic = NULL, *files = NULL;
     g_autofree char *trace = NULL, *stream = NULL, *qmp = NULL;
-    g_autofree char *repair = NULL, *merge = NULL;
+    g_autofree char *repair = NULL, *merge = NULL, *nested = NULL;
 
     if (argc != 2) {
         return 2;
@@ -785,6 +801,8 @@ int main(int argc, char **argv)
     make_dynamic(dynamic);
     files = g_build_filename(argv[1], "file-functions", NULL);
     make_files(files);
+    nested = g_build_filename(argv[1], "nested-memory", NULL);
+    make_nested(nested);
     make_words(argv[1]);
     return 0;
 }
