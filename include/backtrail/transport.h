@@ -411,6 +411,8 @@ enum btrail_overflow_policy {
 #define BTRAIL_ACCEPTS_MEMORY       8u
 /* And BTRAIL_READY_KERNELS, and the whole struct btrail_tasks */
 #define BTRAIL_ACCEPTS_KERNELS      16u
+/* And several of these in one message */
+#define BTRAIL_ACCEPTS_NESTED       32u
 
 /* struct btrail_shm_header.record_has: what flags of each record have */
 #define BTRAIL_RECORD_HAS_ICOUNT    1u
@@ -525,7 +527,8 @@ enum btrail_msg_type {
                                btrail_code_item */
     BTRAIL_MSG_TASKS = 9,   /* agent, to a producer that accepts it: how TASK
                                events are made from here on; value = size of
-                               the struct btrail_tasks that follows */
+                               the struct btrail_tasks that follow, at most
+                               BTRAIL_TASKS_MAX of them */
 };
 
 /*
@@ -592,6 +595,12 @@ enum btrail_msg_type {
  * @set_name and @mark are addresses from BTRAIL_TASKS_MIN_ADDRESS on, the first
  * two of which differ.
  *
+ * A message can describe several kernels, if the producer has
+ * BTRAIL_ACCEPTS_NESTED: the first struct is the guest's own kernel, or all 0,
+ * and the others, which have a @number, are those of its nested guests, while
+ * these run.  Their @mark_physical is an address of the nested guest's memory,
+ * and @mark is looked for through the nested page tables in force.
+ *
  * To a producer that does not have BTRAIL_ACCEPTS_KERNELS the agent sends the
  * first BTRAIL_TASKS_SIZE_WITHOUT_KERNEL bytes.  A producer takes such a
  * message for a kernel that always runs, of which it sends no KERNEL events.
@@ -614,6 +623,7 @@ struct btrail_tasks {
 };
 
 #define BTRAIL_TASKS_SIZE_WITHOUT_KERNEL    48
+#define BTRAIL_TASKS_MAX            5
 #define BTRAIL_TASKS_MAX_NUMBER     65535
 #define BTRAIL_TASKS_MAX_OFFSET     (64u << 10)
 #define BTRAIL_TASKS_MIN_ADDRESS    UINT64_C(0xff00000000000000)

@@ -50,8 +50,8 @@ struct BranchTraceCapture {
     int64_t resent_ms;          /* when all code was last sent again */
     bool resend;                /* requested once more, but not due yet */
     bool kernels;               /* its agents know KERNEL events */
-    struct btrail_tasks tasks;  /* how tasks are found; all 0: they are not */
-    struct btrail_tasks next_tasks;     /* will replace it */
+    BranchTraceKernels tasks;   /* how tasks are found; none: they are not */
+    BranchTraceKernels next_tasks;      /* will replace it */
     int64_t tasks_ms;           /* when that was last changed */
     bool tasks_due;             /* it must be changed, but not yet */
     bool tasks_change;          /* when no vCPU uses @tasks any more */
@@ -315,10 +315,9 @@ static void wait_for_work(BranchTraceCapture *capture)
 }
 
 /* NULL while it changes */
-static const struct btrail_tasks *get_tasks(const BranchTraceCapture *capture)
+static const BranchTraceKernels *get_tasks(const BranchTraceCapture *capture)
 {
-    return capture->tasks.switch_to && !capture->tasks_change
-           ? &capture->tasks : NULL;
+    return capture->tasks.n && !capture->tasks_change ? &capture->tasks : NULL;
 }
 
 /* The caller waits for the vCPU. */
@@ -701,7 +700,7 @@ static void describe(BranchTraceCapture *capture)
     header->accepts = BTRAIL_ACCEPTS_MEMORY;
     if (branch_trace_data_accepts_tasks()) {
         header->accepts |= BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD |
-                           BTRAIL_ACCEPTS_KERNELS;
+                           BTRAIL_ACCEPTS_KERNELS | BTRAIL_ACCEPTS_NESTED;
     }
     header->tick_ns = TICK_NS;
     header->tsc_hz = producer->tsc_hz(first_cpu);
@@ -872,7 +871,7 @@ void branch_trace_capture_attach(BranchTraceCapture *capture,
     close_agent(capture);
     /* It may not want names, or may know better. */
     capture->tasks_due = false;
-    capture->next_tasks = (struct btrail_tasks) { 0 };
+    capture->next_tasks.n = 0;
     start_tasks_change(capture);
     FOREACH_STREAM(capture, i, s) {
         branch_trace_stream_hand_over(s, slot);

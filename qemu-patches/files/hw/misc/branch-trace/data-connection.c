@@ -29,9 +29,10 @@ struct BranchTraceData {
     guint watch;
     struct {
         struct btrail_msg msg;
-        struct btrail_tasks tasks;
+        struct btrail_tasks tasks[BTRAIL_TASKS_MAX];
     } in;
     size_t in_len;
+    BranchTraceKernels kernels; /* of the last TASKS */
     BranchTraceMemory *memory;  /* that the agent knows */
     bool shares_memory;         /* it has requested MEMORY in READY, */
     bool wants_memory;          /* and again since the last one */
@@ -84,16 +85,19 @@ static bool msg_is_valid(const struct btrail_msg *msg)
 
 static bool msg_has_tasks(const struct btrail_msg *msg)
 {
+    const size_t size = sizeof(struct btrail_tasks);
+
     return msg_is_valid(msg) && msg->type == BTRAIL_MSG_TASKS &&
-           (msg->value == sizeof(struct btrail_tasks) ||
+           ((msg->value && msg->value % size == 0 &&
+             msg->value / size <= BTRAIL_TASKS_MAX) ||
             msg->value == BTRAIL_TASKS_SIZE_WITHOUT_KERNEL) &&
            branch_trace_data_accepts_tasks();
 }
 
-/* Begins a description of tasks, of which the rest is 0. */
+/* Begins descriptions of tasks, of which the rest is 0. */
 static size_t begin_tasks(BranchTraceData *data)
 {
-    data->in.tasks = (struct btrail_tasks) { 0 };
+    memset(data->in.tasks, 0, sizeof(data->in.tasks));
     return data->in.msg.value;
 }
 
@@ -107,13 +111,15 @@ static bool kernel_is_valid(const struct btrail_tasks *tasks)
            : !tasks->mark && !tasks->mark_physical && !tasks->reserved;
 }
 
-static bool tasks_are_valid(const struct btrail_tasks *tasks)
+static bool is_described(const struct btrail_tasks *tasks)
 {
     static const struct btrail_tasks none;
 
-    if (!memcmp(tasks, &none, sizeof(none))) {
-        return true;
-    }
+    return memcmp(tasks, &none, sizeof(none));
+}
+
+static bool description_is_valid(const struct btrail_tasks *tasks)
+{
     return tasks->switch_to >= BTRAIL_TASKS_MIN_ADDRESS &&
            tasks->set_name >= BTRAIL_TASKS_MIN_ADDRESS &&
            tasks->switch_to != tasks->set_name &&
@@ -122,6 +128,24 @@ static bool tasks_are_valid(const struct btrail_tasks *tasks)
            tasks->name < BTRAIL_TASKS_MAX_OFFSET &&
            tasks->task_flags < BTRAIL_TASKS_MAX_OFFSET && !tasks->flags &&
            kernel_is_valid(tasks);
+}
+
+/* Takes what TASKS has said; false if that cannot be. */
+static bool take_tasks(BranchTraceData *data)
+{
+    BranchTraceKernels *kernels = &data->kernels;
+    const struct btrail_tasks *tasks = data->in.tasks;
+    unsigned n = MAX(1, data->in.msg.value / sizeof(*tasks));
+
+    for (unsigned i = 0; i < n; i++) {
+        if ((i || is_described(&tasks[i])) &&
+            (!description_is_valid(&tasks[i]) || (i && !tasks[i].number))) {
+            return false;
+        }
+    }
+    memcpy(kernels->of, tasks, n * sizeof(*tasks));
+    kernels->n = n == 1 && !is_described(tasks) ? 0 : n;
+    return true;
 }
 
 /* Waits for a message and what belongs to it; returns as read_all(). */
@@ -137,7 +161,7 @@ static int coroutine_fn read_message(BranchTraceData *data)
     in_handshake = ioc;
     ret = read_all(data->ioc, &data->in.msg, sizeof(data->in.msg));
     if (!ret && msg_has_tasks(&data->in.msg)) {
-        ret = read_all(data->ioc, &data->in.tasks, begin_tasks(data));
+        ret = read_all(data->ioc, data->in.tasks, begin_tasks(data));
     }
     in_handshake = NULL;
     timer_free(timer);
@@ -209,7 +233,7 @@ static bool coroutine_fn handshake(BranchTraceData *data,
     }
     ret = read_message(data);
     if (!ret && msg_has_tasks(&data->in.msg)) {
-        if (!tasks_are_valid(&data->in.tasks)) {
+        if (!take_tasks(data)) {
             error_setg(errp, "the trace agent describes tasks as they cannot "
                        "be");
             return false;
@@ -233,14 +257,14 @@ static size_t in_size(const BranchTraceData *data)
            : sizeof(data->in.msg);
 }
 
-static BranchTraceDataEvent data_event(const BranchTraceData *data)
+static BranchTraceDataEvent data_event(BranchTraceData *data)
 {
     const struct btrail_msg *msg = &data->in.msg;
 
     if (msg_is_valid(msg)) {
         switch (msg->type) {
         case BTRAIL_MSG_TASKS:
-            if (msg_has_tasks(msg) && tasks_are_valid(&data->in.tasks)) {
+            if (msg_has_tasks(msg) && take_tasks(data)) {
                 return BRANCH_TRACE_DATA_TASKS;
             }
             break;
@@ -334,9 +358,9 @@ bool branch_trace_data_knows_kernels(const BranchTraceData *data)
     return data->knows_kernels;
 }
 
-const struct btrail_tasks *branch_trace_data_tasks(const BranchTraceData *data)
+const BranchTraceKernels *branch_trace_data_tasks(const BranchTraceData *data)
 {
-    return &data->in.tasks;
+    return &data->kernels;
 }
 
 /* An agent could otherwise pile up files that nobody has received. */

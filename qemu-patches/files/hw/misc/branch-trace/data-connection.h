@@ -10,6 +10,7 @@
 #include "qapi/qapi-types-sockets.h"
 #include "qemu/coroutine.h"
 #include "buffer.h"
+#include "hw/misc/branch-trace.h"
 
 typedef struct BranchTraceData BranchTraceData;
 
@@ -47,8 +48,8 @@ bool branch_trace_data_accepts_tasks(void);
 /* Does the agent know KERNEL events? */
 bool branch_trace_data_knows_kernels(const BranchTraceData *data);
 
-/* How tasks are found, as the agent has sent it last; at first all 0 */
-const struct btrail_tasks *branch_trace_data_tasks(const BranchTraceData *data);
+/* How tasks are found, as the agent has sent it last; at first no kernel */
+const BranchTraceKernels *branch_trace_data_tasks(const BranchTraceData *data);
 
 /*
  * Sends the agent MEMORY again if it has requested that, and RAM has come or

@@ -457,13 +457,13 @@ void branch_trace_stream_discontinuity(BranchTraceStream *s, uint16_t reason)
     }
 }
 
-const struct btrail_tasks *branch_trace_stream_tasks(BranchTraceStream *s)
+const BranchTraceKernels *branch_trace_stream_tasks(BranchTraceStream *s)
 {
     return s->tasks;
 }
 
 void branch_trace_stream_set_tasks(BranchTraceStream *s,
-                                   const struct btrail_tasks *tasks)
+                                   const BranchTraceKernels *tasks)
 {
     s->tasks = tasks;
     /* After it was unplugged, no task is known until it runs again. */
@@ -520,10 +520,10 @@ void branch_trace_stream_kernel(BranchTraceStream *s, uint16_t flags,
                         !memcmp(e.data, s->kernel.data, sizeof(e.data)))) {
         return;
     }
-    if (s->task.type) {
+    if (s->task.type && !(s->kernel.reason & BTRAIL_KERNEL_NESTED)) {
         s->left = s->task;
-        s->task.type = 0;
     }
+    s->task.type = 0;
     s->kernel = e;
     stream_put_kernel(s, branch_trace_stream_index(s));
     stream_make_room(s);

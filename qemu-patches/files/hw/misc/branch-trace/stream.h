@@ -67,10 +67,11 @@ struct BranchTraceStream {
 
     uint64_t cr3;
     struct btrail_event task;   /* the last one; type 0: there was none */
-    const struct btrail_tasks *tasks;   /* NULL if they are not noticed */
+    const BranchTraceKernels *tasks;    /* NULL if they are not noticed */
     bool kernels;               /* the agent knows KERNEL events */
     struct btrail_event kernel; /* the last one; type 0: there was none */
-    struct btrail_event left;   /* the task that the last one has ended */
+    struct btrail_event left;   /* the task that it has ended, but for that of a
+                                   nested guest */
     BranchTraceQueue queue;     /* of slabs */
     uint64_t lost;              /* written by the vCPU, read by all */
     uint64_t published;         /* index after the last published slab */
@@ -115,7 +116,7 @@ void branch_trace_stream_change(BranchTraceStream *s,
 
 /* Changes how tasks are found; NULL in between. */
 void branch_trace_stream_set_tasks(BranchTraceStream *s,
-                                   const struct btrail_tasks *tasks);
+                                   const BranchTraceKernels *tasks);
 
 /* Publishes the slab in progress, if the vCPU need not wait for the next. */
 void branch_trace_stream_flush(BranchTraceStream *s);

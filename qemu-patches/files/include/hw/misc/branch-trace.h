@@ -52,6 +52,17 @@ typedef struct BranchTraceTask {
 } BranchTraceTask;
 
 /**
+ * BranchTraceKernels - the kernels that the agent has described
+ * @n:  how many
+ * @of: the first is the guest's own, or all 0; the others are those of its
+ *      nested guests
+ */
+typedef struct BranchTraceKernels {
+    unsigned n;
+    struct btrail_tasks of[BTRAIL_TASKS_MAX];
+} BranchTraceKernels;
+
+/**
  * BranchTraceProducerOps - what an accelerator implements to make records
  *
  * All are called with the BQL held, except where it says otherwise.  Those that
@@ -165,7 +176,7 @@ void branch_trace_stream_record(BranchTraceStream *s, uint64_t from,
 void branch_trace_stream_cr3(BranchTraceStream *s, uint64_t cr3);
 
 /* How tasks are found, or NULL if they are not to be noticed */
-const struct btrail_tasks *branch_trace_stream_tasks(BranchTraceStream *s);
+const BranchTraceKernels *branch_trace_stream_tasks(BranchTraceStream *s);
 
 /* The vCPU runs @task from the next record on; NULL: it is not known which. */
 void branch_trace_stream_task(BranchTraceStream *s,
@@ -182,7 +193,7 @@ void branch_trace_stream_kernel(BranchTraceStream *s, uint16_t flags,
 /* Has the stream said which kernel runs? */
 bool branch_trace_stream_knows_kernel(BranchTraceStream *s);
 
-/* It is the task again that ran before the last KERNEL event. */
+/* It is the task again that ran before a nested guest or an SMI. */
 void branch_trace_stream_return_to_task(BranchTraceStream *s);
 
 /* It is not known whether records are missing here, and how many. */

@@ -13,7 +13,7 @@
 #define I386_TCG_BRANCH_TRACE_H
 
 #include "cpu.h"
-#include "hw/misc/branch-trace-transport.h"
+#include "hw/misc/branch-trace.h"
 
 /* What an instruction of the guest's kernel begins */
 typedef enum X86BranchTraceHook {
@@ -65,10 +65,19 @@ void x86_branch_trace_check_kernel(CPUX86State *env);
 /* What was found of the kernel does not hold any more. */
 void x86_branch_trace_forget_kernel(CPUX86State *env);
 
-/* Does the described kernel run, as far as anybody looks? */
-bool x86_branch_trace_runs_kernel(CPUX86State *env);
+/* A nested guest is about to leave; its state is still in force. */
+void x86_branch_trace_leave_nested(CPUX86State *env);
 
-/* Reads RAM; @size bytes at an address that the guest knows as @addr. */
+/*
+ * A nested guest runs, perhaps again.  Reports its task if that can only be the
+ * one that it ran when it left; returns false if it may be another one.
+ */
+bool x86_branch_trace_return_to_nested_task(CPUX86State *env);
+
+/*
+ * Reads RAM; @size bytes at an address that the guest, or the nested one while
+ * that runs, knows as @addr.
+ */
 bool x86_branch_trace_read_ram(CPUX86State *env, hwaddr addr, void *buf,
                                unsigned size);
 
@@ -81,7 +90,7 @@ bool x86_branch_trace_translate(CPUX86State *env, uint64_t cr3, vaddr addr,
  * dropped before work that is queued after this call.
  */
 void x86_branch_trace_tasks_changed(CPUState *cs,
-                                    const struct btrail_tasks *tasks);
+                                    const BranchTraceKernels *kernels);
 
 /* See TCGCPUOps. */
 void x86_branch_trace_code_translated(CPUState *cs,

@@ -4,11 +4,14 @@
  * The agent describes a kernel by a mark: bytes that all its page tables map at
  * one address.  While page tables in force map other memory there, or none, it
  * is not this kernel that runs: another one was started without a reset (kexec,
- * kdump), or firmware runs.  Nor is it while a nested guest runs.
+ * kdump), or firmware runs.  Nor is it while a nested guest runs: that has other
+ * marks, which are at addresses of its own memory.
  *
  * All page tables of a Linux kernel share the table to which their top-level
  * entry for the kernel's image leads, so that one entry is compared each time
- * that CR3 is loaded.  Only if it is another one, the mark is looked for.
+ * that CR3 is loaded.  Only if it is another one, the mark is looked for.  In a
+ * nested guest it always is: VMRUN reads more than that, and the nested page
+ * tables can have changed.
  *
  * What is read belongs to the guest: nothing here can fault, and nothing that
  * the guest could notice changes.
@@ -29,45 +32,23 @@
 /* In @checked: no state of the CPU has it */
 #define UNCHECKED   UINT32_MAX
 
-/* Only RAM: any other read could change what is read. */
-bool x86_branch_trace_read_ram(CPUX86State *env, hwaddr addr, void *buf,
-                               unsigned size)
-{
-    hwaddr len = size, offset;
-    MemoryRegion *mr;
-
-    RCU_READ_LOCK_GUARD();
-    mr = address_space_translate(env_cpu(env)->as,
-                                 addr & x86_get_a20_mask(env), &offset, &len,
-                                 false, MEMTXATTRS_UNSPECIFIED);
-    if (!memory_region_is_ram(mr) || memory_region_is_ram_device(mr) ||
-        len < size) {
-        return false;
-    }
-    memcpy(buf, memory_region_get_ram_ptr(mr) + offset, size);
-    return true;
-}
+/* How @addr is read: by read_own() or x86_branch_trace_read_ram() */
+typedef bool ReadRam(CPUX86State *env, hwaddr addr, void *buf, unsigned size);
 
 /*
- * The guest must not notice: the CPU's own translation would set accessed bits
- * in its page tables, and change which of them are in the TLB.
+ * The highest index of an address, into the table @table, is at bit @shift.
+ * Only what is present counts; so do bits that are reserved, which no address
+ * of RAM has.
  */
-bool x86_branch_trace_translate(CPUX86State *env, uint64_t cr3, vaddr addr,
-                                hwaddr *physical)
+static bool walk(CPUX86State *env, ReadRam *read, hwaddr table, int shift,
+                 uint64_t addr, hwaddr *physical)
 {
-    int shift = env->cr[4] & CR4_LA57_MASK ? 48 : 39;
-    int64_t upper = (int64_t)addr >> (shift + 8);
-    hwaddr table = cr3;
     uint64_t entry, mask;
 
-    if (!(env->cr[0] & CR0_PG_MASK) || (upper && upper != -1)) {
-        return false;
-    }
     for (;; shift -= 9) {
         table &= PG_ADDRESS_MASK & TARGET_PAGE_MASK;
-        if (!x86_branch_trace_read_ram(env, table + (addr >> shift & 511) *
-                                       sizeof(entry),
-                                       &entry, sizeof(entry))) {
+        if (!read(env, table + (addr >> shift & 511) * sizeof(entry), &entry,
+                  sizeof(entry))) {
             return false;
         }
         entry = le64_to_cpu(entry);
@@ -85,6 +66,66 @@ bool x86_branch_trace_translate(CPUX86State *env, uint64_t cr3, vaddr addr,
     return true;
 }
 
+/* Only RAM: any other read could change what is read. */
+static bool read_own(CPUX86State *env, hwaddr addr, void *buf, unsigned size)
+{
+    hwaddr len = size, offset;
+    MemoryRegion *mr;
+
+    RCU_READ_LOCK_GUARD();
+    mr = address_space_translate(env_cpu(env)->as,
+                                 addr & x86_get_a20_mask(env), &offset, &len,
+                                 false, MEMTXATTRS_UNSPECIFIED);
+    if (!memory_region_is_ram(mr) || memory_region_is_ram_device(mr) ||
+        len < size) {
+        return false;
+    }
+    memcpy(buf, memory_region_get_ram_ptr(mr) + offset, size);
+    return true;
+}
+
+/* Reads memory of the nested guest, for which the hypervisor has page tables. */
+static bool read_nested(CPUX86State *env, hwaddr addr, char *buf,
+                        unsigned size)
+{
+    int shift = env->nested_pg_mode & PG_MODE_LA57 ? 48 : 39;
+
+    while (size) {
+        unsigned n = MIN(size, -(addr | TARGET_PAGE_MASK));
+        hwaddr own;
+
+        if (!(env->nested_pg_mode & PG_MODE_LMA) || addr >> (shift + 9) ||
+            !walk(env, read_own, env->nested_cr3, shift, addr, &own) ||
+            !read_own(env, own, buf, n)) {
+            return false;
+        }
+        addr += n;
+        buf += n;
+        size -= n;
+    }
+    return true;
+}
+
+bool x86_branch_trace_read_ram(CPUX86State *env, hwaddr addr, void *buf,
+                               unsigned size)
+{
+    return (env->hflags & HF_GUEST_MASK) && (env->hflags2 & HF2_NPT_MASK) ?
+           read_nested(env, addr, buf, size) : read_own(env, addr, buf, size);
+}
+
+/*
+ * The guest must not notice: the CPU's own translation would set accessed bits
+ * in its page tables, and change which of them are in the TLB.
+ */
+bool x86_branch_trace_translate(CPUX86State *env, uint64_t cr3, vaddr addr,
+                                hwaddr *physical)
+{
+    int shift = env->cr[4] & CR4_LA57_MASK ? 48 : 39;
+    int64_t upper = (int64_t)addr >> (shift + 8);
+
+    return (env->cr[0] & CR0_PG_MASK) && (!upper || upper == -1) &&
+           walk(env, x86_branch_trace_read_ram, cr3, shift, addr, physical);
+}
 
 static uint64_t root_of(uint64_t cr3)
 {
@@ -122,8 +163,12 @@ static bool maps_kernel(CPUX86State *env, const struct btrail_tasks *tasks,
                         uint64_t root)
 {
     X86BranchTrace *bt = &env->branch_trace;
-    uint64_t entry = top_entry(env, tasks, root);
+    uint64_t entry;
 
+    if (env->hflags & HF_GUEST_MASK) {
+        return has_mark(env, tasks, root);
+    }
+    entry = top_entry(env, tasks, root);
     if (!entry) {
         return false;
     }
@@ -153,7 +198,7 @@ static bool is_in_force(CPUX86State *env, const struct btrail_tasks *tasks)
     if (!(env->hflags & HF_LMA_MASK) || (env->hflags & HF_SMM_MASK)) {
         return false;
     }
-    if (bt->kernel && root == (bt->kernel_root | USER_HALF)) {
+    if (bt->kernel == tasks && root == (bt->kernel_root | USER_HALF)) {
         /* The kernel has left for user mode. */
         return true;
     }
@@ -172,22 +217,62 @@ static uint32_t state_of(const CPUX86State *env)
            !!(env->cr[4] & CR4_LA57_MASK);
 }
 
+/* Without nested paging, CR3 leads to tables that the hypervisor has made. */
+static const struct btrail_tasks *
+nested_kernel(CPUX86State *env, const BranchTraceKernels *kernels)
+{
+    for (unsigned i = 1; kernels && (env->hflags2 & HF2_NPT_MASK) &&
+         i < kernels->n; i++) {
+        if (is_in_force(env, &kernels->of[i])) {
+            return &kernels->of[i];
+        }
+    }
+    return NULL;
+}
+
+static void update_nested_kernel(CPUX86State *env)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+    const struct btrail_tasks *was = bt->kernel;
+    bool entered = !bt->kernel_nested;
+
+    if (entered) {
+        bt->kernel_waits |= was && !bt->task_unread;
+        bt->kernel = NULL;
+        bt->kernel_nested = true;
+    }
+    bt->kernel = nested_kernel(env, branch_trace_stream_tasks(bt->stream));
+    branch_trace_stream_kernel(bt->stream, BTRAIL_KERNEL_NESTED,
+                               bt->kernel ? bt->kernel->number : 0,
+                               env->hflags2 & HF2_NPT_MASK ?
+                               env->nested_cr3 : 0);
+    if (entered || bt->kernel != was) {
+        bt->task = 0;
+        bt->task_unread = bt->kernel && bt->tasks &&
+                          !x86_branch_trace_return_to_nested_task(env);
+    }
+}
+
 static void update_kernel(CPUX86State *env, uint32_t state)
 {
     X86BranchTrace *bt = &env->branch_trace;
-    const struct btrail_tasks *tasks = branch_trace_stream_tasks(bt->stream);
-    bool was = bt->kernel;
+    const BranchTraceKernels *kernels = branch_trace_stream_tasks(bt->stream);
+    const struct btrail_tasks *tasks =
+        kernels && kernels->of[0].switch_to ? &kernels->of[0] : NULL;
+    bool was;
 
     bt->kernel_cr3 = env->cr[3];
     bt->kernel_state = state;
     if (state & HF_GUEST_MASK) {
-        bt->kernel_waits |= was && !bt->task_unread;
-        bt->kernel = false;
-        branch_trace_stream_kernel(bt->stream, BTRAIL_KERNEL_NESTED, 0,
-                                   env->hflags2 & HF2_NPT_MASK ?
-                                   env->nested_cr3 : 0);
+        update_nested_kernel(env);
         return;
     }
+    if (bt->kernel_nested) {
+        bt->kernel_nested = false;
+        bt->kernel = NULL;
+        bt->task_unread = false;
+    }
+    was = bt->kernel;
     if (!tasks || !tasks->number) {
         bt->kernel = tasks;
         if (branch_trace_stream_knows_kernel(bt->stream)) {
@@ -196,7 +281,7 @@ static void update_kernel(CPUX86State *env, uint32_t state)
         }
     } else {
         bt->described = true;
-        bt->kernel = is_in_force(env, tasks);
+        bt->kernel = is_in_force(env, tasks) ? tasks : NULL;
         branch_trace_stream_kernel(bt->stream, 0,
                                    bt->kernel ? tasks->number : 0, 0);
     }
@@ -235,16 +320,11 @@ void x86_branch_trace_forget_kernel(CPUX86State *env)
     X86BranchTrace *bt = &env->branch_trace;
 
     bt->kernel_state = UNCHECKED;
-    bt->kernel = false;
+    bt->kernel = NULL;
+    bt->kernel_nested = false;
     bt->kernel_waits = false;
     bt->kernel_root = 0;
     bt->mark_entry = 0;
-}
-
-bool x86_branch_trace_runs_kernel(CPUX86State *env)
-{
-    const struct btrail_tasks *tasks =
-        branch_trace_stream_tasks(env->branch_trace.stream);
-
-    return tasks && (!tasks->number || env->branch_trace.kernel);
+    bt->task = 0;
+    bt->nested.kernel = NULL;
 }

@@ -28,8 +28,10 @@
  * which no CPU translates or executes anything.
  */
 typedef struct Hooks {
-    uint64_t switch_to;
-    uint64_t set_name;
+    struct {
+        uint64_t switch_to;
+        uint64_t set_name;
+    } of[BTRAIL_TASKS_MAX];
 } Hooks;
 
 static Hooks translated;
@@ -45,32 +47,49 @@ static void use_hooks(CPUState *cpu, run_on_cpu_data data)
 }
 
 void x86_branch_trace_tasks_changed(CPUState *cs,
-                                    const struct btrail_tasks *tasks)
+                                    const BranchTraceKernels *kernels)
 {
-    Hooks *hooks = g_new(Hooks, 1);
+    Hooks *hooks = g_new0(Hooks, 1);
 
-    *hooks = (Hooks) { tasks->switch_to, tasks->set_name };
+    for (unsigned i = 0; i < kernels->n; i++) {
+        hooks->of[i].switch_to = kernels->of[i].switch_to;
+        hooks->of[i].set_name = kernels->of[i].set_name;
+    }
     async_safe_run_on_cpu(cs, use_hooks, RUN_ON_CPU_HOST_PTR(hooks));
 }
 
 /*
  * A block can be executed at another address than that for which it was
- * translated (CF_PCREL).  The helpers notice that their place is not one where
- * the kernel switches tasks.
+ * translated (CF_PCREL), and by another nested guest.  The helpers notice that
+ * their place is not one where the kernel switches tasks.
  */
 X86BranchTraceHook x86_branch_trace_hook(CPUState *cs, vaddr pc)
 {
     BranchTraceStream *stream = cpu_env(cs)->branch_trace.stream;
-    const struct btrail_tasks *tasks =
+    const BranchTraceKernels *kernels =
         stream ? branch_trace_stream_tasks(stream) : NULL;
+    bool nested = cpu_env(cs)->hflags & HF_GUEST_MASK;
 
-    if (tasks && pc == tasks->switch_to) {
-        return X86_BRANCH_TRACE_SWITCH;
-    }
-    if (tasks && pc == tasks->set_name) {
-        return X86_BRANCH_TRACE_RENAME;
+    for (unsigned i = nested; kernels && i < (nested ? kernels->n : 1); i++) {
+        if (pc == kernels->of[i].switch_to) {
+            return X86_BRANCH_TRACE_SWITCH;
+        }
+        if (pc == kernels->of[i].set_name) {
+            return X86_BRANCH_TRACE_RENAME;
+        }
     }
     return X86_BRANCH_TRACE_NO_HOOK;
+}
+
+/*
+ * The page tables of the kernel that runs: with page table isolation, not those
+ * in force in user mode
+ */
+static uint64_t kernel_cr3(const CPUX86State *env)
+{
+    const X86BranchTrace *bt = &env->branch_trace;
+
+    return bt->kernel && bt->kernel_root ? bt->kernel_root : env->cr[3];
 }
 
 /*
@@ -89,7 +108,7 @@ static unsigned read_page(CPUX86State *env, vaddr addr, void *buf,
         memcpy(buf, ram, n);
         return n;
     }
-    return x86_branch_trace_translate(env, env->cr[3], addr, &physical) &&
+    return x86_branch_trace_translate(env, kernel_cr3(env), addr, &physical) &&
            x86_branch_trace_read_ram(env, physical, buf, n) ? n : 0;
 }
 
@@ -169,25 +188,25 @@ static void report_task(CPUX86State *env, const struct btrail_tasks *tasks,
     bool known = read_numbers(env, tasks, addr, &task) &&
                  read_name(env, name, task.name);
 
+    env->branch_trace.task = known ? addr : 0;
     branch_trace_stream_task(env->branch_trace.stream, known ? &task : NULL);
 }
 
 void x86_branch_trace_read_task(CPUX86State *env, bool cr3_loaded)
 {
     X86BranchTrace *bt = &env->branch_trace;
-    const struct btrail_tasks *tasks = branch_trace_stream_tasks(bt->stream);
+    const struct btrail_tasks *tasks = bt->kernel;
     bool user = (env->hflags & HF_CPL_MASK) == 3;
     uint64_t task;
 
     if (!tasks || !qemu_cpu_is_self(env_cpu(env)) ||
-        !(env->hflags & HF_LMA_MASK) ||
-        (env->hflags & (HF_GUEST_MASK | HF_SMM_MASK)) ||
-        !x86_branch_trace_runs_kernel(env)) {
+        !(env->hflags & HF_LMA_MASK) || (env->hflags & HF_SMM_MASK) ||
+        !(env->hflags2 & HF2_GIF_MASK)) {
         return;
     }
     /*
-     * The kernel changes GS, and the pointer, while interrupts are disabled.
-     * It loads CR3 only when both are consistent; while the page tables are
+     * The kernel changes GS, and the pointer, while interrupts are disabled;
+     * a hypervisor has that of its guest, while those of GIF are.  It loads CR3 only when both are consistent; while the page tables are
      * those of user mode the pointer may not be mapped.
      */
     if (!user && !(env->eflags & IF_MASK) && !cr3_loaded) {
@@ -200,15 +219,61 @@ void x86_branch_trace_read_task(CPUX86State *env, bool cr3_loaded)
     }
 }
 
+/* The base of GS in the kernel, which is in the upper half */
+static uint64_t kernel_gs(const CPUX86State *env)
+{
+    return env->segs[R_GS].base >> 63 ? env->segs[R_GS].base
+                                      : env->kernelgsbase;
+}
+
+void x86_branch_trace_leave_nested(CPUX86State *env)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+    uint64_t task;
+
+    bt->nested.kernel = NULL;
+    /* They differ while the kernel switches from one to another. */
+    if (bt->kernel_nested && bt->kernel && bt->task && !bt->task_unread &&
+        read_current(env, bt->kernel, kernel_gs(env), &task) &&
+        task == bt->task) {
+        bt->nested.kernel = bt->kernel;
+        bt->nested.task = task;
+        bt->nested.gs_base = env->segs[R_GS].base;
+        bt->nested.kernelgsbase = env->kernelgsbase;
+    }
+}
+
+/*
+ * The hypervisor may run another CPU of that guest here, or may have run this
+ * one elsewhere.  But the base of GS is that of a CPU, and where it is the same,
+ * so is the place of the pointer.
+ */
+bool x86_branch_trace_return_to_nested_task(CPUX86State *env)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+    uint64_t task;
+
+    if (!bt->kernel || bt->kernel != bt->nested.kernel ||
+        bt->nested.gs_base != env->segs[R_GS].base ||
+        bt->nested.kernelgsbase != env->kernelgsbase ||
+        !read_current(env, bt->kernel, kernel_gs(env), &task) ||
+        task != bt->nested.task) {
+        return false;
+    }
+    report_task(env, bt->kernel, task, task + bt->kernel->name);
+    return true;
+}
+
 void HELPER(branch_trace_switch)(CPUX86State *env)
 {
     X86BranchTrace *bt = &env->branch_trace;
-    const struct btrail_tasks *tasks = branch_trace_stream_tasks(bt->stream);
+    const struct btrail_tasks *tasks;
     uint64_t next = env->regs[R_ESI];
     uint64_t task;
 
     x86_branch_trace_check_kernel(env);
-    if (!x86_branch_trace_runs_kernel(env)) {
+    tasks = bt->kernel;
+    if (!tasks) {
         return;
     }
     bt->task_unread = false;
@@ -217,18 +282,18 @@ void HELPER(branch_trace_switch)(CPUX86State *env)
         task == env->regs[R_EDI]) {
         report_task(env, tasks, next, next + tasks->name);
     } else {
+        bt->task = 0;
         branch_trace_stream_task(bt->stream, NULL);
     }
 }
 
 void HELPER(branch_trace_rename)(CPUX86State *env)
 {
-    const struct btrail_tasks *tasks =
-        branch_trace_stream_tasks(env->branch_trace.stream);
+    const struct btrail_tasks *tasks = env->branch_trace.kernel;
     uint64_t task;
 
     /* The name of another task is read when that is switched to. */
-    if (x86_branch_trace_runs_kernel(env) &&
+    if (tasks &&
         read_current(env, tasks, env->segs[R_GS].base, &task) &&
         task == env->regs[R_EDI]) {
         report_task(env, tasks, task, env->regs[R_ESI]);

@@ -175,6 +175,7 @@ void x86_branch_trace_do_end(CPUX86State *env)
 
 void x86_branch_trace_do_vmexit(CPUX86State *env)
 {
+    x86_branch_trace_leave_nested(env);
     if (env->branch_trace.far == X86_FAR_VMRUN) {
         /* No instruction of the guest can have run. */
         env->branch_trace.far = X86_FAR_FAILED;
@@ -308,10 +309,10 @@ static void enable_tasks(CPUState *cpu, run_on_cpu_data data)
 static void producer_tasks(CPUState *cpu)
 {
     X86BranchTrace *bt = &cpu_env(cpu)->branch_trace;
-    const struct btrail_tasks *tasks = branch_trace_stream_tasks(bt->stream);
+    const BranchTraceKernels *kernels = branch_trace_stream_tasks(bt->stream);
 
-    if (tasks) {
-        x86_branch_trace_tasks_changed(cpu, tasks);
+    if (kernels) {
+        x86_branch_trace_tasks_changed(cpu, kernels);
         /* After what that has queued. */
         async_run_on_cpu(cpu, enable_tasks, RUN_ON_CPU_NULL);
     } else {
