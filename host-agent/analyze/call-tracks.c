@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/call-tracks.h"
+#include "lib/internal/thread.h"
 #include "util/closest.h"
 #include "util/hash.h"
 #include "util/search.h"
@@ -78,7 +79,7 @@ static struct call_track *thread_track(struct call_tracks *c, unsigned vcpu,
     if (cpu->process == p) {
         return cpu->thread;
     }
-    key[0] = p->pid;
+    key[0] = (uint64_t)p->nested << 32 | (uint32_t)p->pid;
     key[1] = p->tid;
     t = g_hash_table_lookup(c->threads, key);
     if (!t) {
@@ -436,9 +437,9 @@ void call_tracks_end(struct call_tracks *c, const struct btrail_trace *trace,
 }
 
 struct call_track *call_tracks_find(struct call_tracks *c, unsigned vcpu,
-                                    int64_t pid, int64_t tid)
+                                    const struct btrail_task *task)
 {
-    const uint64_t key[2] = { pid, tid };
+    const uint64_t key[2] = { btrail_thread_process(task), task->tid };
     struct call_track *t = g_hash_table_lookup(c->threads, key);
 
     return t ?: &c->cpus[vcpu].own;

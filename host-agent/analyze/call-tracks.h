@@ -114,7 +114,7 @@ void call_tracks_end(struct call_tracks *c, const struct btrail_trace *trace,
 
 /* The track of a thread; that of a vCPU if the thread has none */
 struct call_track *call_tracks_find(struct call_tracks *c, unsigned vcpu,
-                                    int64_t pid, int64_t tid);
+                                    const struct btrail_task *task);
 
 /* Was the function of the options called?  Otherwise the most similar ones */
 const struct btrail_closest *call_tracks_closest(const struct call_tracks *c);

@@ -66,7 +66,7 @@ static struct caller *caller_at(struct syscall_times *s, unsigned vcpu,
 {
     struct cpu_caller *cpu = &s->cpus[vcpu];
     const struct process *p = n->process;
-    uint64_t key[2] = { p->pid, p->tid };
+    uint64_t key[2] = { (uint64_t)p->nested << 32 | (uint32_t)p->pid, p->tid };
 
     if (p->owner == p || p->tid <= 0) {
         return &cpu->own;

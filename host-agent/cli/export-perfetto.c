@@ -72,8 +72,7 @@ static void put_whole(void *opaque, struct call_track *t, unsigned i,
 static uint64_t track_of(struct timeline *l, unsigned vcpu,
                          const struct btrail_task *task)
 {
-    struct call_track *t = call_tracks_find(l->tracks, vcpu, task->pid,
-                                            task->tid);
+    struct call_track *t = call_tracks_find(l->tracks, vcpu, task);
 
     describe_track(l, t);
     return t->number;

@@ -10,6 +10,9 @@
 #include "util/hash.h"
 #include "util/quote.h"
 
+/* More than PIDs of Linux can be (PID_MAX_LIMIT) */
+#define NESTED_NUMBERS  5000000u
+
 /* Fields of the schema */
 enum {
     TRACE_PACKET = 1,
@@ -140,10 +143,20 @@ static void end_descriptor(struct perfetto *p)
     write_packet(p);
 }
 
+/*
+ * A nested guest has the same numbers again, but a viewer takes what has one
+ * number for one thread.
+ */
+static uint64_t number_of(const struct process *p, int64_t number)
+{
+    return ((uint64_t)number + (uint64_t)p->nested * NESTED_NUMBERS) &
+           INT32_MAX;
+}
+
 static void describe_process(struct perfetto *p, const struct process *process)
 {
     g_byte_array_set_size(p->small, 0);
-    put_number(p->small, PROCESS_PID, process->pid);
+    put_number(p->small, PROCESS_PID, number_of(process, process->pid));
     put_name(p->small, PROCESS_NAME, process->comm);
     begin_descriptor(p, PERFETTO_TRACKS + g_hash_table_size(p->pids));
     put_bytes(p->part, DESCRIPTOR_PROCESS, p->small->data, p->small->len);
@@ -153,12 +166,14 @@ static void describe_process(struct perfetto *p, const struct process *process)
 void perfetto_thread(struct perfetto *p, uint64_t track,
                      const struct process *thread)
 {
-    if (g_hash_table_add(p->pids, GSIZE_TO_POINTER(thread->pid))) {
+    uint64_t pid = number_of(thread, thread->pid);
+
+    if (g_hash_table_add(p->pids, GSIZE_TO_POINTER(pid))) {
         describe_process(p, thread);
     }
     g_byte_array_set_size(p->small, 0);
-    put_number(p->small, THREAD_PID, thread->pid);
-    put_number(p->small, THREAD_TID, thread->tid);
+    put_number(p->small, THREAD_PID, pid);
+    put_number(p->small, THREAD_TID, number_of(thread, thread->tid));
     put_name(p->small, THREAD_NAME, thread->comm);
     begin_descriptor(p, track);
     put_bytes(p->part, DESCRIPTOR_THREAD, p->small->data, p->small->len);

@@ -23,6 +23,7 @@ struct reading {
 };
 
 struct vcpu {
+    bool nested;
     bool named;
     uint64_t tid;
     unsigned n;
@@ -208,11 +209,13 @@ void mark_hits_event(struct mark_hits *h, unsigned vcpu,
 
     switch (event->type) {
     case BTRAIL_EVENT_TASK:
-        v->named = !(event->reason & BTRAIL_TASK_UNKNOWN);
+        /* A nested guest has the same numbers again. */
+        v->named = !(event->reason & BTRAIL_TASK_UNKNOWN) && !v->nested;
         v->tid = event->data[0];
         break;
     case BTRAIL_EVENT_KERNEL:
         v->named = false;
+        v->nested = event->reason & BTRAIL_KERNEL_NESTED;
         break;
     case BTRAIL_EVENT_GAP:
         v->n = 0;

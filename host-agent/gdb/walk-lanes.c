@@ -7,6 +7,7 @@
 
 #include "gdb/walk-lanes.h"
 #include "lib/internal/merged.h"
+#include "lib/internal/thread.h"
 #include "util/parse.h"
 
 #define MAX_TASKS   1000000
@@ -42,7 +43,7 @@ static void free_task(gpointer lane)
 static struct walk_lane *lane_of(struct reading *r,
                                  const struct btrail_task *task)
 {
-    gpointer key = GUINT_TO_POINTER(task->tid);
+    gpointer key = GSIZE_TO_POINTER(btrail_thread(task));
     struct walk_lane *l = g_hash_table_lookup(r->tasks, key);
 
     if (!l && g_hash_table_size(r->tasks) < MAX_TASKS) {
@@ -71,7 +72,8 @@ static void take(struct reading *r, unsigned vcpu,
     }
     if (r->any_number ? b->task.pid == r->number :
                         !strcmp(b->task.name, r->name)) {
-        g_hash_table_add(r->wanted, GUINT_TO_POINTER(b->task.pid));
+        g_hash_table_add(r->wanted,
+                         GSIZE_TO_POINTER(btrail_thread_process(&b->task)));
     }
     last = l->runs->len ? &g_array_index(l->runs, struct lane_run,
                                          l->runs->len - 1) : NULL;
@@ -109,7 +111,8 @@ static int compare(gconstpointer a, gconstpointer b)
 {
     const struct walk_lane *x = a, *y = b;
 
-    return (x->task.tid > y->task.tid) - (x->task.tid < y->task.tid);
+    return (btrail_thread(&x->task) > btrail_thread(&y->task)) -
+           (btrail_thread(&x->task) < btrail_thread(&y->task));
 }
 
 static GArray *pick(struct reading *r, const char *process, GError **error)
@@ -123,7 +126,8 @@ static GArray *pick(struct reading *r, const char *process, GError **error)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         struct walk_lane *l = value;
 
-        if (g_hash_table_contains(r->wanted, GUINT_TO_POINTER(l->task.pid))) {
+        if (g_hash_table_contains(
+                r->wanted, GSIZE_TO_POINTER(btrail_thread_process(&l->task)))) {
             struct walk_lane taken = { l->task, g_array_ref(l->runs) };
 
             g_array_append_val(lanes, taken);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gdb/walk-monitor.h"
+#include "lib/internal/thread.h"
 #include "util/quote.h"
 #include "walk/guest-time.h"
 #include "walk/place.h"
@@ -316,7 +317,7 @@ static char *run_prev_call(const struct asked *a, GError **error)
 static bool switches(const struct lane_record *a, const struct lane_record *b)
 {
     if (a->task.known && b->task.known) {
-        return a->task.tid != b->task.tid;
+        return btrail_thread(&a->task) != btrail_thread(&b->task);
     }
     return btrail_cr3_root(a->cr3) != btrail_cr3_root(b->cr3);
 }

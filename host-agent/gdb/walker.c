@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gdb/walker.h"
+#include "lib/internal/thread.h"
 #include "lib/internal/trace-files.h"
 #include "symbolize/stack-edge.h"
 #include "util/hash.h"
@@ -550,7 +551,8 @@ enum walker_answer walker_search(struct walker *w, const uint64_t *addresses,
 /* Was a record made by another task, which has a stack of its own? */
 static bool is_other(const struct lane_record *r, const struct lane_record *of)
 {
-    return of->task.known && (!r->task.known || r->task.tid != of->task.tid);
+    return of->task.known && (!r->task.known || btrail_thread(&r->task) !=
+                              btrail_thread(&of->task));
 }
 
 static enum effect find_effect(struct walker *w, struct stack_edges *edges)

@@ -295,6 +295,8 @@ static void put_event(struct btrail_cursor *c, struct btrail_batch *batch)
     btrail_event_apply(e, &c->cr3, &c->time);
     if (e->type == BTRAIL_EVENT_TASK) {
         btrail_event_task(e, &c->task);
+        c->task.nested = c->task.known && c->kernel.nested ?
+                         c->kernel.number : 0;
     } else if (e->type == BTRAIL_EVENT_KERNEL) {
         btrail_event_kernel(e, &c->kernel);
         memset(&c->task, 0, sizeof(c->task));

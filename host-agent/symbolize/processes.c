@@ -59,15 +59,16 @@ static guint hash_who(gconstpointer p)
 {
     const struct process *task = p;
 
-    return btrail_hash3(task->pid, task->tid,
-                        btrail_str_hash(task->comm)) >> 32;
+    return btrail_hash3((uint64_t)task->nested << 32 ^ (uint64_t)task->pid,
+                        task->tid, btrail_str_hash(task->comm)) >> 32;
 }
 
 static gboolean equal_who(gconstpointer a, gconstpointer b)
 {
     const struct process *x = a, *y = b;
 
-    return x->pid == y->pid && x->tid == y->tid && !strcmp(x->comm, y->comm);
+    return x->pid == y->pid && x->tid == y->tid && x->nested == y->nested &&
+           !strcmp(x->comm, y->comm);
 }
 
 static guint hash_task(gconstpointer p)
@@ -443,7 +444,8 @@ const struct process *processes_task(struct processes *p,
 {
     enum btrail_certainty certainty;
     struct process key = {
-        .kernel = task->kernel, .pid = task->pid, .tid = task->tid,
+        .kernel = task->kernel, .nested = task->nested,
+        .pid = task->pid, .tid = task->tid,
     };
     const struct map_process *named;
 

@@ -29,6 +29,7 @@
  *           address space
  * @known:   it has a name
  * @kernel:  it is a task of the kernel, which borrows the page table
+ * @nested:  of a task, as in struct btrail_task
  * @owner:   the process that the address space belongs to.  It has the mappings
  *           and all that follows here, its tasks do not
  * @bits:    of the mode that its programs run in
@@ -47,6 +48,7 @@ struct process {
     const char *comm;
     bool known;
     bool kernel;
+    uint16_t nested;
     const struct process *who;
     const struct process *owner;
     unsigned id;

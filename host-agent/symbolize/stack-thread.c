@@ -57,7 +57,9 @@ static bool becomes_first(const struct stack_cpu *cpu, uint64_t thread)
     const struct process *named = cpu->ctx->named;
 
     return named && named->pid == cpu->process->pid &&
-           (int64_t)thread == cpu->process->pid;
+           named->nested == cpu->process->nested &&
+           thread == stack_thread_number(0, cpu->process->pid,
+                                         cpu->process->nested);
 }
 
 void stack_thread_run(struct stack_contexts *st, struct stack_cpu *cpu,

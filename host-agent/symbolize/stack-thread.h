@@ -16,12 +16,15 @@
 /**
  * stack_thread_number - the number that contexts know a thread by
  * @tid: as in struct task; each vCPU has an idle task, whose number is 0
+ * @nested: likewise
  *
  * Returns 0 if no event names the thread.
  */
-static inline uint64_t stack_thread_number(unsigned vcpu, int64_t tid)
+static inline uint64_t stack_thread_number(unsigned vcpu, int64_t tid,
+                                           uint16_t nested)
 {
-    return tid < 0 ? 0 : tid ? (uint64_t)tid : (UINT64_C(1) << 32) + vcpu;
+    return tid < 0 ? 0 : (uint64_t)nested << 48 |
+           (tid ? (uint64_t)tid : (UINT64_C(1) << 32) + vcpu);
 }
 
 /* @cpu runs a thread from here on; 0: the trace does not name it. */

@@ -531,7 +531,8 @@ static void begin_task(struct stacks *st, const struct stack_part *part)
 {
     struct stack_cpu *cpu = &st->contexts.cpus[part->vcpu];
     struct stack_node *before = cpu->ctx ? cpu->ctx->node : NULL;
-    uint64_t thread = stack_thread_number(part->vcpu, part->task.tid);
+    uint64_t thread = stack_thread_number(part->vcpu, part->task.tid,
+                                          part->task.nested);
 
     cpu->process = part->task.process;
     if (thread != cpu->thread) {
@@ -571,7 +572,9 @@ static void follow_record(struct stacks *st, struct stack_cpu *cpu,
         before->records++;
         before->ticks += part->ticks;
     }
-    if (e->kind != STACK_EDGE_JUMP || e->to_fn != e->from_fn) {
+    /* After VMRUN or #VMEXIT, the thread goes on where it was. */
+    if (!part->task.where.leaves &&
+        (e->kind != STACK_EDGE_JUMP || e->to_fn != e->from_fn)) {
         follow_edge(st, cpu, e);
     }
     report_move(st, part->vcpu, part->first + i, before, cpu->ctx->node);

@@ -310,10 +310,12 @@ bool symbolizer_part(struct symbolizer *s, unsigned vcpu,
     /* What leaves its kernel is a part of its own. */
     n = b->count - done - (b->leaves && b->count - done > 1);
     task->where = where;
+    task->nested = 0;
     task->era = symbolizer_era(s, &where);
     if (b->task.known) {
         task->process = processes_task(s->processes, &where, &b->task);
         task->tid = b->task.tid;
+        task->nested = b->task.nested;
         task->user = task->kernel = BTRAIL_SURE;
         *part = batch_part(b, done, n);
         return true;

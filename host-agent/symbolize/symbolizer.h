@@ -23,6 +23,7 @@ struct symbolizer;
  *           whose page table was in force; tasks of the kernel are called
  *           NAME_TASK, and the idle task NAME_IDLE
  * @tid:     of a task that an event names; or -1
+ * @nested:  as in struct btrail_task
  * @user:    how sure it is for records of user mode
  * @kernel:  the same for the other records
  * @where:   its first record
@@ -35,6 +36,7 @@ struct symbolizer;
 struct task {
     const struct process *process;
     int64_t tid;
+    uint16_t nested;
     enum btrail_certainty user;
     enum btrail_certainty kernel;
     struct symbolizer_where where;

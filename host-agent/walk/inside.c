@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "lib/internal/thread.h"
 #include "symbolize/stack.h"
 #include "util/parse.h"
 #include "walk/inside.h"
@@ -113,7 +114,7 @@ static void end_stay(struct inside *s, uint64_t end)
 static bool is_other(const struct inside *s)
 {
     return s->task.known && s->batch.task.known &&
-           (s->task.tid != s->batch.task.tid ||
+           (btrail_thread(&s->task) != btrail_thread(&s->batch.task) ||
             s->task.pid != s->batch.task.pid);
 }
 

@@ -7,6 +7,7 @@
 
 #include "backtrail/code.h"
 #include "lib/internal/meta.h"
+#include "lib/internal/thread.h"
 #include "util/closest.h"
 #include "walk/marks.h"
 #include "walk/task-run.h"
@@ -308,7 +309,8 @@ struct thread {
 /* The thread that has made the records of a batch */
 static struct mark_thread thread_of(const struct btrail_batch *b)
 {
-    return (struct mark_thread) { b->task.known, b->task.tid, b->cr3 };
+    return (struct mark_thread) { b->task.known, btrail_thread(&b->task),
+                                  b->cr3 };
 }
 
 /* Goes to a record, or to what is in its place.  Returns an error of the
@@ -354,7 +356,8 @@ static bool follow(struct marks *m, struct thread *t, uint64_t left,
 
     if (!mark->task.known || t->moves == MAX_MOVES ||
         (!t->moves && !task_run_at(m->trace, t->run.vcpu, mark, &t->run)) ||
-        !task_run_next(m->trace, mark->task.tid, &t->run, left, &next)) {
+        !task_run_next(m->trace, btrail_thread(&mark->task), &t->run, left,
+                       &next)) {
         return false;
     }
     t->moves++;

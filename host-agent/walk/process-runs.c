@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "lib/internal/thread.h"
 #include "walk/process-runs.h"
 #include "walk/sought.h"
 
@@ -126,7 +127,8 @@ static void read_records(struct search *s, struct run *run, unsigned vcpu,
 
 static bool same(const struct btrail_task *a, const struct btrail_task *b)
 {
-    return a->known == b->known && a->tid == b->tid && a->pid == b->pid &&
+    return a->known == b->known && btrail_thread(a) == btrail_thread(b) &&
+           a->pid == b->pid &&
            !strcmp(a->name, b->name);
 }
 

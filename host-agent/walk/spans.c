@@ -6,6 +6,7 @@
 #include <glib.h>
 #include <stdlib.h>
 
+#include "lib/internal/thread.h"
 #include "util/cr3-pair.h"
 #include "util/hash.h"
 #include "util/search.h"
@@ -147,7 +148,7 @@ static struct key thread_of(unsigned vcpu, const struct btrail_task *task,
     if (!task->known) {
         return (struct key) { { KEY_NAMELESS, btrail_cr3_pair(cr3) } };
     }
-    return task->tid ? (struct key) { { task->pid, task->tid } } :
+    return task->tid ? (struct key) { { task->pid, btrail_thread(task) } } :
            (struct key) { { KEY_IDLE, vcpu } };
 }
 

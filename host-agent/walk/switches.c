@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "lib/internal/thread.h"
 #include "walk/switches.h"
 
 #define fail(error, ...) \
@@ -88,7 +89,8 @@ void switches_limit(struct switches *s, unsigned vcpu, uint64_t begin,
 /* Each chunk repeats the task that runs, and a name can change. */
 static bool is_switch(const struct lane *lane, const struct btrail_task *to)
 {
-    return to->known && (!lane->task.known || lane->task.tid != to->tid ||
+    return to->known && (!lane->task.known ||
+                         btrail_thread(&lane->task) != btrail_thread(to) ||
                          lane->task.pid != to->pid);
 }
 
@@ -99,6 +101,7 @@ static void note_task(struct switches *s, struct lane *lane,
     uint64_t index = b->index ? b->index - 1 : 0;
 
     btrail_event_task(b->event, &task);
+    task.nested = b->task.nested;
     s->named |= task.known;
     if (is_switch(lane, &task) && index >= lane->begin && index < lane->end &&
         (!s->process || !strcmp(task.name, s->process))) {

@@ -5,6 +5,7 @@
 
 #include <glib.h>
 
+#include "lib/internal/thread.h"
 #include "walk/task-run.h"
 
 /* Events of a vCPU that are read for one run */
@@ -26,10 +27,10 @@ static uint64_t next_time(struct btrail_cursor *cursor)
     return UINT64_MAX;
 }
 
-static bool starts(const struct btrail_batch *b, uint32_t tid)
+static bool starts(const struct btrail_batch *b, uint64_t thread)
 {
     return b->event->type == BTRAIL_EVENT_TASK && b->task.known &&
-           b->task.tid == tid;
+           btrail_thread(&b->task) == thread;
 }
 
 static struct btrail_cursor *open_events(const struct btrail_trace *trace,
@@ -65,7 +66,7 @@ bool task_run_at(const struct btrail_trace *trace, unsigned vcpu,
  * @known_until: events behind this time are missing
  */
 struct search {
-    uint32_t tid;
+    uint64_t thread;
     const struct task_run *run;
     struct task_run *next;
     bool found;
@@ -113,7 +114,7 @@ static void search_vcpu(struct search *s, struct btrail_cursor *cursor,
         if (b.event->type == BTRAIL_EVENT_GAP) {
             break;
         }
-        if (starts(&b, s->tid)) {
+        if (starts(&b, s->thread)) {
             struct task_run run = { vcpu, b.index, b.time.host };
 
             run.before = next_time(cursor);
@@ -125,12 +126,12 @@ static void search_vcpu(struct search *s, struct btrail_cursor *cursor,
     s->known_until = MIN(s->known_until, b.time.host);
 }
 
-bool task_run_next(const struct btrail_trace *trace, uint32_t tid,
+bool task_run_next(const struct btrail_trace *trace, uint64_t thread,
                    const struct task_run *run, uint64_t left,
                    struct task_run *next)
 {
     struct search s = {
-        .tid = tid, .run = run, .next = next, .sure = tid,
+        .thread = thread, .run = run, .next = next, .sure = (uint32_t)thread,
         .known_until = UINT64_MAX,
     };
     struct btrail_stream_info info;

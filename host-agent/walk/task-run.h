@@ -28,14 +28,14 @@ bool task_run_at(const struct btrail_trace *trace, unsigned vcpu,
 
 /**
  * task_run_next - the first run of a task behind another one
- * @tid:  not 0, which is that of each vCPU's idle task
+ * @thread: btrail_thread() of it.  An idle task is none: each vCPU has one
  * @run:  the vCPU runs another task from record @left on
  *
  * @next->index is that of its first record.  False if that is not sure: the
  * task does not run again, events are missing, or runs on two vCPUs begin at
  * about the same time.
  */
-bool task_run_next(const struct btrail_trace *trace, uint32_t tid,
+bool task_run_next(const struct btrail_trace *trace, uint64_t thread,
                    const struct task_run *run, uint64_t left,
                    struct task_run *next);
 

@@ -292,6 +292,8 @@ BTRAIL_API int btrail_trace_meta(const struct btrail_trace *trace, unsigned n,
  * @tid:    its number; 0 for the idle task of each vCPU
  * @pid:    that of its process
  * @name:   NUL-terminated, of any other bytes
+ * @nested: of a nested guest's task, the number of the kernel that runs it; 0 of
+ *          any other, and from btrail_event_task(), which does not know it
  */
 struct btrail_task {
     bool known;
@@ -299,6 +301,7 @@ struct btrail_task {
     uint32_t tid;
     uint32_t pid;
     char name[BTRAIL_TASK_NAME + 1];
+    uint16_t nested;
 };
 
 /**

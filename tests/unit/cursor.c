@@ -148,6 +148,59 @@ static void test_leaves(void)
     sample_remove(path);
 }
 
+/* Tasks of nested guests have numbers that others have, too. */
+static void test_nested_tasks(void)
+{
+    static const struct {
+        struct kernel_step kernel;
+        uint16_t nested;
+    } steps[] = {
+        { { 0, 1 }, 0 }, { { BTRAIL_KERNEL_NESTED, 2 }, 2 },
+        { { BTRAIL_KERNEL_NESTED, 3 }, 3 }, { { 0, 1 }, 0 },
+        { { BTRAIL_KERNEL_NESTED, 0 }, 0 }, { { BTRAIL_KERNEL_UNKNOWN, 0 }, 0 },
+    };
+    enum { STEPS = G_N_ELEMENTS(steps) };
+    struct btrail_record records[STEPS] = { { 0 } };
+    struct btrail_event events[2 * STEPS];
+    struct btrail_slab slab = {
+        .records = records, .n_records = STEPS, .events = events,
+        .n_events = 2 * STEPS,
+    };
+    char *path = sample_path();
+    struct btrail_writer *w;
+    struct btrail_trace *t;
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+    unsigned done = 0;
+
+    for (unsigned i = 0; i < STEPS; i++) {
+        events[2 * i] = (struct btrail_event) {
+            .index = i, .type = BTRAIL_EVENT_KERNEL,
+            .reason = steps[i].kernel.flags,
+            .data = { steps[i].kernel.number },
+        };
+        events[2 * i + 1] = (struct btrail_event) {
+            .index = i, .type = BTRAIL_EVENT_TASK, .data = { 5 },
+        };
+    }
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&t, path), ==, 0);
+    g_assert_cmpint(btrail_cursor_open(&cursor, t, 0, 0), ==, 0);
+    while (!btrail_cursor_next(cursor, &b)) {
+        for (unsigned i = 0; i < b.count; i++) {
+            g_assert_cmpuint(b.task.tid, ==, 5);
+            g_assert_cmpuint(b.task.nested, ==, steps[done].nested);
+            done++;
+        }
+    }
+    g_assert_cmpuint(done, ==, STEPS);
+    btrail_cursor_close(cursor);
+    btrail_trace_close(t);
+    sample_remove(path);
+}
+
 /*
  * A stream with everything that makes it hard to find a moment: no TIME event
  * at first, several in a chunk, none in others, holes, events of one index.
@@ -534,6 +587,7 @@ int main(int argc, char **argv)
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     g_test_add_func("/cursor/seek", test_seek);
     g_test_add_func("/cursor/leaves", test_leaves);
+    g_test_add_func("/cursor/nested-tasks", test_nested_tasks);
     g_test_add_func("/cursor/seek-time", test_seek_time);
     g_test_add_func("/cursor/seek-cr3", test_seek_cr3);
     g_test_add_func("/cursor/events-only", test_events_only);

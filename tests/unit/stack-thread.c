@@ -45,6 +45,7 @@ enum { VCPUS = 3, TIDS = 10, SPACES = 6, MAX_DEPTH = 40 };
 
 struct thread {
     uint32_t tid;
+    uint16_t nested;            /* as in struct btrail_task */
     uint32_t pid;
     char name[BTRAIL_TASK_NAME + 1];
     bool kernel;
@@ -190,7 +191,7 @@ static char *path_of(const struct thread *t)
 {
     GString *text = g_string_new(NULL);
 
-    g_string_printf(text, "%s %u/%u", t->name, t->pid, t->tid);
+    g_string_printf(text, "%s %u/%u/%u", t->name, t->nested, t->pid, t->tid);
     for (unsigned i = t->cut ? t->entry : 0; i < t->n; i++) {
         g_string_append_printf(text, ";%s", names[t->path[i]]);
     }
@@ -241,7 +242,8 @@ static void emit(struct machine *m, unsigned vcpu, uint64_t from, uint64_t to)
         return;
     }
     if (!m->unnamed) {
-        b.task = (struct btrail_task) { true, t->kernel, t->tid, t->pid, "" };
+        b.task = (struct btrail_task) { true, t->kernel, t->tid, t->pid, "",
+                                        t->nested };
         memcpy(b.task.name, t->name, sizeof(t->name));
     }
     count(m->expected, path_of(t), 1);
@@ -447,11 +449,14 @@ static void give_birth(struct machine *m, const struct thread *parent)
 {
     struct thread *t = some_thread(m, false);
     uint32_t tid;
+    uint16_t nested;
 
     if (t) {
         tid = t->tid;
+        nested = t->nested;
         *t = *parent;
         t->tid = tid;
+        t->nested = nested;
         if (parent->kernel || g_test_rand_int_range(0, 4) == 0) {
             t->pid = tid;
             t->cr3 = space(g_test_rand_int_range(0, SPACES));
@@ -473,7 +478,8 @@ static void become_first(struct machine *m, struct thread *t)
     for (unsigned i = VCPUS; i < VCPUS + TIDS; i++) {
         struct thread *first = &m->threads[i];
 
-        if (first != t && first->tid == t->pid && !first->running) {
+        if (first != t && first->tid == t->pid && !first->running &&
+            first->nested == t->nested) {
             first->tid = t->tid;
             first->alive = false;
             t->tid = t->pid;
@@ -578,7 +584,9 @@ static void machine_init(struct machine *m, struct symbolizer *s)
             push(t, IDLE, 0);
             m->now[i] = t;
         } else {
-            t->tid = 10 + i;
+            /* Nested guests use the same numbers. */
+            t->tid = 10 + i / 2;
+            t->nested = i % 2 * 3;
         }
     }
     /* A thread of the kernel and a process, which have others */
@@ -605,8 +613,8 @@ static void collect(GHashTable *sums, const struct stack_node *n,
     for (; n; n = n->next) {
         g_autofree char *path = n->function ?
             g_strdup_printf("%s;%s", above, n->function->name) :
-            g_strdup_printf("%s %u/%u", n->process->comm,
-                            (unsigned)n->process->pid,
+            g_strdup_printf("%s %u/%u/%u", n->process->comm,
+                            n->process->nested, (unsigned)n->process->pid,
                             (unsigned)n->process->tid);
 
         if (n->records) {
@@ -695,8 +703,8 @@ static bool on_stack(const struct machine *m, unsigned vcpu)
 
     for (; n; n = n->parent) {
         g_autofree char *root = n->function ? NULL :
-            g_strdup_printf("%s %u/%u", n->process->comm,
-                            (unsigned)n->process->pid,
+            g_strdup_printf("%s %u/%u/%u", n->process->comm,
+                            n->process->nested, (unsigned)n->process->pid,
                             (unsigned)n->process->tid);
 
         g_string_prepend(found, n->function ? n->function->name : root);
