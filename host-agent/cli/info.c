@@ -31,6 +31,7 @@ struct stream_summary {
  */
 struct kernel_share {
     const char *release;        /* or NULL */
+    bool nested;                /* a nested guest has run it */
     uint64_t records;
     uint64_t first_time;        /* 0 if it is not known */
     uint64_t last_time;
@@ -49,10 +50,12 @@ static void add_to_share(struct kernel_share *shares,
 {
     const struct btrail_kernel *k = &b->kernel;
     struct kernel_share *s = &shares[!k->known ? UNKNOWN : b->ended ? ENDED :
-                                     k->nested ? NESTED : k->number];
+                                     k->number ? k->number :
+                                     k->nested ? NESTED : 0];
     uint64_t time = b->time.host;
 
     s->records += b->count;
+    s->nested |= k->nested;
     if (time) {
         s->first_time = s->first_time ? MIN(s->first_time, time) : time;
         s->last_time = MAX(s->last_time, time);
@@ -125,7 +128,7 @@ static JsonArray *kernels_json(const struct kernel_share *shares,
         o = btrail_json_new("s:kind", share_word(number), NULL);
         if (number && number <= BTRAIL_TASKS_MAX_NUMBER) {
             btrail_json_add(o, "u:number", number, "S:release", s->release,
-                            NULL);
+                            "b:nested", s->nested, NULL);
         }
         btrail_json_add(o, "U:records", s->records,
                         "d:share", share(s, records),
@@ -156,11 +159,13 @@ static void print_kernels(const struct cli_trace *t,
             continue;
         }
         snprintf(text, sizeof(text), "%u", number);
-        cli_printf("%-7s %15" PRIu64 " %6.2f%% %15s %15s  %s\n",
+        cli_printf("%-7s %15" PRIu64 " %6.2f%% %15s %15s  %s%s\n",
                    number && number <= BTRAIL_TASKS_MAX_NUMBER ? text :
                    share_word(number), s->records, share(s, records) * 100,
                    cli_format_time(t, s->first_time, from),
-                   cli_format_time(t, s->last_time, to), s->release ?: "");
+                   cli_format_time(t, s->last_time, to), s->release ?: "",
+                   number <= BTRAIL_TASKS_MAX_NUMBER && s->nested ?
+                   " (nested guest)" : "");
     }
 }
 

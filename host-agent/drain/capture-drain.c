@@ -25,34 +25,54 @@ static uint16_t gap_reason(const struct capture_drain *d,
     return BTRAIL_GAP_CORRUPT;
 }
 
-/* Waits for a scan that was requested, if the guest waits for it, too. */
-static void wait_for_scan(struct capture_drain *d)
+/*
+ * Requests snapshots and checks of sources, by bit, and waits for them if the
+ * guest does, too.
+ */
+static void scan(struct capture_drain *d, unsigned snapshots, unsigned checks)
 {
-    if (d->connection->header.policy == BTRAIL_OVERFLOW_PAUSE) {
-        btrail_scanner_wait(d->names->scanner);
+    for (unsigned i = 0; i < CAPTURE_SOURCES; i++) {
+        struct btrail_scanner *scanner = capture_names_scanner(d->names, i);
+
+        if (scanner && snapshots >> i & 1) {
+            btrail_scanner_request(scanner);
+        }
+        if (scanner && checks >> i & 1) {
+            btrail_scanner_request_check(scanner);
+        }
+    }
+    for (unsigned i = 0; i < CAPTURE_SOURCES; i++) {
+        struct btrail_scanner *scanner = capture_names_scanner(d->names, i);
+
+        if (scanner && (snapshots | checks) >> i & 1 &&
+            d->connection->header.policy == BTRAIL_OVERFLOW_PAUSE) {
+            btrail_scanner_wait(scanner);
+        }
     }
 }
 
 /*
- * Reports an address space that has run to the scanner.  Returns whether that
- * should take a snapshot.
+ * Reports an address space that has run to its scanner.  Returns that, by bit,
+ * if it should take a snapshot.
  */
-static bool report_cr3(struct capture_drain *d, const struct capture_vcpu *v,
-                       uint64_t cr3)
+static unsigned report_cr3(struct capture_drain *d,
+                           const struct capture_vcpu *v, uint64_t cr3)
 {
-    struct btrail_scanner *scanner = d->names->scanner;
+    unsigned source = capture_names_source(d->names, &v->kernel, cr3);
+    struct btrail_scanner *scanner;
 
-    if (v->kernel.nested) {
-        return false;
+    if (source == CAPTURE_SOURCES) {
+        return 0;
     }
+    scanner = capture_names_scanner(d->names, source);
     if (v->kernel.known && !v->kernel.number) {
         btrail_scanner_report_stranger(scanner, cr3);
-        return false;
+        return 0;
     }
     if (!v->kernel.known && !(cr3 & BTRAIL_CR3_NESTED)) {
         btrail_scanner_report_ran(scanner, cr3, v->time);
     }
-    return btrail_scanner_report_cr3(scanner, cr3);
+    return btrail_scanner_report_cr3(scanner, cr3) ? 1u << source : 0;
 }
 
 /* Reports the address spaces that have run to the scanner. */
@@ -60,7 +80,7 @@ static void report_cr3s(struct capture_drain *d, struct capture_vcpu *v,
                         const struct btrail_slab *slab)
 {
     uint64_t cr3 = slab->cr3, at = slab->first_index;
-    bool new = false;
+    unsigned new = 0;
 
     /* What has made no record need not be known. */
     for (size_t i = 0; i < slab->n_events; i++) {
@@ -74,6 +94,8 @@ static void report_cr3s(struct capture_drain *d, struct capture_vcpu *v,
             cr3 = e->data[0];
         } else if (e->type == BTRAIL_EVENT_KERNEL) {
             btrail_event_kernel(e, &v->kernel);
+            v->nested_root = v->kernel.nested ? v->kernel.nested_root :
+                             v->nested_root;
         } else if (e->type == BTRAIL_EVENT_TIME) {
             v->time = e->data[0];
         }
@@ -81,9 +103,30 @@ static void report_cr3s(struct capture_drain *d, struct capture_vcpu *v,
     if (slab->n_records) {
         new |= report_cr3(d, v, cr3);
     }
-    if (new) {
-        btrail_scanner_request(d->names->scanner);
-        wait_for_scan(d);
+    scan(d, new, 0);
+}
+
+/* Reports code that runs first to the scanner that may not know it. */
+static void report_code(struct capture_drain *d, unsigned vcpu,
+                        const struct btrail_code_item *item)
+{
+    struct btrail_kernel kernel = d->vcpus[vcpu].kernel;
+    unsigned source;
+
+    /* Items come beside events: that of a nested guest is the last one's. */
+    kernel.nested = item->cr3 & BTRAIL_CR3_NESTED;
+    kernel.nested_root = d->vcpus[vcpu].nested_root;
+    source = capture_names_source(d->names, &kernel, item->cr3);
+    if (source == CAPTURE_SOURCES) {
+        return;
+    }
+    if (item->linear >> 63) {
+        d->new_kernel_code |= (unsigned)btrail_scanner_report_kernel_code(
+            capture_names_scanner(d->names, source), item->linear) << source;
+    } else {
+        d->new_code |= (unsigned)btrail_scanner_report_code(
+            capture_names_scanner(d->names, source), item->cr3,
+            item->linear) << source;
     }
 }
 
@@ -92,13 +135,7 @@ static void got_code(struct capture_drain *d, unsigned vcpu, uint64_t number,
                      const struct btrail_code_item *item, const uint8_t *page)
 {
     if (d->names->scanner && item->type == BTRAIL_CODE_PAGE) {
-        if (item->linear >> 63) {
-            d->new_kernel_code |= btrail_scanner_report_kernel_code(
-                d->names->scanner, item->linear);
-        } else {
-            d->new_code |= btrail_scanner_report_code(
-                d->names->scanner, item->cr3, item->linear);
-        }
+        report_code(d, vcpu, item);
     }
     capture_names_code(d->names, vcpu, item);
     if (d->members->in_step) {
@@ -116,16 +153,8 @@ static void got_code(struct capture_drain *d, unsigned vcpu, uint64_t number,
 /* One snapshot and one check for all code that was handed on */
 static void scan_new_code(struct capture_drain *d)
 {
-    if (d->new_code) {
-        btrail_scanner_request(d->names->scanner);
-    }
-    if (d->new_kernel_code) {
-        btrail_scanner_request_check(d->names->scanner);
-    }
-    if (d->new_code || d->new_kernel_code) {
-        wait_for_scan(d);
-    }
-    d->new_code = d->new_kernel_code = false;
+    scan(d, d->new_code, d->new_kernel_code);
+    d->new_code = d->new_kernel_code = 0;
 }
 
 void capture_drain_init(struct capture_drain *d,

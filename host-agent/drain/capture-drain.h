@@ -22,6 +22,7 @@
  * @code:    the next item of code
  * @kernel:  that runs, as far as events have said it
  * @time:    of the last TIME event, 0 if there was none
+ * @nested_root: the last one of those that it named
  */
 struct capture_vcpu {
     uint64_t tail;
@@ -32,6 +33,7 @@ struct capture_vcpu {
     uint64_t code;
     struct btrail_kernel kernel;
     uint64_t time;
+    uint64_t nested_root;
 };
 
 /**
@@ -39,8 +41,9 @@ struct capture_vcpu {
  * @members, @names: that get what is drained
  * @vcpus:     connection->header.vcpus of them
  * @events:    a copy of those of the current slab
- * @new_code:  code has run in a mapping that no snapshot has
- * @new_kernel_code: code has run that may be of a new module of the kernel
+ * @new_code:  sources, by bit, of which code has run in a mapping that no
+ *             snapshot has
+ * @new_kernel_code: likewise, code that may be of a new module of the kernel
  * @drained:   the first slab was drained
  * @ended:     the producer has said END
  * @next_vcpu: the next one for capture_drain_little()
@@ -52,8 +55,8 @@ struct capture_drain {
     struct capture_names *names;
     struct capture_vcpu *vcpus;
     struct btrail_event *events;
-    bool new_code;
-    bool new_kernel_code;
+    unsigned new_code;
+    unsigned new_kernel_code;
     bool drained;
     bool ended;
     unsigned next_vcpu;

@@ -9,16 +9,20 @@ void capture_members_init(struct capture_members *m)
 {
     g_mutex_init(&m->lock);
     m->sessions = g_ptr_array_new();
-    m->late = g_ptr_array_new();
-    m->resending = g_ptr_array_new();
+    for (unsigned i = 0; i < CAPTURE_SOURCES; i++) {
+        m->late[i] = g_ptr_array_new();
+        m->resending[i] = g_ptr_array_new();
+    }
     g_queue_init(&m->requests);
 }
 
 void capture_members_clear(struct capture_members *m)
 {
     g_ptr_array_unref(m->sessions);
-    g_ptr_array_unref(m->late);
-    g_ptr_array_unref(m->resending);
+    for (unsigned i = 0; i < CAPTURE_SOURCES; i++) {
+        g_ptr_array_unref(m->late[i]);
+        g_ptr_array_unref(m->resending[i]);
+    }
     g_mutex_clear(&m->lock);
 }
 
@@ -43,17 +47,19 @@ void capture_members_remove(struct capture_members *m,
 {
     g_mutex_lock(&m->lock);
     g_ptr_array_remove(m->sessions, s);
-    g_ptr_array_remove(m->late, s);
-    g_ptr_array_remove(m->resending, s);
+    for (unsigned i = 0; i < CAPTURE_SOURCES; i++) {
+        g_ptr_array_remove(m->late[i], s);
+        g_ptr_array_remove(m->resending[i], s);
+    }
     g_mutex_unlock(&m->lock);
     update_in_step(m);
 }
 
-void capture_members_add_late(struct capture_members *m,
+void capture_members_add_late(struct capture_members *m, unsigned source,
                               struct btrail_session *s)
 {
     g_mutex_lock(&m->lock);
-    g_ptr_array_add(m->late, s);
+    g_ptr_array_add(m->late[source], s);
     g_mutex_unlock(&m->lock);
 }
 

@@ -10,6 +10,9 @@
 
 #include "drain/session-feed.h"
 
+/* Scanners: that of the guest, and those of its nested guests */
+#define CAPTURE_SOURCES     BTRAIL_TASKS_MAX
+
 /* A request to add a session to the capture, or to remove it */
 struct capture_request {
     struct btrail_session *session;
@@ -21,7 +24,7 @@ struct capture_request {
  * @lock:      of what follows
  * @sessions:  the members.  The capture's thread alone changes them, and does
  *             so with the lock; it reads them without, other threads with it
- * @late:      members that need what was found before they came
+ * @late:      members that need what a source has found before they came
  * @resending: members to which that is sent at the moment
  * @requests:  struct capture_request
  * @closed:    no more requests are taken
@@ -32,8 +35,8 @@ struct capture_request {
 struct capture_members {
     GMutex lock;
     GPtrArray *sessions;
-    GPtrArray *late;
-    GPtrArray *resending;
+    GPtrArray *late[CAPTURE_SOURCES];
+    GPtrArray *resending[CAPTURE_SOURCES];
     GQueue requests;
     bool closed;
     int requested;
@@ -53,8 +56,8 @@ void capture_members_add(struct capture_members *m, struct btrail_session *s);
 void capture_members_remove(struct capture_members *m,
                             struct btrail_session *s);
 
-/* Has what was found before sent to a member. */
-void capture_members_add_late(struct capture_members *m,
+/* Has what a source has found before sent to a member. */
+void capture_members_add_late(struct capture_members *m, unsigned source,
                               struct btrail_session *s);
 
 /* Makes a request; returns false if no more are taken.  Any thread */

@@ -13,6 +13,15 @@
 #include "util/event-fd.h"
 #include "util/random.h"
 
+/* A nested guest that has not run for so long has gone, for all we know. */
+#define NESTED_IDLE_NS  UINT64_C(60000000000)
+/*
+ * One that has not for so long makes room for another.  A guest can pretend to
+ * have any number of them.
+ */
+#define NESTED_ROOM_NS  UINT64_C(5000000000)
+#define NESTED_SPACING_NS   UINT64_C(250000000)
+
 void capture_names_init(struct capture_names *n,
                         struct capture_members *members)
 {
@@ -30,6 +39,7 @@ void capture_names_clear(struct capture_names *n)
     btrail_guest_words_result_clear(&n->told);
     btrail_entries_free(n->entries);
     btrail_budget_unref(n->budget);
+    guest_memory_files_free(n->files);
     g_free(n->release);
     g_strfreev(n->missing);
 }
@@ -52,9 +62,13 @@ void capture_names_known(struct capture_names *n)
 
 void capture_names_resend(struct capture_names *n, struct btrail_session *s)
 {
-    if (n->scanner) {
-        capture_members_add_late(n->members, s);
-        btrail_scanner_resend(n->scanner);
+    for (unsigned i = 0; i < CAPTURE_SOURCES; i++) {
+        struct btrail_scanner *scanner = capture_names_scanner(n, i);
+
+        if (scanner) {
+            capture_members_add_late(n->members, i, s);
+            btrail_scanner_resend(scanner);
+        }
     }
     if (n->words) {
         btrail_guest_words_resend(n->words);
@@ -86,19 +100,18 @@ static void send_last(struct btrail_session *s, uint16_t kind, uint16_t kernel,
     btrail_buf_free(&packed);
 }
 
-void capture_names_leave(struct capture_names *n, struct btrail_session *s)
+/* Says what a scanner has found last. */
+static void take_leave(struct capture_names *n, struct btrail_session *s,
+                       struct btrail_scanner *scanner)
 {
     struct btrail_scanner_last last;
     uint64_t now;
     uint8_t known[BTRAIL_SIDEBAND_ENDED_SIZE];
 
-    if (!n->scanner) {
-        return;
-    }
-    btrail_scanner_request_check(n->scanner);
-    btrail_scanner_wait(n->scanner);
+    btrail_scanner_request_check(scanner);
+    btrail_scanner_wait(scanner);
     g_mutex_lock(&n->members->lock);
-    btrail_scanner_last(n->scanner, &last);
+    btrail_scanner_last(scanner, &last);
     if (last.held && btrail_session_sees(s, BTRAIL_PRIVILEGE_KERNEL)) {
         send_last(s, BTRAIL_SIDEBAND_HELD, last.kernel, last.held, NULL, 0);
     }
@@ -109,6 +122,15 @@ void capture_names_leave(struct capture_names *n, struct btrail_session *s)
                   known, sizeof(known));
     }
     g_mutex_unlock(&n->members->lock);
+}
+
+void capture_names_leave(struct capture_names *n, struct btrail_session *s)
+{
+    for (unsigned i = 0; i < CAPTURE_SOURCES; i++) {
+        if (capture_names_scanner(n, i)) {
+            take_leave(n, s, capture_names_scanner(n, i));
+        }
+    }
 }
 
 /* Hands a snapshot to the sessions that see nothing of the kernel. */
@@ -163,14 +185,17 @@ static void send_found(struct capture_names *n, const GPtrArray *to,
                        const struct btrail_found *found)
 {
     uint32_t sees = sees_of(found->kind);
-    bool symbols = found->kind == BTRAIL_SIDEBAND_SYMBOLS;
+    /* Filters, triggers and entries are of the guest itself. */
+    const struct btrail_snapshot *snapshot = found->nested ? NULL :
+                                             found->snapshot;
+    bool symbols = found->kind == BTRAIL_SIDEBAND_SYMBOLS && !found->nested;
     bool entries = false;
 
     for (unsigned i = 0; i < to->len; i++) {
         struct btrail_session *s = g_ptr_array_index(to, i);
 
-        if (found->snapshot) {
-            btrail_session_snapshot(s, found->snapshot);
+        if (snapshot) {
+            btrail_session_snapshot(s, snapshot);
         }
         if (btrail_session_sees(s, sees)) {
             btrail_session_sideband(s, found->kind, found->packed,
@@ -217,15 +242,27 @@ static void find_places(struct capture_names *n,
 }
 
 /* Between the two, pieces found before are sent to the late members. */
-static void begin_or_end_resending(struct capture_members *m, bool begin)
+static void begin_or_end_resending(struct capture_members *m, unsigned source,
+                                   bool begin)
 {
-    GPtrArray *empty = m->resending;
+    GPtrArray *empty = m->resending[source];
 
     g_ptr_array_set_size(empty, 0);
     if (begin) {
-        m->resending = m->late;
-        m->late = empty;
+        m->resending[source] = m->late[source];
+        m->late[source] = empty;
     }
+}
+
+/* Number 0 is the guest's own scanner; CAPTURE_SOURCES: there is none. */
+static unsigned source_of(const struct capture_names *n, uint64_t nested)
+{
+    unsigned i = 0;
+
+    while (i < CAPTURE_SOURCES && n->nested[i].root != nested) {
+        i++;
+    }
+    return nested ? i : 0;
 }
 
 /* Hands on what the scanner has found; called by the scanner's thread. */
@@ -233,30 +270,148 @@ static void got_found(void *opaque, const struct btrail_found *found)
 {
     struct capture_names *n = opaque;
     struct capture_members *m = n->members;
+    unsigned source;
 
-    if (found->snapshot) {
+    if (found->snapshot && !found->nested) {
         find_places(n, found);
     }
     g_mutex_lock(&m->lock);
-    if (found->tasks || found->missing) {
+    source = source_of(n, found->nested);
+    if (source == CAPTURE_SOURCES) {
+        /* It is about to be finished. */
+        g_mutex_unlock(&m->lock);
+        return;
+    }
+    if (!source && (found->tasks || found->missing)) {
         g_free(n->release);
         g_strfreev(n->missing);
         n->release = g_strdup(found->release);
         n->missing = g_strdupv(found->missing);
     }
     if (found->tasks) {
-        n->tasks = *found->tasks;
+        n->tasks[source] = *found->tasks;
         __atomic_store_n(&n->tasks_due, 1, __ATOMIC_RELAXED);
         btrail_event_fd_set(n->wake_fd);
     } else if (found->packed) {
-        send_found(n, found->again ? m->resending : m->sessions, found);
+        send_found(n, found->again ? m->resending[source] : m->sessions,
+                   found);
         if (found->snapshot) {
             send_user_snapshot(n, found);
         }
     } else if (!found->missing) {
-        begin_or_end_resending(m, found->again);
+        begin_or_end_resending(m, source, found->again);
     }
     g_mutex_unlock(&m->lock);
+}
+
+/* Finds a place for another one, or returns CAPTURE_SOURCES. */
+static unsigned find_room(struct capture_names *n, uint64_t now)
+{
+    unsigned room = CAPTURE_SOURCES;
+
+    for (unsigned i = 1; i < CAPTURE_SOURCES; i++) {
+        const struct capture_nested *nested = &n->nested[i];
+
+        if (!nested->root || btrail_scanner_is_over(nested->scanner)) {
+            return i;
+        }
+        if (!nested->ran && now > nested->ran_at + NESTED_ROOM_NS &&
+            (room == CAPTURE_SOURCES ||
+             nested->ran_at < n->nested[room].ran_at)) {
+            room = i;
+        }
+    }
+    return room;
+}
+
+/* Ends the scanner of a source, and all that is of it. */
+static void drop_nested(struct capture_names *n, unsigned source)
+{
+    struct capture_nested *nested = &n->nested[source];
+    struct btrail_scanner_result result;
+
+    if (!nested->root) {
+        return;
+    }
+    btrail_scanner_finish(nested->scanner, &result);
+    btrail_scanner_result_clear(&result);
+    g_mutex_lock(&n->members->lock);
+    *nested = (struct capture_nested) { 0 };
+    n->tasks[source] = (struct btrail_tasks) { 0 };
+    __atomic_store_n(&n->tasks_due, 1, __ATOMIC_RELAXED);
+    g_ptr_array_set_size(n->members->late[source], 0);
+    g_ptr_array_set_size(n->members->resending[source], 0);
+    g_mutex_unlock(&n->members->lock);
+}
+
+static unsigned add_nested(struct capture_names *n, uint64_t root,
+                           uint64_t cr3)
+{
+    uint64_t now = btrail_clock_ns();
+    unsigned source;
+
+    /* Before it has page tables of its own, there is nothing to look for. */
+    if (!n->scanner || !n->nests ||
+        !(btrail_cr3_root(cr3) & ~BTRAIL_CR3_NESTED) ||
+        now < n->nested_at + NESTED_SPACING_NS) {
+        return CAPTURE_SOURCES;
+    }
+    source = find_room(n, now);
+    if (source < CAPTURE_SOURCES) {
+        drop_nested(n, source);
+        n->nested_at = now;
+        /* It may find something before it is known here. */
+        g_mutex_lock(&n->members->lock);
+        n->nested[source] = (struct capture_nested) {
+            .root = root, .ran = true, .ran_at = now,
+            .scanner = btrail_scanner_new_nested(n->scanner, n->files, root,
+                                                 cr3),
+        };
+        g_mutex_unlock(&n->members->lock);
+    }
+    return source;
+}
+
+unsigned capture_names_source(struct capture_names *n,
+                              const struct btrail_kernel *kernel,
+                              uint64_t cr3)
+{
+    unsigned source;
+
+    if (!kernel->nested) {
+        return n->scanner ? 0 : CAPTURE_SOURCES;
+    }
+    /* Without nested paging the hypervisor makes page tables for its guest. */
+    if (!kernel->nested_root) {
+        return CAPTURE_SOURCES;
+    }
+    source = source_of(n, kernel->nested_root);
+    if (source < CAPTURE_SOURCES &&
+        btrail_scanner_is_over(n->nested[source].scanner)) {
+        drop_nested(n, source);
+        source = CAPTURE_SOURCES;
+    }
+    if (source == CAPTURE_SOURCES) {
+        source = add_nested(n, kernel->nested_root, cr3);
+    }
+    if (source < CAPTURE_SOURCES) {
+        n->nested[source].ran = true;
+    }
+    return source;
+}
+
+void capture_names_age(struct capture_names *n, uint64_t now)
+{
+    for (unsigned i = 1; i < CAPTURE_SOURCES; i++) {
+        struct capture_nested *nested = &n->nested[i];
+
+        if (nested->ran) {
+            nested->ran = false;
+            nested->ran_at = now;
+        } else if (nested->root && now > nested->ran_at + NESTED_IDLE_NS) {
+            drop_nested(n, i);
+        }
+    }
 }
 
 void capture_names_take_memory(struct capture_names *n,
@@ -264,10 +419,17 @@ void capture_names_take_memory(struct capture_names *n,
 {
     if (n->scanner) {
         /* What could not be shared now may be the next time. */
-        if (files->reason != BTRAIL_MEMORY_FAILED) {
-            btrail_scanner_memory(n->scanner, files);
+        if (files->reason == BTRAIL_MEMORY_FAILED) {
+            guest_memory_files_free(files);
+            return;
         }
-        guest_memory_files_free(files);
+        for (unsigned i = 0; i < CAPTURE_SOURCES; i++) {
+            if (capture_names_scanner(n, i)) {
+                btrail_scanner_memory(capture_names_scanner(n, i), files);
+            }
+        }
+        guest_memory_files_free(n->files);
+        n->files = files;
         return;
     }
     g_clear_pointer(&n->result.why, g_free);
@@ -286,7 +448,8 @@ void capture_names_take_memory(struct capture_names *n,
         n->result.why = g_strdup("QEMU could not share the guest's RAM");
         break;
     }
-    guest_memory_files_free(files);
+    guest_memory_files_free(n->files);
+    n->files = files;
     capture_names_known(n);
 }
 
@@ -365,7 +528,8 @@ void capture_names_so_far(struct capture_names *n,
     add_left_out(n, result);
 }
 
-bool capture_names_tasks(struct capture_names *n, struct btrail_tasks *tasks)
+bool capture_names_tasks(struct capture_names *n, struct btrail_tasks *tasks,
+                         unsigned *count)
 {
     g_autoptr(GMutexLocker) locker = NULL;
 
@@ -374,12 +538,21 @@ bool capture_names_tasks(struct capture_names *n, struct btrail_tasks *tasks)
     }
     locker = g_mutex_locker_new(&n->members->lock);
     __atomic_store_n(&n->tasks_due, 0, __ATOMIC_RELAXED);
-    *tasks = n->tasks;
+    tasks[0] = n->tasks[0];
+    *count = 1;
+    for (unsigned i = 1; i < CAPTURE_SOURCES; i++) {
+        if (n->tasks[i].number) {
+            tasks[(*count)++] = n->tasks[i];
+        }
+    }
     return true;
 }
 
 void capture_names_end(struct capture_names *n)
 {
+    for (unsigned i = 1; i < CAPTURE_SOURCES; i++) {
+        drop_nested(n, i);
+    }
     if (n->scanner) {
         btrail_scanner_finish(n->scanner, &n->result);
     }

@@ -16,6 +16,20 @@
 #include "guest-words/guest-words.h"
 
 /**
+ * struct capture_nested - a guest of the guest
+ * @root:    of its nested page tables; 0 if there is none here
+ * @scanner: of it
+ * @ran:     it has made records since the last tick
+ * @ran_at:  when it was found to have, last
+ */
+struct capture_nested {
+    uint64_t root;
+    struct btrail_scanner *scanner;
+    bool ran;
+    uint64_t ran_at;
+};
+
+/**
  * struct capture_names
  * @members: that get what is found
  * @wanted:  the capture's option to scan for names
@@ -23,6 +37,11 @@
  * @limit:   likewise
  * @budget:  of memory, for what is kept of the guest
  * @scanner: NULL if there is none
+ * @nests:   the producer tells kernels of nested guests apart
+ * @nested:  sources of members from number 1 on.  The capture's thread alone
+ *           changes them, under the lock of @members
+ * @nested_at: when the last one was added
+ * @files:   where the guest's RAM is, as @scanner knows it
  * @words:   NULL unless the guest is asked; atomic
  * @ended:   the guest is asked no more; under the lock of @members
  * @told:    of @words at its end
@@ -32,7 +51,8 @@
  * @entries: how the guest's kernel is entered
  * @release: of the guest's kernel, as far as one was found, and
  * @missing: of its names; both under the lock of @members
- * @tasks:   how the producer finds tasks, under the lock of @members
+ * @tasks:   how the producer finds tasks, by the kernel that each source has
+ *           found, under the lock of @members
  * @tasks_due: it must be sent to the producer; atomic
  * @wake_fd: wakes the capture's thread, to send it
  */
@@ -43,6 +63,10 @@ struct capture_names {
     struct btrail_cpu_limit *limit;
     struct btrail_budget *budget;
     struct btrail_scanner *scanner;
+    bool nests;
+    struct capture_nested nested[CAPTURE_SOURCES];
+    uint64_t nested_at;
+    struct guest_memory_files *files;
     struct btrail_guest_words *words;
     bool ended;
     struct btrail_guest_words_result told;
@@ -52,7 +76,7 @@ struct capture_names {
     struct btrail_entries *entries;
     char *release;
     char **missing;
-    struct btrail_tasks tasks;
+    struct btrail_tasks tasks[CAPTURE_SOURCES];
     int tasks_due;
     int wake_fd;
 };
@@ -123,8 +147,34 @@ void capture_names_so_far(struct capture_names *n,
  */
 char **capture_names_missing(const struct capture_names *n, char **missing);
 
-/* Gets what must be sent to the producer now, if anything. */
-bool capture_names_tasks(struct capture_names *n, struct btrail_tasks *tasks);
+/*
+ * Gets what must be sent to the producer now, if anything: descriptions of
+ * @count kernels, at most CAPTURE_SOURCES.
+ */
+bool capture_names_tasks(struct capture_names *n, struct btrail_tasks *tasks,
+                         unsigned *count);
+
+/**
+ * capture_names_source - the source that knows what runs, or will
+ * @kernel: that was in force
+ * @cr3:    likewise
+ *
+ * A nested guest that is met for the first time gets a scanner of its own, as
+ * long as there are few.  Returns CAPTURE_SOURCES if there is no source.
+ */
+unsigned capture_names_source(struct capture_names *n,
+                              const struct btrail_kernel *kernel,
+                              uint64_t cr3);
+
+/* The scanner of a source */
+static inline struct btrail_scanner *
+capture_names_scanner(const struct capture_names *n, unsigned source)
+{
+    return source ? n->nested[source].scanner : n->scanner;
+}
+
+/* Now and then: ends scanners of nested guests that run no more. */
+void capture_names_age(struct capture_names *n, uint64_t now);
 
 /* Ends the scanner after its last snapshot. */
 void capture_names_end(struct capture_names *n);

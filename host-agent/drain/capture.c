@@ -257,14 +257,15 @@ static void send_resend(struct btrail_capture *c, uint64_t now)
 /* Says how tasks are found, once that is known. */
 static void send_tasks(struct btrail_capture *c)
 {
-    struct btrail_tasks tasks;
+    struct btrail_tasks tasks[CAPTURE_SOURCES];
+    unsigned n;
     g_autoptr(GError) error = NULL;
 
     /* If the producer is gone, handle_input() notices. */
-    if (capture_names_tasks(&c->names, &tasks) &&
+    if (capture_names_tasks(&c->names, tasks, &n) &&
         (header(c)->accepts & BTRAIL_ACCEPTS_TASKS) && !c->stop_sent &&
-        !btrail_connection_send_tasks(c->drain.connection, &tasks, &error) &&
-        !error) {
+        !btrail_connection_send_tasks(c->drain.connection, tasks, n,
+                                      &error) && !error) {
         /* The socket is full. */
         __atomic_store_n(&c->names.tasks_due, 1, __ATOMIC_RELAXED);
     }
@@ -287,6 +288,7 @@ static void capture_tick(struct btrail_capture *c, uint64_t now)
     c->last_tick = now;
     c->next_tick = now + FLUSH_INTERVAL_NS / 2;
     update_progress(c);
+    capture_names_age(&c->names, now);
     for (unsigned i = 0; i < c->members.sessions->len; i++) {
         struct btrail_session *s = capture_member(&c->members, i);
 
@@ -644,6 +646,7 @@ static bool begin_draining(struct btrail_capture *c)
         return false;
     }
     capture_drain_init(&c->drain, connection, &c->members, &c->names);
+    c->names.nests = header(c)->accepts & BTRAIL_ACCEPTS_NESTED;
     c->next_tick = btrail_clock_ns() + FLUSH_INTERVAL_NS / 2;
     /* The files must exist before a guest is traced. */
     if (!handle_requests(c) || !can_begin(c)) {

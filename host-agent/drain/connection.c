@@ -368,10 +368,12 @@ static bool send_to_producer(struct btrail_connection *conn, uint16_t type,
 }
 
 bool btrail_connection_send_tasks(struct btrail_connection *conn,
-                                  const struct btrail_tasks *tasks,
+                                  const struct btrail_tasks *tasks, unsigned n,
                                   GError **error)
 {
-    size_t size = conn->header.accepts & BTRAIL_ACCEPTS_KERNELS ?
+    size_t size = conn->header.accepts & BTRAIL_ACCEPTS_NESTED ?
+                  n * sizeof(*tasks) :
+                  conn->header.accepts & BTRAIL_ACCEPTS_KERNELS ?
                   sizeof(*tasks) : BTRAIL_TASKS_SIZE_WITHOUT_KERNEL;
 
     return send_with(conn, BTRAIL_MSG_TASKS, size, tasks, size, error);

@@ -83,11 +83,12 @@ bool btrail_connection_want_memory(struct btrail_connection *conn,
                                    GError **error);
 
 /*
- * Sends how the producer finds tasks, which it must accept (header.accepts);
- * returns as btrail_connection_ready().
+ * Sends how the producer finds tasks, which it must accept (header.accepts), of
+ * @n kernels, the first of which is the guest's own; others only if it accepts
+ * these.  Returns as btrail_connection_ready().
  */
 bool btrail_connection_send_tasks(struct btrail_connection *conn,
-                                  const struct btrail_tasks *tasks,
+                                  const struct btrail_tasks *tasks, unsigned n,
                                   GError **error);
 
 enum btrail_connection_input {

@@ -33,6 +33,7 @@ struct thread {
 };
 
 struct vcpu {
+    bool nested;
     uint64_t time;              /* of the last TIME event; 0: none yet */
     struct thread *thread;      /* that TASK has named, or NULL */
 };
@@ -155,10 +156,14 @@ unsigned btrail_long_calls_event(struct btrail_long_calls *c, unsigned vcpu,
 
     switch (e->type) {
     case BTRAIL_EVENT_TASK:
-        switch_task(c, vcpu, e);
+        /* A nested guest has the same numbers again. */
+        if (!v->nested) {
+            switch_task(c, vcpu, e);
+        }
         return 0;
     case BTRAIL_EVENT_KERNEL:
         stop_running(v);
+        v->nested = e->reason & BTRAIL_KERNEL_NESTED;
         return 0;
     case BTRAIL_EVENT_TIME:
         v->time = e->data[0];

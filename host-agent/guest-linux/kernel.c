@@ -100,6 +100,7 @@ bool linux_string(struct linux_kernel *k, uint64_t address, char *buf,
 
 void linux_kernel_begin(struct linux_kernel *k)
 {
+    guest_memory_begin(k->memory);
     page_walk_flush(&k->walk);
     linux_window(k, 0, 0);
     k->walk.budget = SNAPSHOT_BUDGET;
@@ -357,6 +358,7 @@ static struct linux_kernel *try(const struct guest_memory *memory,
     }
     k = g_new0(struct linux_kernel, 1);
     k->memory = memory;
+    k->cr3_flags = guest_memory_is_view(memory) ? BTRAIL_CR3_NESTED : 0;
     k->missing = g_ptr_array_new_with_free_func(g_free);
     strcpy(k->release, release);
     if (!(stext > UINT32_MAX ? find_space_64 : find_space_32)(k, v, stext,
@@ -400,6 +402,7 @@ struct linux_kernel *linux_kernel_find(const struct guest_memory *memory,
     uint64_t from = 0;
     unsigned i;
 
+    guest_memory_begin(memory);
     if (note && vmcoreinfo_note(v, memory, note, size)) {
         k = try(memory, v, cr3, &what);
     }

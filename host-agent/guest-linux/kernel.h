@@ -27,6 +27,8 @@
  * @tasks:   are its tasks known?  Otherwise only its symbols are
  * @layout:  its structs
  * @missing: texts: what is not as this program knows it, and what is lost
+ * @cr3_flags: what the CR3 of its page tables has beside their address:
+ *           BTRAIL_CR3_NESTED if it is that of a nested guest
  * @vmemmap: where its array of struct page is, of @page_size bytes each; 0 if
  *           that is not known
  *
@@ -50,6 +52,7 @@ struct linux_kernel {
     bool tasks;
     struct linux_layout layout;
     GPtrArray *missing;
+    uint64_t cr3_flags;
     uint64_t vmemmap;
     uint32_t page_size;
     uint16_t number;

@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "guest-linux/file-functions.h"
+#include "guest-linux/kernel-numbers.h"
 #include "guest-linux/kernel-watch.h"
 #include "guest-linux/loaded.h"
+#include "guest-linux/nested-memory.h"
 #include "guest-linux/own-symbols.h"
 #include "guest-linux/switch.h"
 #include "guest-linux/syscalls.h"
@@ -78,7 +80,6 @@
 
 #define SEEN_SLOTS          4096
 #define MAX_IMAGES          64
-#define MAX_KERNELS         256
 
 /* Programs and libraries whose functions are looked for, and how often */
 #define MAX_FILES           256
@@ -99,14 +100,10 @@ struct known_process {
     uint64_t round;             /* of the last snapshot with it */
 };
 
-/* A kernel that was found, which has its place in @kernels as its number */
-struct known_kernel {
-    char release[65];
-    uint64_t root;
-    uint64_t banner;
-};
-
-/* Time that may be spent: a part of all time, and what was not spent of it */
+/*
+ * Time that may be spent: a part of all time, which all scanners of a guest
+ * have together, and what was not spent of it
+ */
 struct time_budget {
     unsigned part;              /* one of so many ns */
     int64_t max;                /* that is saved, ns */
@@ -155,6 +152,9 @@ struct btrail_scanner {
     struct btrail_cpu_limit *limit;
     struct btrail_budget *kept; /* bytes of what is kept */
     GThread *thread;
+    struct kernel_numbers *numbers;     /* as many references as scanners */
+    struct btrail_scanner *own; /* of a nested one: the guest's; or NULL */
+    uint64_t nested_root;       /* 0 if it is none */
 
     GMutex lock;
     GCond changed;
@@ -175,15 +175,23 @@ struct btrail_scanner {
     uint64_t last_begin;        /* when the last snapshot began, 0 if there is
                                    no kernel; atomic */
     bool resend;                /* atomic */
+    unsigned levels;            /* of the kernel's page tables, 0 if there is no
+                                   kernel; atomic */
+    uint64_t shared_held;       /* @held, for who finds the kernel next; atomic
+                                   */
+    bool over;                  /* atomic */
     uint64_t image[2];          /* of the kernel, from and to; atomic each */
     struct kernel_watch watch;  /* the drain reports to it */
 
     /* What follows belongs to the thread. */
-    struct guest_memory *memory;
+    struct guest_memory *ram;
+    struct nested_memory *nested;       /* NULL if it is not nested */
+    const struct guest_memory *memory;  /* that the kernel has */
+    uint64_t cr3;               /* a nested one: the last stranger */
+    uint64_t held_before;       /* of @kernel, by who had found it before */
     struct btrail_memory head;
     uint64_t unread;            /* bytes of RAM that cannot be, at most */
     struct linux_kernel *kernel;
-    GArray *kernels;            /* struct known_kernel, all that were found */
     bool searched;              /* for a kernel, once */
     bool ended;                 /* the kernel: what is in memory counts only if
                                    it runs */
@@ -214,20 +222,28 @@ struct btrail_scanner {
     unsigned empty;             /* snapshots without processes, in succession */
 };
 
-/* Returns the time that may be spent now. */
-static int64_t budget_at(struct time_budget *b, uint64_t now)
+/* One of how many ns a scanner may spend, if all together may one of @part */
+static uint64_t part_of(const struct btrail_scanner *sc, unsigned part)
 {
-    b->saved += (int64_t)((now - b->at) / b->part);
+    return (uint64_t)part * kernel_numbers_users(sc->numbers);
+}
+
+/* Returns the time that may be spent now. */
+static int64_t budget_at(const struct btrail_scanner *sc,
+                         struct time_budget *b, uint64_t now)
+{
+    b->saved += (int64_t)((now - b->at) / part_of(sc, b->part));
     b->saved = MIN(b->saved, b->max);
     b->at = now;
     return b->saved;
 }
 
 /* Spends some; returns how long nothing more may be spent. */
-static uint64_t spend(struct time_budget *b, uint64_t took)
+static uint64_t spend(const struct btrail_scanner *sc, struct time_budget *b,
+                      uint64_t took)
 {
     b->saved -= (int64_t)took;
-    return b->saved < 0 ? (uint64_t)-b->saved * b->part : 0;
+    return b->saved < 0 ? (uint64_t)-b->saved * part_of(sc, b->part) : 0;
 }
 
 static uint64_t *seen_slot(struct btrail_scanner *sc, uint64_t root)
@@ -294,7 +310,8 @@ void btrail_scanner_report_stranger(struct btrail_scanner *sc, uint64_t cr3)
     uint64_t root = btrail_cr3_root(cr3);
 
     /* CR3 is 0 after a reset. */
-    if (root && root != __atomic_load_n(&sc->stranger, __ATOMIC_RELAXED)) {
+    if (root & ~BTRAIL_CR3_NESTED &&
+        root != __atomic_load_n(&sc->stranger, __ATOMIC_RELAXED)) {
         g_mutex_lock(&sc->lock);
         __atomic_store_n(&sc->stranger, root, __ATOMIC_RELAXED);
         g_cond_broadcast(&sc->changed);
@@ -343,7 +360,7 @@ void btrail_scanner_wait(struct btrail_scanner *sc)
     checks = sc->checks.requested;
     first = !sc->snapshots.done;
     most = sc->wait_for_scan ? WAIT_LONG_NS : first ? WAIT_FIRST_NS :
-           budget_at(&sc->wait_budget, begin);
+           budget_at(sc, &sc->wait_budget, begin);
     until = g_get_monotonic_time() + most / 1000;
     while ((is_awaited(&sc->snapshots, snapshots, begin) ||
             is_awaited(&sc->checks, checks, begin)) && !sc->closing &&
@@ -400,8 +417,8 @@ static GBytes *send_piece(struct btrail_scanner *sc, uint16_t kind,
         .kind = kind, .kernel = kernel, .size = (uint32_t)size, .time = time,
     };
     struct btrail_found found = {
-        .kind = kind, .kernel = kernel, .data = data, .size = size,
-        .snapshot = snapshot,
+        .kind = kind, .kernel = kernel, .nested = sc->nested_root,
+        .data = data, .size = size, .snapshot = snapshot,
     };
     struct btrail_buf packed = { 0 };
     GBytes *bytes;
@@ -422,8 +439,10 @@ static GBytes *send_piece(struct btrail_scanner *sc, uint16_t kind,
 static void resend_piece(struct btrail_scanner *sc, uint16_t kind,
                          uint16_t kernel, GBytes *data, GBytes *packed)
 {
-    struct btrail_found found = { .kind = kind, .kernel = kernel,
-                                  .again = true };
+    struct btrail_found found = {
+        .kind = kind, .kernel = kernel, .nested = sc->nested_root,
+        .again = true,
+    };
 
     found.data = g_bytes_get_data(data, &found.size);
     found.packed = g_bytes_get_data(packed, &found.packed_size);
@@ -449,7 +468,7 @@ static void resend_text(struct btrail_scanner *sc, uint16_t kind,
 /* Returns whether pieces were resent: a snapshot of everything must follow. */
 static bool resend_if_requested(struct btrail_scanner *sc)
 {
-    struct btrail_found found = { .again = true };
+    struct btrail_found found = { .nested = sc->nested_root, .again = true };
     GHashTableIter iter;
     gpointer data, packed;
 
@@ -483,7 +502,7 @@ static bool resend_if_requested(struct btrail_scanner *sc)
 static void send_tasks(struct btrail_scanner *sc)
 {
     struct btrail_tasks tasks = { 0 };
-    struct btrail_found found = { .tasks = &tasks };
+    struct btrail_found found = { .nested = sc->nested_root, .tasks = &tasks };
 
     if (sc->kernel) {
         linux_switch(sc->kernel, &tasks);
@@ -520,10 +539,17 @@ static void send_symbols(struct btrail_scanner *sc)
     }
 }
 
+/* Has another scanner found the same kernel since? */
+static bool has_moved(struct btrail_scanner *sc)
+{
+    return sc->own && sc->kernel &&
+           !kernel_numbers_is_of(sc->numbers, sc->kernel->number, sc);
+}
+
 /* Says until when the symbols that were sent have held, if they have. */
 static void send_held(struct btrail_scanner *sc)
 {
-    if (sc->held) {
+    if (sc->held && !has_moved(sc)) {
         g_bytes_unref(send_piece(sc, BTRAIL_SIDEBAND_HELD, sc->held, NULL, 0,
                                  NULL));
     }
@@ -555,6 +581,7 @@ static void note_last(struct btrail_scanner *sc)
         sc->last.held = sc->held;
         sc->last.ran = kernel_watch_doubts(&sc->watch) ? sc->watch.alive : 0;
     }
+    __atomic_store_n(&sc->shared_held, sc->last.held, __ATOMIC_RELAXED);
     g_mutex_unlock(&sc->lock);
 }
 
@@ -789,10 +816,11 @@ static void forget_roots(struct btrail_scanner *sc)
 {
     g_autoptr(GHashTable) roots = g_hash_table_new(btrail_int64_hash,
                                                    g_int64_equal);
+    uint64_t own = sc->kernel->root | sc->kernel->cr3_flags;
     GHashTableIter iter;
     gpointer key, value;
 
-    g_hash_table_add(roots, &sc->kernel->root);
+    g_hash_table_add(roots, &own);
     g_hash_table_iter_init(&iter, sc->known);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         struct known_process *k = value;
@@ -867,6 +895,7 @@ static void forget_kernel(struct btrail_scanner *sc)
     linux_kernel_free(sc->kernel);
     sc->kernel = NULL;
     sc->symbols_sent = false;
+    __atomic_store_n(&sc->levels, 0, __ATOMIC_RELAXED);
     clear_text(sc, &sc->loaded);
     __atomic_store_n(&sc->image[1], 0, __ATOMIC_RELAXED);
     sc->empty = 0;
@@ -880,45 +909,62 @@ static void forget_kernel(struct btrail_scanner *sc)
     note_last(sc);
 }
 
-/* One that comes back, as after a guest was restored, keeps its number. */
-static uint16_t number_of(struct btrail_scanner *sc,
-                          const struct linux_kernel *k)
+/* Where the image of a nested guest's kernel is in the guest's RAM, or 0 */
+static uint64_t place_of(struct btrail_scanner *sc, struct linux_kernel *k)
 {
-    struct known_kernel new = { .root = k->root, .banner = k->banner };
+    uint64_t physical;
 
-    strcpy(new.release, k->release);
-    for (guint i = 0; i < sc->kernels->len; i++) {
-        const struct known_kernel *known =
-            &g_array_index(sc->kernels, struct known_kernel, i);
+    return sc->nested && page_walk(&k->walk, k->stext, &physical) ?
+           nested_memory_place(sc->nested, physical) : 0;
+}
 
-        if (known->root == new.root && known->banner == new.banner &&
-            !strcmp(known->release, new.release)) {
-            return (uint16_t)(i + 1);
-        }
+/* The guest has reported the address of its own note, not of another's. */
+static struct linux_kernel *find_by(struct btrail_scanner *sc, uint64_t cr3,
+                                    char **why)
+{
+    return linux_kernel_find(sc->memory, sc->nested ? 0 : sc->head.note,
+                             sc->head.note_size, cr3, why);
+}
+
+/*
+ * Nested page tables have as many levels as the hypervisor's own, which may be
+ * unknown.
+ */
+static struct linux_kernel *find_nested(struct btrail_scanner *sc, uint64_t cr3,
+                                        char **why)
+{
+    unsigned own = __atomic_load_n(&sc->own->levels, __ATOMIC_RELAXED);
+    struct linux_kernel *k;
+
+    nested_memory_set_levels(sc->nested, own == 5 ? 5 : 4);
+    k = find_by(sc, cr3, why);
+    if (!k && !own) {
+        g_free(*why);
+        nested_memory_set_levels(sc->nested, 5);
+        k = find_by(sc, cr3, why);
     }
-    if (sc->kernels->len == MAX_KERNELS) {
-        return 0;
-    }
-    g_array_append_val(sc->kernels, new);
-    return (uint16_t)sc->kernels->len;
+    return k;
 }
 
 /* Searches for a kernel, one that runs with @cr3 if that is not 0. */
 static struct linux_kernel *search(struct btrail_scanner *sc, uint64_t cr3,
                                    char **why)
 {
-    struct linux_kernel *k = linux_kernel_find(sc->memory, sc->head.note,
-                                               sc->head.note_size, cr3, why);
+    struct linux_kernel *k = (sc->nested ? find_nested : find_by)(sc, cr3, why);
+    uint64_t held;
 
-    if (k) {
-        k->number = number_of(sc, k);
-        if (!k->number) {
-            *why = g_strdup_printf("the guest has run more than %d kernels",
-                                   MAX_KERNELS);
-            linux_kernel_free(k);
-            k = NULL;
-        }
+    if (!k) {
+        return NULL;
     }
+    k->number = kernel_numbers_take(sc->numbers, k, place_of(sc, k), sc,
+                                    &sc->shared_held, &held);
+    if (!k->number) {
+        *why = g_strdup_printf("the guest has run more than %d kernels",
+                               KERNEL_NUMBERS_MAX);
+        linux_kernel_free(k);
+        return NULL;
+    }
+    sc->held_before = held;
     return k;
 }
 
@@ -952,17 +998,6 @@ static char **list_missing(struct btrail_scanner *sc)
     return (char **)g_ptr_array_free(list, FALSE);
 }
 
-static char **list_kernels(const struct btrail_scanner *sc)
-{
-    char **list = g_new0(char *, sc->kernels->len + 1);
-
-    for (guint i = 0; i < sc->kernels->len; i++) {
-        list[i] = g_strdup(g_array_index(sc->kernels, struct known_kernel,
-                                         i).release);
-    }
-    return list;
-}
-
 static void set_kernel(struct btrail_scanner *sc, struct linux_kernel *k,
                        char *why)
 {
@@ -978,20 +1013,41 @@ static void set_kernel(struct btrail_scanner *sc, struct linux_kernel *k,
     if (k) {
         g_free(sc->result.release);
         g_strfreev(sc->result.missing);
-        g_strfreev(sc->result.kernels);
         sc->result.release = g_strdup(k->release);
         sc->result.missing = list_missing(sc);
-        sc->result.kernels = list_kernels(sc);
         if (!k->tasks) {
             sc->result.why = g_strjoinv("; ", sc->result.missing);
         }
     }
     g_mutex_unlock(&sc->lock);
+    if (k) {
+        __atomic_store_n(&sc->levels, k->walk.levels, __ATOMIC_RELAXED);
+    }
+    if (k && sc->held_before) {
+        /* Who has found it before says nothing more of it. */
+        g_bytes_unref(send_piece(sc, BTRAIL_SIDEBAND_HELD, sc->held_before,
+                                 NULL, 0, NULL));
+    }
+}
+
+/*
+ * A nested guest must run with what was reported: what there is beside it may
+ * have come with a boot loader.
+ */
+static uint64_t take_stranger(struct btrail_scanner *sc)
+{
+    uint64_t cr3 = __atomic_exchange_n(&sc->stranger, 0, __ATOMIC_RELAXED);
+
+    if (sc->nested) {
+        sc->cr3 = cr3 ? cr3 : sc->cr3;
+        return sc->cr3;
+    }
+    return cr3;
 }
 
 static bool find_kernel(struct btrail_scanner *sc)
 {
-    uint64_t cr3 = __atomic_exchange_n(&sc->stranger, 0, __ATOMIC_RELAXED);
+    uint64_t cr3 = take_stranger(sc);
     struct linux_kernel *k = NULL;
     char *why;
 
@@ -1012,7 +1068,7 @@ static bool find_kernel(struct btrail_scanner *sc)
     }
     set_kernel(sc, k, why);
     /* Who waits for the first search must learn that there is no kernel. */
-    if (sc->kernel || !sc->searched) {
+    if (sc->kernel || (!sc->searched && !sc->nested)) {
         send_tasks(sc);
     }
     sc->searched = true;
@@ -1024,7 +1080,8 @@ static void note_unread(struct btrail_scanner *sc)
 {
     struct btrail_found found = { 0 };
 
-    if (sc->head.unshared <= sc->unread) {
+    /* That the guest's own scanner says. */
+    if (sc->nested || sc->head.unshared <= sc->unread) {
         return;
     }
     sc->unread = sc->head.unshared;
@@ -1052,7 +1109,7 @@ static bool take_memory(struct btrail_scanner *sc)
     g_mutex_unlock(&sc->lock);
     if (next) {
         /* In its place: the kernel that was found has pointers to it. */
-        guest_memory_replace(sc->memory, next);
+        guest_memory_replace(sc->ram, next);
         note_unread(sc);
     }
     return next;
@@ -1096,12 +1153,13 @@ static void charge_scan(struct btrail_scanner *sc, uint64_t took)
  */
 static bool follow_stranger(struct btrail_scanner *sc)
 {
-    uint64_t cr3 = __atomic_exchange_n(&sc->stranger, 0, __ATOMIC_RELAXED);
+    uint64_t cr3 = take_stranger(sc);
     uint64_t begin = btrail_clock_ns();
     uint64_t took = btrail_clock_cpu_ns();
     struct linux_kernel *k;
     char *why;
 
+    guest_memory_begin(sc->memory);
     if (linux_kernel_runs(sc->kernel, cr3)) {
         /* The vCPU was interrupted by firmware, for example. */
         return false;
@@ -1116,7 +1174,8 @@ static bool follow_stranger(struct btrail_scanner *sc)
     }
     took = btrail_clock_cpu_ns() - took;
     charge_scan(sc, took);
-    sc->next_search = begin + MAX(MAX(FIND_INTERVAL_NS, took * FIND_PART),
+    sc->next_search = begin + MAX(MAX(FIND_INTERVAL_NS,
+                                      took * part_of(sc, FIND_PART)),
                                   limit_pace(sc, took));
     return k;
 }
@@ -1200,8 +1259,8 @@ static uint64_t debt_of(struct btrail_scanner *sc, struct time_budget *budget,
 {
     uint64_t debt;
 
-    budget_at(budget, begin);
-    debt = spend(budget, took);
+    budget_at(sc, budget, begin);
+    debt = spend(sc, budget, took);
     return MAX(sc->wait_for_scan ? 0 : debt, pace);
 }
 
@@ -1219,7 +1278,8 @@ static void plan_snapshot(struct btrail_scanner *sc, uint64_t begin,
     work->earliest = begin + MAX(SNAPSHOT_SPACING_NS, debt);
     work->latest = begin + (sc->found_new ? MAX(SNAPSHOT_AGAIN_NS, debt) :
                             MAX(SNAPSHOT_INTERVAL_NS,
-                                MAX(took * SNAPSHOT_PART, pace)));
+                                MAX(took * part_of(sc, SNAPSHOT_PART),
+                                    pace)));
     sc->paced = pace > SNAPSHOT_SPACING_NS;
 }
 
@@ -1232,8 +1292,8 @@ static void plan_check(struct btrail_scanner *sc, uint64_t begin,
                             limit_pace(sc, took));
 
     work->earliest = begin + debt;
-    work->latest = begin + MAX(CLAMP(took * CHECK_PART, CHECK_LEAST_NS,
-                                     CHECK_MOST_NS), debt);
+    work->latest = begin + MAX(CLAMP(took * part_of(sc, CHECK_PART),
+                                     CHECK_LEAST_NS, CHECK_MOST_NS), debt);
 }
 
 /*
@@ -1265,13 +1325,13 @@ static bool wait_to_search(struct btrail_scanner *sc, uint64_t begin,
     sc->checks.earliest = sc->checks.latest = UINT64_MAX;
     if (!sc->wait_for_scan) {
         work->earliest = work->latest =
-            begin + MAX(MAX(FIND_INTERVAL_NS, took * FIND_PART),
+            begin + MAX(MAX(FIND_INTERVAL_NS, took * part_of(sc, FIND_PART)),
                         limit_pace(sc, took));
         notify_done(sc, work, UINT64_MAX);
         return wait_for_work(sc);
     }
-    budget_at(&sc->find_budget, begin);
-    debt = spend(&sc->find_budget, took);
+    budget_at(sc, &sc->find_budget, begin);
+    debt = spend(sc, &sc->find_budget, took);
     notify_done(sc, work, begin + debt);
     work->earliest = begin + debt;
     work->latest = begin + MAX(FIND_SOON_NS, debt);
@@ -1318,6 +1378,20 @@ static void begin_first(struct btrail_scanner *sc)
     g_mutex_unlock(&sc->lock);
 }
 
+/* The kernel is another scanner's: there is nothing to do until the end. */
+static void wait_for_end(struct btrail_scanner *sc)
+{
+    forget_kernel(sc);
+    __atomic_store_n(&sc->over, true, __ATOMIC_RELAXED);
+    notify_done(sc, &sc->snapshots, UINT64_MAX);
+    notify_done(sc, &sc->checks, UINT64_MAX);
+    g_mutex_lock(&sc->lock);
+    while (!sc->closing) {
+        g_cond_wait(&sc->changed, &sc->lock);
+    }
+    g_mutex_unlock(&sc->lock);
+}
+
 static gpointer scanner_thread(gpointer opaque)
 {
     struct btrail_scanner *sc = opaque;
@@ -1361,6 +1435,10 @@ static gpointer scanner_thread(gpointer opaque)
         sc->checks.earliest = MAX(sc->checks.earliest, pace);
         sc->checks.latest = MAX(sc->checks.latest, sc->checks.earliest);
         closing = !wait_for_work(sc);
+        if (has_moved(sc)) {
+            wait_for_end(sc);
+            return NULL;
+        }
         if (sc->empty == EMPTY_SNAPSHOTS) {
             if (sc->watch.reported) {
                 send_ended(sc);
@@ -1371,7 +1449,7 @@ static gpointer scanner_thread(gpointer opaque)
         }
     }
     take_memory(sc);
-    if (sc->kernel || find_kernel(sc)) {
+    if (sc->kernel || (!sc->nested && find_kernel(sc))) {
         take_snapshot(sc, resend_if_requested(sc));
         if (!sc->symbols_sent) {
             send_symbols(sc);
@@ -1400,18 +1478,13 @@ static struct guest_memory *open_memory(const struct guest_memory_files *files,
     return m;
 }
 
-struct btrail_scanner *
-btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
-                   struct btrail_cpu_limit *limit, struct btrail_budget *kept,
-                   btrail_scanner_fn *fn, void *opaque)
+/* Starts a scanner, of whose struct the caller has set what is of it alone. */
+static struct btrail_scanner *start(const struct btrail_scanner *with,
+                                    const struct guest_memory_files *files)
 {
-    struct btrail_scanner *sc = g_new0(struct btrail_scanner, 1);
+    struct btrail_scanner *sc = g_memdup2(with, sizeof(*with));
 
-    sc->wait_for_scan = wait_for_scan;
-    sc->limit = limit;
-    sc->kept = btrail_budget_ref(kept);
-    sc->fn = fn;
-    sc->opaque = opaque;
+    sc->kept = btrail_budget_ref(with->kept);
     g_mutex_init(&sc->lock);
     g_cond_init(&sc->changed);
     sc->budget = sc->wait_budget = (struct time_budget) {
@@ -1423,9 +1496,15 @@ btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
     sc->find_budget = (struct time_budget) {
         FIND_PART, FIND_BUDGET_NS, FIND_BUDGET_NS, btrail_clock_ns(),
     };
-    sc->memory = open_memory(files, &sc->head);
-    sc->unread = sc->head.unshared;
-    sc->kernels = g_array_new(FALSE, FALSE, sizeof(struct known_kernel));
+    sc->ram = open_memory(files, &sc->head);
+    sc->memory = sc->ram;
+    if (sc->own) {
+        sc->nested = nested_memory_new(sc->ram, sc->nested_root,
+                                       NESTED_MEMORY_PAGES);
+        sc->memory = nested_memory_view(sc->nested);
+    } else {
+        sc->unread = sc->head.unshared;
+    }
     kernel_watch_begin(&sc->watch, btrail_clock_ns());
     sc->known = g_hash_table_new_full(btrail_identity_hash,
                                       btrail_identity_equal, NULL, g_free);
@@ -1439,6 +1518,40 @@ btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
                                           free_functions);
     sc->thread = g_thread_new("scanner", scanner_thread, sc);
     return sc;
+}
+
+struct btrail_scanner *
+btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
+                   struct btrail_cpu_limit *limit, struct btrail_budget *kept,
+                   btrail_scanner_fn *fn, void *opaque)
+{
+    const struct btrail_scanner with = {
+        .wait_for_scan = wait_for_scan, .limit = limit, .kept = kept,
+        .fn = fn, .opaque = opaque, .numbers = kernel_numbers_new(),
+    };
+
+    return start(&with, files);
+}
+
+struct btrail_scanner *
+btrail_scanner_new_nested(struct btrail_scanner *own,
+                          const struct guest_memory_files *files,
+                          uint64_t root, uint64_t cr3)
+{
+    const struct btrail_scanner with = {
+        .wait_for_scan = own->wait_for_scan, .limit = own->limit,
+        .kept = own->kept,
+        .fn = own->fn, .opaque = own->opaque,
+        .numbers = kernel_numbers_ref(own->numbers),
+        .own = own, .nested_root = root, .stranger = btrail_cr3_root(cr3),
+    };
+
+    return start(&with, files);
+}
+
+bool btrail_scanner_is_over(const struct btrail_scanner *sc)
+{
+    return __atomic_load_n(&sc->over, __ATOMIC_RELAXED);
 }
 
 void btrail_scanner_memory(struct btrail_scanner *sc,
@@ -1470,7 +1583,7 @@ void btrail_scanner_status(struct btrail_scanner *sc,
     result->release = g_strdup(sc->result.release);
     result->why = g_strdup(sc->result.why);
     result->missing = g_strdupv(sc->result.missing);
-    result->kernels = g_strdupv(sc->result.kernels);
+    result->kernels = kernel_numbers_list(sc->numbers);
 }
 
 void btrail_scanner_finish(struct btrail_scanner *sc,
@@ -1483,10 +1596,13 @@ void btrail_scanner_finish(struct btrail_scanner *sc,
     g_thread_join(sc->thread);
 
     *result = sc->result;
+    result->kernels = kernel_numbers_list(sc->numbers);
+    kernel_numbers_leave(sc->numbers, sc);
+    kernel_numbers_unref(sc->numbers);
     linux_kernel_free(sc->kernel);
-    guest_memory_free(sc->memory);
+    nested_memory_free(sc->nested);
+    guest_memory_free(sc->ram);
     guest_memory_free(sc->next_memory);
-    g_array_unref(sc->kernels);
     g_hash_table_destroy(sc->known);
     g_hash_table_destroy(sc->images);
     g_hash_table_destroy(sc->functions);

@@ -24,6 +24,8 @@ struct btrail_scanner;
  * struct btrail_found - what was found
  * @kind:     of sideband
  * @kernel:   number of the kernel that it is of, or 0
+ * @nested:   root of the nested page tables of the scanner's guest, or 0 if
+ *            that is no nested one
  * @data:     a piece of it, @size bytes
  * @packed:   the same, packed (see sideband.h), @packed_size bytes; NULL where
  *            resending begins or ends, see btrail_scanner_resend()
@@ -41,6 +43,7 @@ struct btrail_scanner;
 struct btrail_found {
     uint16_t kind;
     uint16_t kernel;
+    uint64_t nested;
     const void *data;
     size_t size;
     const void *packed;
@@ -71,6 +74,27 @@ struct btrail_scanner *
 btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
                    struct btrail_cpu_limit *limit, struct btrail_budget *kept,
                    btrail_scanner_fn *fn, void *opaque);
+
+/**
+ * btrail_scanner_new_nested - start a scanner for a guest of the guest
+ * @own:   that of the guest, which it shares numbers of kernels, its part of CPU
+ *         time, and what was given to btrail_scanner_new() with; must outlive it
+ * @files: as for btrail_scanner_new(), of the guest
+ * @root:  of the nested page tables
+ * @cr3:   that the nested guest runs with, as for
+ *         btrail_scanner_report_stranger()
+ *
+ * It finds a kernel that runs with a CR3 that was reported as stranger.  When
+ * another scanner of @own has found the same kernel later, through other nested
+ * page tables, it ends by itself.
+ */
+struct btrail_scanner *
+btrail_scanner_new_nested(struct btrail_scanner *own,
+                          const struct guest_memory_files *files,
+                          uint64_t root, uint64_t cr3);
+
+/* Has it ended by itself?  It still is to be finished. */
+bool btrail_scanner_is_over(const struct btrail_scanner *sc);
 
 /*
  * RAM has come or gone: from the next snapshot on, the guest's is where @files

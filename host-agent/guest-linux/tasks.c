@@ -222,6 +222,17 @@ static uint64_t user_pgd(struct linux_kernel *k, uint64_t pgd)
     return any ? pgd + GUEST_PAGE_SIZE : 0;
 }
 
+/* From addresses of page tables to what the producer reports as CR3 */
+static void flag_roots(const struct linux_kernel *k, struct btrail_process *p)
+{
+    if (p->pgd) {
+        p->pgd |= k->cr3_flags;
+    }
+    if (p->user_pgd) {
+        p->user_pgd |= k->cr3_flags;
+    }
+}
+
 /* As /proc/PID/cmdline: a process may have overwritten its own. */
 static bool read_command_line(struct linux_kernel *k, struct linux_files *f,
                               uint64_t mm, struct page_walk *user,
@@ -388,6 +399,7 @@ static enum task_result read_rest(struct snapshot_work *w,
             return TORN;
         }
         p->user_pgd = user_pgd(k, p->pgd);
+        flag_roots(k, p);
         read_space(k, w->o, id, p);
     } else if (p->flags & BTRAIL_PROCESS_KERNEL) {
         uint64_t active, pgd;
@@ -395,9 +407,17 @@ static enum task_result read_rest(struct snapshot_work *w,
         if (linux_u64(k, id->leader, k->layout.task_active_mm, &active) &&
             active && linux_u64(k, active, k->layout.mm_pgd, &pgd)) {
             page_walk(&k->walk, pgd, &p->pgd);
+            flag_roots(k, p);
         }
     }
     return FOUND;
+}
+
+static bool is_known(struct snapshot_work *w, struct btrail_process *p,
+                     uint64_t shape)
+{
+    flag_roots(w->k, p);
+    return w->known(p, shape, w->opaque);
 }
 
 static enum task_result read_process(struct snapshot_work *w, uint64_t leader,
@@ -437,7 +457,7 @@ static enum task_result read_process(struct snapshot_work *w, uint64_t leader,
     linux_window(k, 0, 0);
     if (id.mm && w->known && linux_u64(k, id.mm, l->mm_pgd, &id.pgd) &&
         page_walk(&k->walk, id.pgd, &p->pgd) &&
-        w->known(p, shape(k, &id), w->opaque)) {
+        is_known(w, p, shape(k, &id))) {
         p->flags |= BTRAIL_PROCESS_SEEN;
         p->parent = 0;
         found = FOUND;
@@ -459,7 +479,7 @@ static void add_idle(struct linux_kernel *k, struct owned_snapshot *o,
     struct btrail_process p = { .flags = BTRAIL_PROCESS_KERNEL };
 
     p.first = p.last = clock();
-    p.pgd = k->root;
+    p.pgd = k->root | k->cr3_flags;
     p.comm = "swapper";
     p.exe = p.command_line = "";
     g_array_append_val(o->processes, p);

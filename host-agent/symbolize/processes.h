@@ -34,8 +34,8 @@
  *           and all that follows here, its tasks do not
  * @bits:    of the mode that its programs run in
  * @changes: how often mappings were added to @space, or could not be
- * @foreign: it runs while no kernel runs that is known, or in a nested guest: no
- *           kernel's symbols are its own
+ * @foreign: it runs while no kernel runs that is known: no kernel's symbols are
+ *           its own
  * @late:    mappings of @seen are not in @space: they change too often
  * @seen:    as snapshots saw it last, or NULL
  * @who:     the same for a task in all address spaces that it runs in; a

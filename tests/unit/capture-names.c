@@ -317,6 +317,72 @@ static void test_unsaid(void)
     finish(&r);
 }
 
+/* Records of a nested guest with these page tables, and those that it has */
+static void publish_nested(struct rig *r, uint64_t *index, uint64_t root,
+                           uint64_t cr3)
+{
+    const struct btrail_event events[] = {
+        {
+            .index = *index, .type = BTRAIL_EVENT_CR3,
+            .data = { BTRAIL_CR3_NESTED | cr3 },
+        },
+        {
+            .index = *index, .type = BTRAIL_EVENT_KERNEL,
+            .reason = BTRAIL_KERNEL_NESTED, .data = { 0, root },
+        },
+    };
+
+    fake_wait_free(&r->f, 0);
+    fake_publish(&r->f, 0, *index, 10, events, G_N_ELEMENTS(events));
+    *index += 10;
+}
+
+/*
+ * The kernel of a nested guest is described beside that of the guest.  What only
+ * pretends to be a nested guest changes nothing, however much there is of it.
+ */
+static void test_nested(void)
+{
+    g_autofree uint8_t *bytes = g_malloc(FAKE_NESTED_SIZE);
+    struct btrail_tasks want, tasks[2];
+    uint64_t index = 0;
+    struct rig r;
+
+    start(&r, ACCEPTS_TASKS | BTRAIL_ACCEPTS_NESTED);
+    fake_linux_nest(&r.guest, bytes);
+    g_assert_cmpint(pwrite(r.ram, bytes, FAKE_NESTED_SIZE, FAKE_MOVED), ==,
+                    FAKE_NESTED_SIZE);
+    send_memory_of(&r, BTRAIL_MEMORY_SHARED, FAKE_MOVED + FAKE_NESTED_SIZE);
+    want = tasks_of(&r);
+    expect_tasks(&r, &want);
+    /* Nested guests without nested paging, and without page tables */
+    publish_nested(&r, &index, 0, FAKE_ROOT);
+    publish_nested(&r, &index, FAKE_NESTED_ROOT, 0);
+    publish_nested(&r, &index, FAKE_NESTED_ROOT, FAKE_ROOT);
+    g_assert_cmpuint(expect(&r, BTRAIL_MSG_TASKS).value, ==, sizeof(tasks));
+    g_assert_cmpint(recv(r.f.sock, tasks, sizeof(tasks), MSG_WAITALL), ==,
+                    sizeof(tasks));
+    g_assert_cmpmem(&tasks[0], sizeof(want), &want, sizeof(want));
+    want.number = 2;
+    g_assert_cmpmem(&tasks[1], sizeof(want), &want, sizeof(want));
+    for (unsigned i = 0; i < 40; i++) {
+        publish_nested(&r, &index, (i + 1) * 0x1000, i % 3 ? 0x7000 :
+                       FAKE_ROOT);
+        g_usleep(50000);
+        publish_nested(&r, &index, FAKE_NESTED_ROOT, FAKE_ROOT);
+    }
+    /* The guest's memory is another's. */
+    write_ram(&r, empty);
+    g_assert_cmpuint(expect(&r, BTRAIL_MSG_TASKS).value, ==, sizeof(tasks));
+    g_assert_cmpint(recv(r.f.sock, tasks, sizeof(tasks), MSG_WAITALL), ==,
+                    sizeof(tasks));
+    g_assert_cmpmem(&tasks[0], sizeof(none), &none, sizeof(none));
+    g_assert_cmpmem(&tasks[1], sizeof(want), &want, sizeof(want));
+    fake_wait_free(&r.f, 0);
+    fake_publish_end(&r.f, 0, index);
+    finish(&r);
+}
+
 static struct btrail_session *add_session(struct rig *r, uint32_t privilege,
                                           char **path)
 {
@@ -418,6 +484,7 @@ int main(int argc, char **argv)
     g_test_add_func("/capture-names/tasks", test_tasks);
     g_test_add_func("/capture-names/plugged", test_plugged);
     g_test_add_func("/capture-names/not-accepted", test_not_accepted);
+    g_test_add_func("/capture-names/nested", test_nested);
     g_test_add_func("/capture-names/hold", test_hold);
     g_test_add_func("/capture-names/hold/without-kernel",
                     test_hold_without_kernel);

@@ -279,15 +279,20 @@ static void test_connect(void)
     fake_clear(&f);
 }
 
+/* With those of two nested guests */
 static void check_send_tasks(uint32_t accepts, size_t size)
 {
     struct {
         struct btrail_msg msg;
-        struct btrail_tasks tasks;
+        struct btrail_tasks tasks[3];
     } in;
-    const struct btrail_tasks tasks = {
-        .switch_to = UINT64_MAX - 7, .set_name = UINT64_MAX, .current = 3,
-        .tid = 4, .pid = 5, .name = 6, .task_flags = 7, .kernel = 8,
+    const struct btrail_tasks tasks[3] = {
+        {
+            .switch_to = UINT64_MAX - 7, .set_name = UINT64_MAX, .current = 3,
+            .tid = 4, .pid = 5, .name = 6, .task_flags = 7, .kernel = 8,
+        },
+        { .switch_to = UINT64_MAX - 8, .number = 2 },
+        { .switch_to = UINT64_MAX - 9, .number = 3 },
     };
     struct fake_producer f;
     struct btrail_connection *conn;
@@ -299,7 +304,7 @@ static void check_send_tasks(uint32_t accepts, size_t size)
     conn = connect_ok(&f);
     g_assert_cmphex(conn->header.accepts, ==, accepts);
     /* Until the socket is full: each goes out whole or not at all. */
-    while (btrail_connection_send_tasks(conn, &tasks, &error)) {
+    while (btrail_connection_send_tasks(conn, tasks, 3, &error)) {
         sent++;
     }
     g_assert_no_error(error);
@@ -311,11 +316,11 @@ static void check_send_tasks(uint32_t accepts, size_t size)
         g_assert_cmpint(in.msg.version, ==, BTRAIL_TRANSPORT_VERSION);
         g_assert_cmpint(in.msg.type, ==, BTRAIL_MSG_TASKS);
         g_assert_cmpuint(in.msg.value, ==, size);
-        g_assert_cmpmem(&in.tasks, size, &tasks, size);
+        g_assert_cmpmem(in.tasks, size, tasks, size);
     }
     g_assert_cmpint(recv(f.sock, &in, 1, MSG_DONTWAIT), <, 0);
     fake_close(&f);
-    g_assert_false(btrail_connection_send_tasks(conn, &tasks, &error));
+    g_assert_false(btrail_connection_send_tasks(conn, tasks, 3, &error));
     g_assert_nonnull(error);
     g_clear_error(&error);
     btrail_connection_free(conn);
@@ -324,6 +329,9 @@ static void check_send_tasks(uint32_t accepts, size_t size)
 
 static void test_send_tasks(void)
 {
+    check_send_tasks(BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_KERNELS |
+                     BTRAIL_ACCEPTS_NESTED | 1u << 31,
+                     3 * sizeof(struct btrail_tasks));
     check_send_tasks(BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_KERNELS | 1u << 31,
                      sizeof(struct btrail_tasks));
     /* A producer that looks at no kernel gets what it knows. */

@@ -764,6 +764,30 @@ void fake_linux_move(struct fake_linux *f)
     memcpy(base + strlen(at), "000000000", strlen("-16777216"));
 }
 
+void fake_linux_nest(const struct fake_linux *f, uint8_t *bytes)
+{
+    uint8_t *tables = bytes + FAKE_SIZE;
+
+    memset(tables, 0, FAKE_NESTED_SIZE - FAKE_SIZE);
+    for (unsigned i = 0; i < FAKE_PAGES; i++) {
+        unsigned place = FAKE_PAGES - 1 - i;
+        uint64_t entry = GUINT64_TO_LE(
+            (FAKE_MOVED + place * GUEST_PAGE_SIZE) | 7);
+
+        memcpy(bytes + place * GUEST_PAGE_SIZE,
+               f->memory + i * GUEST_PAGE_SIZE, GUEST_PAGE_SIZE);
+        memcpy(tables + 3 * GUEST_PAGE_SIZE + i * sizeof(entry), &entry,
+               sizeof(entry));
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        uint64_t entry = GUINT64_TO_LE(
+            (FAKE_NESTED_ROOT + (i + 1) * GUEST_PAGE_SIZE) | 7);
+
+        memcpy(tables + i * GUEST_PAGE_SIZE, &entry, sizeof(entry));
+    }
+    memcpy(tables + 4 * GUEST_PAGE_SIZE, tables, GUEST_PAGE_SIZE);
+}
+
 void fake_linux_clear(struct fake_linux *f)
 {
     g_free(f->memory);

@@ -104,6 +104,16 @@ void fake_linux_clear(struct fake_linux *f);
 #define FAKE_MOVED      UINT64_C(0x1000000)
 void fake_linux_move(struct fake_linux *f);
 
+/*
+ * Has its memory be that of a nested guest: @bytes gets FAKE_NESTED_SIZE bytes
+ * that are at FAKE_MOVED of the guest's RAM, with its pages in another order, and
+ * then nested page tables, which have two roots.
+ */
+#define FAKE_NESTED_ROOT    (FAKE_MOVED + FAKE_SIZE)
+#define FAKE_NESTED_OTHER   (FAKE_NESTED_ROOT + 4 * GUEST_PAGE_SIZE)
+#define FAKE_NESTED_SIZE    (FAKE_SIZE + 5 * GUEST_PAGE_SIZE)
+void fake_linux_nest(const struct fake_linux *f, uint8_t *bytes);
+
 /* Where in @memory a linear address of the kernel is */
 uint8_t *fake_linux_at(struct fake_linux *f, uint64_t address);
 void fake_linux_put64(struct fake_linux *f, uint64_t address,

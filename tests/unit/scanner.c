@@ -30,7 +30,7 @@ struct rig {
     int lacks;                  /* how often something new was missing */
     GMutex lock;
     GString *sent;              /* symbols, and times; under the lock */
-    uint64_t last;              /* time of these */
+    uint64_t last[3];           /* time of these, of each kernel */
     int number;                 /* of the kernel whose tasks are found */
     uint64_t mark;              /* of that, physical */
     int symbols_of;             /* which kernel's symbols were sent last */
@@ -38,6 +38,9 @@ struct rig {
     uint64_t ended_at;          /* when it was seen to run; under the lock */
     uint64_t ended_known;       /* when it was known not to; under the lock */
     uint64_t clock;             /* of what is said to run */
+    int processes_of;           /* which kernel's processes were, */
+    int nested;                 /* and with page tables of a nested guest? */
+    int helds;                  /* how often symbols were said to have held */
     unsigned nap;               /* ms, after each piece of symbols */
     struct btrail_scanner *scanner;
 };
@@ -57,8 +60,9 @@ static void add_sent(struct rig *r, const struct btrail_found *found,
                                              &info));
     g_assert_cmpuint(info.time, <=, btrail_clock_ns());
     g_mutex_lock(&r->lock);
-    g_assert_cmpuint(info.time, >=, r->last);
-    r->last = info.time;
+    g_assert_cmpuint(info.kernel, <, G_N_ELEMENTS(r->last));
+    g_assert_cmpuint(info.time, >=, r->last[info.kernel]);
+    r->last[info.kernel] = info.time;
     if (g_str_equal(text, "own")) {
         g_string_append(r->sent, "own\n");
     } else {
@@ -88,6 +92,17 @@ static void got_found(void *opaque, const struct btrail_found *found)
     } else if (found->tasks && !found->release) {
         g_atomic_int_inc(&r->gone);
     }
+    if (found->snapshot) {
+        g_assert_cmpuint(found->snapshot->n, >, 1);
+        for (uint32_t i = 0; i < found->snapshot->n; i++) {
+            uint64_t root = found->snapshot->processes[i].pgd;
+
+            g_assert_true(!root || !(root & BTRAIL_CR3_NESTED) ==
+                          !found->nested);
+        }
+        g_atomic_int_set(&r->processes_of, found->kernel);
+        g_atomic_int_set(&r->nested, found->nested != 0);
+    }
     if (found->kind == BTRAIL_SIDEBAND_SYMBOLS && found->packed) {
         bool own = g_strstr_len(found->data, (gssize)found->size,
                                 " T _stext\n");
@@ -108,11 +123,12 @@ static void got_found(void *opaque, const struct btrail_found *found)
         r->ended_at = info.time;
         r->ended_known = btrail_get64(found->data);
         g_assert_cmpuint(r->ended_known, <=, btrail_clock_ns());
-        g_assert_cmpuint(r->ended_known, >=, r->last);
+        g_assert_cmpuint(r->ended_known, >=, r->last[info.kernel]);
         g_mutex_unlock(&r->lock);
         g_atomic_int_set(&r->ended, info.kernel);
     } else if (found->kind == BTRAIL_SIDEBAND_HELD) {
         g_assert_cmpuint(found->size, ==, 0);
+        g_atomic_int_inc(&r->helds);
         add_sent(r, found, "held\n");
     }
 }
@@ -146,7 +162,7 @@ static void start_of(struct rig *r, bool wait_for_scan, uint64_t size,
     g_mutex_init(&r->lock);
     fake_linux_init(&r->guest, 0);
     r->ram = memfd_create("ram", MFD_CLOEXEC);
-    g_assert_cmpint(ftruncate(r->ram, FAKE_MOVED + FAKE_SIZE), ==, 0);
+    g_assert_cmpint(ftruncate(r->ram, FAKE_MOVED + FAKE_NESTED_SIZE), ==, 0);
     files = files_of(r, size);
     r->scanner = btrail_scanner_new(&files, wait_for_scan, NULL, r->budget,
                                     got_found, r);
@@ -699,6 +715,88 @@ static void test_budget(void)
     finish(&r);
 }
 
+static void finish_nested(struct btrail_scanner *sc)
+{
+    struct btrail_scanner_result result;
+
+    btrail_scanner_finish(sc, &result);
+    btrail_scanner_result_clear(&result);
+}
+
+/*
+ * A nested guest has a kernel with the same addresses, in memory that is
+ * somewhere else.  Each has its own number, whatever page tables the hypervisor
+ * makes for it.
+ */
+static void test_nested(void)
+{
+    const uint64_t cr3 = BTRAIL_CR3_NESTED | FAKE_ROOT;
+    struct btrail_scanner *first, *second;
+    g_autofree uint8_t *bytes = g_malloc(FAKE_NESTED_SIZE);
+    struct btrail_scanner_result result;
+    struct guest_memory_files files;
+    struct btrail_scanner_last last = { 0 };
+    struct rig r;
+    int helds;
+
+    start_with(&r, false, FAKE_MOVED + FAKE_NESTED_SIZE);
+    files = files_of(&r, FAKE_MOVED + FAKE_NESTED_SIZE);
+    write_ram(&r, r.guest.memory);
+    g_assert_true(becomes(&r.number, 1));
+    g_assert_true(becomes(&r.symbols_of, 1));
+
+    /* It boots. */
+    first = btrail_scanner_new_nested(r.scanner, &files, FAKE_NESTED_ROOT,
+                                      BTRAIL_CR3_NESTED | 0x800000);
+    g_usleep(PAUSE_US);
+    fake_linux_nest(&r.guest, bytes);
+    g_assert_cmpint(pwrite(r.ram, bytes, FAKE_NESTED_SIZE, FAKE_MOVED), ==,
+                    FAKE_NESTED_SIZE);
+    g_usleep(5 * PAUSE_US);
+    g_assert_cmpint(g_atomic_int_get(&r.number), ==, 1);
+    btrail_scanner_report_stranger(first, cr3);
+    g_assert_true(becomes(&r.number, 2));
+    g_assert_true(becomes(&r.symbols_of, 2));
+    g_assert_true(becomes(&r.processes_of, 2));
+    g_assert_cmpint(g_atomic_int_get(&r.nested), ==, 1);
+    /* As it sees its memory */
+    g_assert_cmphex(r.mark, <, FAKE_SIZE);
+    g_assert_false(btrail_scanner_report_cr3(first, cr3) &&
+                   btrail_scanner_report_cr3(first, cr3));
+    g_assert_true(becomes(&r.processes_of, 1));
+
+    /* The hypervisor makes other nested page tables for it. */
+    for (unsigned i = 0; i < 100 && !last.held; i++) {
+        g_usleep(PAUSE_US);
+        btrail_scanner_last(first, &last);
+    }
+    g_assert_cmpuint(last.kernel, ==, 2);
+    g_atomic_int_set(&r.number, 0);
+    helds = g_atomic_int_get(&r.helds);
+    second = btrail_scanner_new_nested(r.scanner, &files, FAKE_NESTED_OTHER,
+                                       cr3);
+    g_assert_true(becomes(&r.number, 2));
+    g_assert_cmpint(g_atomic_int_get(&r.helds), ==, helds + 1);
+    for (unsigned i = 0; i < 100 && !btrail_scanner_is_over(first); i++) {
+        g_usleep(PAUSE_US);
+    }
+    g_assert_true(btrail_scanner_is_over(first));
+    finish_nested(first);
+    g_assert_cmpint(g_atomic_int_get(&r.helds), ==, helds + 1);
+    g_assert_false(btrail_scanner_is_over(second));
+
+    btrail_scanner_status(r.scanner, &result);
+    g_assert_cmpuint(g_strv_length(result.kernels), ==, 2);
+    btrail_scanner_result_clear(&result);
+    /* It goes, and its memory with it. */
+    memset(bytes, 0, FAKE_NESTED_SIZE);
+    g_assert_cmpint(pwrite(r.ram, bytes, FAKE_NESTED_SIZE, FAKE_MOVED), ==,
+                    FAKE_NESTED_SIZE);
+    g_assert_true(becomes(&r.gone, 1));
+    finish_nested(second);
+    finish(&r);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -713,5 +811,6 @@ int main(int argc, char **argv)
     g_test_add_func("/scanner/two-kernels", test_two_kernels);
     g_test_add_func("/scanner/unsaid", test_unsaid);
     g_test_add_func("/scanner/budget", test_budget);
+    g_test_add_func("/scanner/nested", test_nested);
     return g_test_run();
 }
