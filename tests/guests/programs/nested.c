@@ -55,7 +55,7 @@ static void start_in_long_mode(int cpu, uint64_t address)
     }
 }
 
-static void copy_cpuid(int kvm, int cpu)
+void copy_cpuid(int kvm, int cpu)
 {
     struct kvm_cpuid2 *id = calloc(1, sizeof(*id) +
                                    256 * sizeof(struct kvm_cpuid_entry2));

@@ -14,6 +14,7 @@ static const struct {
     { "bpf", bpf_main },
     { "counted", counted_main },
     { "gone", gone_main },
+    { "inner", inner_main },
     { "kexec", kexec_main },
     { "memfd", memfd_main },
     { "nested", nested_main },

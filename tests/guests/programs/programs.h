@@ -13,6 +13,7 @@ int box_main(int argc, char **argv);
 int bpf_main(int argc, char **argv);
 int counted_main(int argc, char **argv);
 int gone_main(int argc, char **argv);
+int inner_main(int argc, char **argv);
 int kexec_main(int argc, char **argv);
 int memfd_main(int argc, char **argv);
 int nested_main(int argc, char **argv);
@@ -21,6 +22,9 @@ int uring_main(int argc, char **argv);
 
 /* Compute for a while. */
 void spin(unsigned ms);
+
+/* Give a vCPU of KVM what it can have. */
+void copy_cpuid(int kvm, int cpu);
 
 /* Print what has failed, with the reason in errno, and end. */
 _Noreturn void die(const char *what);
