@@ -7,6 +7,7 @@
 
 #include "analyze/call-reader.h"
 #include "analyze/chooser.h"
+#include "lib/internal/batch.h"
 #include "lib/internal/merged.h"
 
 /* How many records are filtered at a time */
@@ -107,8 +108,9 @@ static void add_wait(struct call_reader *r, struct block *k, uint64_t wait)
 static bool add_batch(struct call_reader *r, struct block *k)
 {
     struct lane *l = &r->lanes[r->vcpu];
-    struct btrail_batch *b = &r->batch, part = *b;
+    struct btrail_batch *b = &r->batch, part;
     uint64_t wait = 0;
+    size_t n;
 
     while (l->pace && b->index >= l->pace->end) {
         wait += l->pace->wait;
@@ -118,15 +120,13 @@ static bool add_batch(struct call_reader *r, struct block *k)
     if (!l->pace) {
         l->pace = paces_at(l->paces, b->index);
     }
-    part.count = MIN(b->count, l->pace->end - b->index);
-    part.count = MIN(part.count, r->chooser ? STEP : BLOCK_RECORDS);
-    if (part.count > BLOCK_RECORDS - k->n) {
+    n = MIN(b->count, l->pace->end - b->index);
+    n = MIN(n, r->chooser ? STEP : BLOCK_RECORDS);
+    if (n > BLOCK_RECORDS - k->n) {
         return false;
     }
+    part = btrail_batch_take(b, n);
     add_records(r, k, &part, l->pace);
-    b->index += part.count;
-    b->records += part.count;
-    b->count -= part.count;
     return true;
 }
 

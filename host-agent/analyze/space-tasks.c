@@ -8,6 +8,7 @@
 
 #include "analyze/chooser.h"
 #include "analyze/space-tasks.h"
+#include "lib/internal/batch.h"
 #include "util/hash.h"
 #include "util/search.h"
 
@@ -109,7 +110,7 @@ static void choose_part(struct space_tasks *t, unsigned vcpu,
                         const struct task *task, const struct btrail_batch *b,
                         bool *counts)
 {
-    struct btrail_batch run = *b;
+    struct btrail_batch run;
     size_t i, end;
 
     if (!chooser_choose(t->chooser, vcpu, task, b, counts)) {
@@ -119,8 +120,7 @@ static void choose_part(struct space_tasks *t, unsigned vcpu,
         for (end = i + 1; end < b->count && counts[end] == counts[i]; end++) {
         }
         if (counts[i]) {
-            run.records = b->records + i;
-            run.count = end - i;
+            run = btrail_batch_part(b, i, end - i);
             count_part(t, task, &run);
         }
     }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "analyze/tally.h"
-#include "symbolize/batch.h"
+#include "lib/internal/batch.h"
 #include "util/hash.h"
 #include "util/search.h"
 
@@ -140,7 +140,7 @@ static int add_batch(struct fold *f, struct fold_part *p, unsigned vcpu,
             s->records += n;
             s->spans += new_span && !done;
             s->vcpus[vcpu] = true;
-            if (batch_leaves(b, done + n - 1)) {
+            if (btrail_batch_leaves(b, done + n - 1)) {
                 const struct btrail_record *r = &b->records[b->count - 1];
 
                 add_gate(s, b->kernel.nested ? r->to : r->from);
@@ -178,7 +178,7 @@ static int tally_batch(void *opaque, const struct btrail_piece *piece,
     for (i = 0; !ret && i < b->count; i = end) {
         for (end = i; end < b->count && (!counts || counts[end]); end++) {
         }
-        run = batch_part(b, i, end - i);
+        run = btrail_batch_part(b, i, end - i);
         if (run.count) {
             ret = add_batch(&t->fold, p, piece->vcpu, &run, &s,
                             !seam->last_counted);

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "symbolize/batch.h"
+#include "lib/internal/batch.h"
 #include "symbolize/instruction.h"
 #include "cli/named-lines.h"
 #include "walk/marks.h"
@@ -130,7 +130,7 @@ static bool read_mark(const struct named_lines *l, unsigned vcpu,
                       const struct btrail_batch *b, size_t i,
                       struct marks_found *mark)
 {
-    const struct btrail_batch one = batch_part(b, i, 1);
+    const struct btrail_batch one = btrail_batch_part(b, i, 1);
 
     return l->marks && marks_read(l->marks, vcpu, &one, mark);
 }
@@ -291,7 +291,7 @@ uint64_t named_lines_printed(const struct named_lines *l)
 void named_lines_records(struct named_lines *l, unsigned vcpu,
                          const struct btrail_batch *b, size_t first, size_t n)
 {
-    const struct btrail_batch some = batch_part(b, first, n);
+    const struct btrail_batch some = btrail_batch_part(b, first, n);
     struct btrail_batch part = { .count = 0 };
     struct task task;
 

@@ -240,7 +240,7 @@ static void add(struct lane *l, struct reading *r, size_t run,
         .time = b->time,
         .task = b->task,
         .kernel = b->kernel,
-        .leaves = batch_leaves(b, i),
+        .leaves = btrail_batch_leaves(b, i),
     };
 
     r->lost = r->cut = false;

@@ -10,6 +10,7 @@
 
 #include <glib.h>
 
+#include "lib/internal/batch.h"
 #include "lib/internal/merged.h"
 #include "lib/internal/trace-files.h"
 
@@ -345,20 +346,15 @@ int btrail_merged_next(struct btrail_merged *m, unsigned *vcpu,
     if (time) {
         *time = l->time;
     }
-    *batch = l->batch;
     m->taken = true;
     if (l->batch.event) {
+        *batch = l->batch;
         l->batch.event = NULL;
         return 0;
     }
     limit = second(m);
     limit = m->grain > UINT64_MAX - limit ? UINT64_MAX : limit + m->grain;
-    batch->count = records_before(l, limit);
-    l->batch.count -= batch->count;
-    l->batch.index += batch->count;
-    if (l->batch.records) {
-        l->batch.records += batch->count;
-    }
+    *batch = btrail_batch_take(&l->batch, records_before(l, limit));
     return 0;
 }
 

@@ -10,7 +10,7 @@
 #define BTRAIL_PROCESSES_H
 
 #include "backtrail/names.h"
-#include "symbolize/batch.h"
+#include "lib/internal/batch.h"
 #include "symbolize/map-file.h"
 #include "symbolize/thread-lives.h"
 
@@ -94,7 +94,7 @@ symbolizer_at(unsigned vcpu, const struct btrail_batch *b, size_t i)
         .vcpu = vcpu, .index = b->index + i, .cr3 = b->cr3,
         .time = b->time.host,
         .kernel = symbolizer_kernel(&b->kernel),
-        .leaves = batch_leaves(b, i),
+        .leaves = btrail_batch_leaves(b, i),
     };
 }
 

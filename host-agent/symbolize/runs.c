@@ -6,6 +6,7 @@
  * depend on the piece before; the pieces are joined at the end.
  */
 
+#include "lib/internal/batch.h"
 #include "symbolize/runs.h"
 #include "util/search.h"
 
@@ -261,7 +262,7 @@ static int search_beginning(struct run_search *job,
         return ret;
     }
     while (!(ret = btrail_cursor_next(cursor, &b)) && b.index < until) {
-        b.count = MIN(b.count, until - b.index);
+        b = btrail_batch_part(&b, 0, MIN(b.count, until - b.index));
         ret = search_batch(job, &piece, &b);
         if (ret) {
             break;

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 
 #include "backtrail/code.h"
+#include "lib/internal/batch.h"
 #include "lib/internal/code-piece.h"
 #include "lib/internal/names-private.h"
-#include "symbolize/batch.h"
 #include "symbolize/content-mappings.h"
 #include "symbolize/runs.h"
 #include "symbolize/symbolizer.h"
@@ -317,14 +317,14 @@ bool symbolizer_part(struct symbolizer *s, unsigned vcpu,
         task->tid = b->task.tid;
         task->nested = b->task.nested;
         task->user = task->kernel = BTRAIL_SURE;
-        *part = batch_part(b, done, n);
+        *part = btrail_batch_part(b, done, n);
         return true;
     }
     if (where.kernel == SYMBOLIZER_NO_KERNEL) {
         task->process = processes_find(s->processes, &where, &task->user);
         task->tid = -1;
         task->kernel = task->user;
-        *part = batch_part(b, done, n);
+        *part = btrail_batch_part(b, done, n);
         return true;
     }
     if (!s->searched) {
@@ -333,7 +333,7 @@ bool symbolizer_part(struct symbolizer *s, unsigned vcpu,
     if (s->runs) {
         run = runs_find(s->runs, vcpu, index);
     }
-    *part = batch_part(b, done, MIN(n, run.end - index));
+    *part = btrail_batch_part(b, done, MIN(n, run.end - index));
     find_task(s, &where, &run, task);
     return true;
 }

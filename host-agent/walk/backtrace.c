@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "lib/internal/batch.h"
 #include "walk/backtrace.h"
 
 /* Records before a moment that are followed: so many, and so many more times */
@@ -82,12 +83,13 @@ static bool has_entry(const struct backtrace *found)
 static bool follow(struct backtraces *b, struct stacks *st,
                    const struct moment *at, const struct btrail_batch *batch)
 {
-    struct btrail_batch step = *batch, part;
-    uint64_t left = MIN(batch->count, at->index + 1 - batch->index);
+    struct btrail_batch step, part, left =
+        btrail_batch_part(batch, 0, MIN(batch->count,
+                                        at->index + 1 - batch->index));
     struct stack_part add = { .vcpu = at->vcpu };
 
-    for (; left; left -= step.count) {
-        step.count = MIN(left, STEP);
+    while (left.count) {
+        step = btrail_batch_take(&left, MIN(left.count, STEP));
         part.count = 0;
         if (stack_edges_many(b->edges)) {
             stack_edges_reset(b->edges);
@@ -104,10 +106,8 @@ static bool follow(struct backtraces *b, struct stacks *st,
             stacks_add(st, &add);
             b->trace_back.process = add.task.process;
         }
-        step.index += step.count;
-        step.records += step.count;
     }
-    return step.index > at->index;
+    return left.index > at->index;
 }
 
 static void take_calls(struct backtraces *b, const struct stacks *st,

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "lib/internal/batch.h"
 #include "lib/internal/thread.h"
 #include "symbolize/stack.h"
 #include "util/parse.h"
@@ -233,9 +234,7 @@ static int go_to(struct inside *s, uint64_t index)
         ret = next_batch(s);
     }
     if (!ret && index > s->rest.index) {
-        s->rest.records += index - s->rest.index;
-        s->rest.count -= index - s->rest.index;
-        s->rest.index = index;
+        btrail_batch_take(&s->rest, index - s->rest.index);
     }
     return ret;
 }
@@ -244,16 +243,13 @@ static int go_to(struct inside *s, uint64_t index)
 static void follow_batch(struct inside *s)
 {
     while (!s->returned && s->rest.count) {
-        s->batch = s->rest;
-        s->batch.count = s->node ? MIN(s->rest.count, STEP) : 1;
+        s->batch = btrail_batch_take(&s->rest, s->node ?
+                                     MIN(s->rest.count, STEP) : 1);
         follow_step(s);
         if (!s->node) {
             s->node = stacks_where(s->stacks, s->vcpu);
             s->since = s->last;
         }
-        s->rest.index += s->batch.count;
-        s->rest.records += s->batch.count;
-        s->rest.count -= s->batch.count;
     }
 }
 

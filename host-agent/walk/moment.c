@@ -3,7 +3,7 @@
  * A moment of a trace: see moment.h
  */
 
-#include "symbolize/batch.h"
+#include "lib/internal/batch.h"
 #include "walk/moment.h"
 
 struct moment moment_behind(unsigned vcpu, const struct btrail_batch *b,
@@ -11,7 +11,7 @@ struct moment moment_behind(unsigned vcpu, const struct btrail_batch *b,
 {
     struct moment m = {
         .vcpu = vcpu, .index = b->index + i, .time = b->time, .task = b->task,
-        .kernel = b->kernel, .leaves = batch_leaves(b, i),
+        .kernel = b->kernel, .leaves = btrail_batch_leaves(b, i),
         .icount = btrail_record_icount(&b->records[i], &b->time),
     };
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "symbolize/batch.h"
+#include "lib/internal/batch.h"
 #include "symbolize/executed.h"
 #include "util/search.h"
 #include "walk/visits.h"
@@ -236,7 +236,7 @@ uint64_t visits_damage(const struct visits *v)
 static const struct process *task_of(struct visits *v, unsigned vcpu,
                                      const struct btrail_batch *b, size_t i)
 {
-    const struct btrail_batch one = batch_part(b, i, 1);
+    const struct btrail_batch one = btrail_batch_part(b, i, 1);
     struct btrail_batch part = { .count = 0 };
     struct task task;
 
@@ -281,7 +281,7 @@ static bool mark_matches(struct visits *v, const struct reader *r, size_t i)
     if (!s->marks) {
         return true;
     }
-    one = batch_part(&r->b, i, 1);
+    one = btrail_batch_part(&r->b, i, 1);
     g_mutex_lock(&v->lock);
     ok = marks_match(s->marks, r->vcpu, &one, &s->mark);
     g_mutex_unlock(&v->lock);
@@ -320,7 +320,7 @@ static void set_visit(const struct reader *r, const struct btrail_batch *b,
                       size_t i, const struct btrail_record *record,
                       uint64_t address, struct visit *visit)
 {
-    struct btrail_batch one = batch_part(b, i, 1);
+    struct btrail_batch one = btrail_batch_part(b, i, 1);
 
     one.records = record;
     *visit = (struct visit) {

@@ -208,11 +208,77 @@ static void test_edges(void)
     sample_remove(path);
 }
 
+/*
+ * A kernel calls and returns, and then another one runs.  All of it is one
+ * batch, and is filtered in pieces: the last record of each goes nowhere else.
+ */
+static void test_leaves(void)
+{
+    enum { PAIRS = 4000, F = 0, G = 0x100, CALL = 0x10, BACK = 0x15 };
+    const uint64_t kernel = UINT64_C(0xffffffff81000000);
+    char *path = sample_path(), *paths[] = { path, NULL };
+    g_autofree char *map = g_strdup_printf("%s.map", path);
+    g_autofree char *text = g_strdup_printf(
+        "%" G_GINT64_MODIFIER "x T f\n%" G_GINT64_MODIFIER "x T g\n",
+        kernel + F, kernel + G);
+    g_autofree struct btrail_record *records =
+        g_new0(struct btrail_record, 2 * PAIRS + 1);
+    struct btrail_event events[] = {
+        { .type = BTRAIL_EVENT_KERNEL, .data = { 1 } },
+        { .type = BTRAIL_EVENT_KERNEL, .index = 2 * PAIRS + 1, .data = { 2 } },
+    };
+    const struct btrail_slab slab = {
+        .cr3 = 0x1000, .records = records, .n_records = 2 * PAIRS + 1,
+        .events = events, .n_events = G_N_ELEMENTS(events),
+    };
+    const struct symbolizer_options options = { .map = map };
+    struct filter *filter = filter_parse("index >= 0", NULL);
+    const struct stack_counts *counts;
+    struct symbolizer *s;
+    struct btrail_writer *w;
+    struct call_tree tree;
+    struct cli_trace t;
+
+    for (unsigned i = 0; i < PAIRS; i++) {
+        records[2 * i].from = kernel + F + CALL;
+        records[2 * i].to = kernel + G;
+        records[2 * i + 1].from = kernel + G + CALL;
+        records[2 * i + 1].to = kernel + F + BACK;
+    }
+    /* It would be one more call. */
+    records[2 * PAIRS] = records[0];
+    g_assert_true(g_file_set_contents(map, text, -1, NULL));
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==, 0);
+    g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_true(cli_trace_open(&t, paths));
+    s = symbolizer_new(&options, t.trace, NULL);
+    g_assert_nonnull(s);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct call_tree_options read = {
+            .names = s, .filter = i ? filter : NULL,
+            .window = WINDOW_ALL(t.start),
+        };
+
+        g_assert_cmpint(call_tree_read(&tree, t.trace, &read), ==, 0);
+        counts = stacks_counts(tree.stacks);
+        g_assert_cmpuint(counts->calls, ==, PAIRS);
+        g_assert_cmpuint(counts->returns, ==, PAIRS);
+        g_assert_cmpuint(counts->astray, ==, 0);
+        call_tree_clear(&tree);
+    }
+    filter_free(filter);
+    symbolizer_free(s);
+    cli_trace_close(&t);
+    sample_remove(path);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/call-tree/random", test_random);
     g_test_add_func("/call-tree/time", test_time);
     g_test_add_func("/call-tree/edges", test_edges);
+    g_test_add_func("/call-tree/leaves", test_leaves);
     return g_test_run();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Tests of merged streams, against an estimate of the time of each item: order,
- * grain, seeking, streams that are ended
+ * grain, seeking, streams that are ended, batches that are split
  */
 #include <math.h>
 
@@ -349,6 +349,47 @@ static void test_arguments(void)
     sample_remove(path);
 }
 
+/* Of a batch that is merged in pieces, one record goes to the next kernel. */
+static void test_leaves(void)
+{
+    enum { N = 100, VCPUS = 2 };
+    struct btrail_record records[N] = { { 0 } };
+    struct btrail_event events[] = {
+        { .type = BTRAIL_EVENT_KERNEL, .data = { 1 } },
+        { .type = BTRAIL_EVENT_TIME, .data = { 1000 } },
+        { .type = BTRAIL_EVENT_KERNEL, .index = N, .data = { 2 } },
+        { .type = BTRAIL_EVENT_TIME, .index = N, .data = { 2000 } },
+    };
+    const struct btrail_slab slab = {
+        .records = records, .n_records = N,
+        .events = events, .n_events = G_N_ELEMENTS(events),
+    };
+    char *path = sample_path();
+    unsigned pieces = 0, left = 0, vcpu;
+    struct btrail_merged *merged;
+    struct btrail_writer *w;
+    struct btrail_trace *t;
+    struct btrail_batch b;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    for (unsigned i = 0; i < VCPUS; i++) {
+        g_assert_cmpint(btrail_writer_append(w, i, &slab), ==, 0);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&t, path), ==, 0);
+    g_assert_cmpint(btrail_merged_open(&merged, t, NULL, 0, 0, 50), ==, 0);
+    while (!btrail_merged_next(merged, &vcpu, NULL, &b)) {
+        pieces += b.count > 0;
+        left += b.leaves;
+        g_assert_cmpint(b.leaves, ==, b.count && b.index + b.count == N);
+    }
+    g_assert_cmpuint(pieces, >, 2 * VCPUS);
+    g_assert_cmpuint(left, ==, VCPUS);
+    btrail_merged_close(merged);
+    btrail_trace_close(t);
+    sample_remove(path);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -356,5 +397,6 @@ int main(int argc, char **argv)
     g_test_add_func("/merged/streams", test_streams);
     g_test_add_func("/merged/positions", test_positions);
     g_test_add_func("/merged/arguments", test_arguments);
+    g_test_add_func("/merged/leaves", test_leaves);
     return g_test_run();
 }
