@@ -26,7 +26,9 @@ static struct key key_of(unsigned vcpu, const struct task *task)
 {
     const struct process *p = task->process;
     int64_t tid = task->tid >= 0 ? task->tid : p->kernel ? -1 : p->tid;
-    struct key key = { stack_thread_number(vcpu, tid, task->nested), 0 };
+    struct key key = {
+        stack_thread_number(vcpu, tid, task->nested, p->comm), 0,
+    };
 
     if (tid <= 0 && task->tid < 0) {
         key = (struct key) {

@@ -184,8 +184,7 @@ bool stack_same_process(const struct process *a, const struct process *b)
             !(a->owner->known && b->owner->known));
 }
 
-void stack_suspend(struct stack_contexts *st, struct stack_cpu *cpu,
-                   uint64_t resume)
+void stack_pause(struct stack_contexts *st, struct stack_cpu *cpu)
 {
     struct stack_context *c = cpu->ctx;
 
@@ -193,10 +192,23 @@ void stack_suspend(struct stack_contexts *st, struct stack_cpu *cpu,
     c->running = false;
     c->place.data = c;
     g_queue_push_tail_link(&st->waiting, &c->place);
-    c->resume = resume;
+    c->resume = 0;
+    c->switching = cpu->switching;
+    c->arriving = cpu->arriving;
     c->gaps = st->counts->gaps;
     c->age = st->age++;
     g_clear_pointer(&c->candidates, g_ptr_array_unref);
+}
+
+void stack_suspend(struct stack_contexts *st, struct stack_cpu *cpu,
+                   uint64_t resume)
+{
+    struct stack_context *c = cpu->ctx;
+
+    stack_pause(st, cpu);
+    c->resume = resume;
+    c->switching = 0;
+    c->arriving = c->n + 1;
     if (!c->n) {
         stack_forget(st, c);
     }
@@ -229,6 +241,14 @@ void stack_run(struct stack_contexts *st, struct stack_cpu *cpu,
     drop_candidate(st, c);
     set_context(st, cpu, c);
     st->counts->switches++;
+}
+
+void stack_resume(struct stack_contexts *st, struct stack_cpu *cpu,
+                  struct stack_context *c)
+{
+    stack_run(st, cpu, c);
+    cpu->switching = c->switching;
+    cpu->arriving = c->arriving;
 }
 
 struct stack_node *stack_root_child(struct stack_contexts *st,
@@ -381,6 +401,30 @@ void stack_contexts_init(struct stack_contexts *st, struct stack_tree *tree,
     g_queue_init(&st->waiting);
     st->all = g_ptr_array_new_with_free_func(context_free);
     st->threads = g_hash_table_new(btrail_int64_hash, g_int64_equal);
+    for (unsigned i = 1; i < G_N_ELEMENTS(st->cpus); i += 2) {
+        st->cpus[i].left = true;
+    }
+}
+
+struct stack_cpu *stack_cpu_run(struct stack_contexts *st, unsigned vcpu,
+                                bool nested, bool *enters)
+{
+    struct stack_cpu *cpu = &st->cpus[2 * vcpu + nested];
+
+    st->n_cpus = MAX(st->n_cpus, 2 * vcpu + 2);
+    if (st->nested[vcpu] != nested) {
+        st->cpus[2 * vcpu + !nested].left = true;
+        st->nested[vcpu] = nested;
+    }
+    *enters = cpu->left;
+    cpu->left = false;
+    return cpu;
+}
+
+const struct stack_cpu *stack_cpu_now(const struct stack_contexts *st,
+                                      unsigned vcpu)
+{
+    return &st->cpus[2 * vcpu + st->nested[vcpu]];
 }
 
 void stack_contexts_clear(struct stack_contexts *st)

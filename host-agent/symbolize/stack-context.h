@@ -56,13 +56,19 @@ struct stack_context {
     const struct process *named;    /* that the root has the name of */
     bool ended;                 /* the thread will not run again */
     uint64_t gaps;              /* in the trace, when it stopped */
+    unsigned switching;         /* as in struct stack_cpu, */
+    unsigned arriving;          /* when it was paused */
 };
 
 /*
+ * What a vCPU runs for the guest itself, or for nested guests.  At VMRUN and
+ * #VMEXIT it leaves one where it is, and goes on with the other.
+ *
  * @switching: frames in a stack switch; 0: none
  * @thread:    number of the thread that runs, 0 if the trace does not name it
  * @arriving:  1 + the frames with which it has begun to run here, until it
  *             returns to one of them
+ * @left:      the vCPU has left it, to go on with the other one
  */
 struct stack_cpu {
     struct stack_context *ctx;
@@ -70,10 +76,13 @@ struct stack_cpu {
     unsigned switching;
     uint64_t thread;
     unsigned arriving;
+    bool left;
 };
 
 /**
  * struct stack_contexts
+ * @cpus:     two of each vCPU: the guest's, and that of its nested guests
+ * @nested:   the vCPU ran the latter last
  * @n_cpus:   number of @cpus that are in use
  * @all:      of struct stack_context
  * @waiting:  those that do not run, the oldest first
@@ -85,7 +94,8 @@ struct stack_cpu {
 struct stack_contexts {
     struct stack_tree *tree;
     struct stack_counts *counts;
-    struct stack_cpu cpus[BTRAIL_MAX_VCPUS];
+    struct stack_cpu cpus[2 * BTRAIL_MAX_VCPUS];
+    bool nested[BTRAIL_MAX_VCPUS];
     unsigned n_cpus;
     GPtrArray *all;
     GQueue waiting;
@@ -99,6 +109,14 @@ struct stack_contexts {
 void stack_contexts_init(struct stack_contexts *st, struct stack_tree *tree,
                          struct stack_counts *counts);
 void stack_contexts_clear(struct stack_contexts *st);
+
+/* What a vCPU goes on with; @enters: it was left */
+struct stack_cpu *stack_cpu_run(struct stack_contexts *st, unsigned vcpu,
+                                bool nested, bool *enters);
+
+/* What a vCPU has run last */
+const struct stack_cpu *stack_cpu_now(const struct stack_contexts *st,
+                                      unsigned vcpu);
 
 /* A new context that runs.  If there are too many, the oldest is dropped. */
 struct stack_context *stack_context_new(struct stack_contexts *st,
@@ -119,6 +137,14 @@ void stack_pop_to(struct stack_contexts *st, struct stack_context *c,
 
 /* Frees a context that no vCPU runs. */
 void stack_forget(struct stack_contexts *st, struct stack_context *c);
+
+/*
+ * Stops the context that @cpu runs, wherever it is.  It goes on there, or on
+ * another CPU, by stack_resume().
+ */
+void stack_pause(struct stack_contexts *st, struct stack_cpu *cpu);
+void stack_resume(struct stack_contexts *st, struct stack_cpu *cpu,
+                  struct stack_context *c);
 
 /* Stops the context that @cpu runs.  A context without frames is freed. */
 void stack_suspend(struct stack_contexts *st, struct stack_cpu *cpu,

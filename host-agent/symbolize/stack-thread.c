@@ -3,9 +3,25 @@
  * Stacks of threads: see stack-thread.h
  */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "symbolize/stack-thread.h"
+
+uint64_t stack_thread_number(unsigned vcpu, int64_t tid, uint16_t nested,
+                             const char *name)
+{
+    const char *slash = nested && !tid ? strrchr(name, '/') : NULL;
+
+    if (tid < 0) {
+        return 0;
+    }
+    if (!tid) {
+        tid = INT64_C(1) << 32 | (slash ? strtoul(slash + 1, NULL, 10) %
+                                  BTRAIL_MAX_VCPUS : vcpu);
+    }
+    return (uint64_t)nested << 48 | (uint64_t)tid;
+}
 
 static struct stack_context *find_context(const struct stack_contexts *st,
                                           uint64_t thread)
@@ -59,7 +75,7 @@ static bool becomes_first(const struct stack_cpu *cpu, uint64_t thread)
     return named && named->pid == cpu->process->pid &&
            named->nested == cpu->process->nested &&
            thread == stack_thread_number(0, cpu->process->pid,
-                                         cpu->process->nested);
+                                         cpu->process->nested, "");
 }
 
 void stack_thread_run(struct stack_contexts *st, struct stack_cpu *cpu,
@@ -96,6 +112,54 @@ void stack_thread_run(struct stack_contexts *st, struct stack_cpu *cpu,
         stack_run(st, cpu, c);
     }
     cpu->arriving = c->n + 1;
+}
+
+/* No record says that a nested guest's CPU does not go on where it was. */
+static void take_away(struct stack_contexts *st, const struct stack_context *c)
+{
+    for (unsigned i = 0; i < st->n_cpus; i++) {
+        struct stack_cpu *cpu = &st->cpus[i];
+
+        if (cpu->ctx == c && cpu->left) {
+            stack_pause(st, cpu);
+            cpu->thread = 0;
+            break;
+        }
+    }
+}
+
+/* @cpu goes on with another thread, and this one elsewhere. */
+static void pause_thread(struct stack_contexts *st, struct stack_cpu *cpu)
+{
+    struct stack_context *c = cpu->ctx;
+
+    if (c && c->thread && find_context(st, c->thread) != c) {
+        stop(st, cpu);
+    } else if (c) {
+        stack_pause(st, cpu);
+    }
+}
+
+void stack_thread_enter(struct stack_contexts *st, struct stack_cpu *cpu,
+                        uint64_t thread)
+{
+    struct stack_context *c = find_context(st, thread);
+
+    if (c) {
+        take_away(st, c);
+    }
+    if (!thread || (!cpu->thread && cpu->ctx)) {
+        stack_thread_run(st, cpu, thread);
+        return;
+    }
+    pause_thread(st, cpu);
+    cpu->thread = thread;
+    if (c && !c->running && c->gaps == st->counts->gaps) {
+        stack_resume(st, cpu, c);
+    } else {
+        stack_run(st, cpu, stack_context_new(st, cpu->process));
+        cpu->arriving = 1;
+    }
 }
 
 /* The node with the path of @node below another root; @done has some. */

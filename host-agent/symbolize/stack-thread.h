@@ -16,16 +16,20 @@
 /**
  * stack_thread_number - the number that contexts know a thread by
  * @tid: as in struct task; each vCPU has an idle task, whose number is 0
- * @nested: likewise
+ * @nested: likewise.  A nested guest has its own vCPUs, which run on any vCPU:
+ *          its idle tasks are told apart by their names, swapper/0 and so on
  *
  * Returns 0 if no event names the thread.
  */
-static inline uint64_t stack_thread_number(unsigned vcpu, int64_t tid,
-                                           uint16_t nested)
-{
-    return tid < 0 ? 0 : (uint64_t)nested << 48 |
-           (tid ? (uint64_t)tid : (UINT64_C(1) << 32) + vcpu);
-}
+uint64_t stack_thread_number(unsigned vcpu, int64_t tid, uint16_t nested,
+                             const char *name);
+
+/*
+ * The same after VMRUN, where the hypervisor may have run something else: each
+ * thread is where it was when it left.
+ */
+void stack_thread_enter(struct stack_contexts *st, struct stack_cpu *cpu,
+                        uint64_t thread);
 
 /* @cpu runs a thread from here on; 0: the trace does not name it. */
 void stack_thread_run(struct stack_contexts *st, struct stack_cpu *cpu,

@@ -527,15 +527,22 @@ void stacks_begin(struct stacks *st)
 }
 
 /* Makes the context that of the part's task. */
-static void begin_task(struct stacks *st, const struct stack_part *part)
+static struct stack_cpu *begin_task(struct stacks *st,
+                                    const struct stack_part *part)
 {
-    struct stack_cpu *cpu = &st->contexts.cpus[part->vcpu];
-    struct stack_node *before = cpu->ctx ? cpu->ctx->node : NULL;
+    const struct stack_node *before = stacks_where(st, part->vcpu);
+    bool nested = part->task.where.cr3 & BTRAIL_CR3_NESTED;
+    bool enters;
+    struct stack_cpu *cpu = stack_cpu_run(&st->contexts, part->vcpu, nested,
+                                          &enters);
     uint64_t thread = stack_thread_number(part->vcpu, part->task.tid,
-                                          part->task.nested);
+                                          part->task.nested,
+                                          part->task.process->comm);
 
     cpu->process = part->task.process;
-    if (thread != cpu->thread) {
+    if (thread != cpu->thread && nested && enters) {
+        stack_thread_enter(&st->contexts, cpu, thread);
+    } else if (thread != cpu->thread) {
         stack_thread_run(&st->contexts, cpu, thread);
     }
     if (!cpu->ctx) {
@@ -547,6 +554,7 @@ static void begin_task(struct stacks *st, const struct stack_part *part)
     if (before) {
         report_move(st, part->vcpu, part->first - 1, before, cpu->ctx->node);
     }
+    return cpu;
 }
 
 /* Follows record @i of a part. */
@@ -610,11 +618,9 @@ static bool count_run(struct stacks *st, struct stack_cpu *cpu,
 
 void stacks_add(struct stacks *st, const struct stack_part *part)
 {
-    struct stack_cpu *cpu = &st->contexts.cpus[part->vcpu];
+    struct stack_cpu *cpu = begin_task(st, part);
     const struct stack_run *run = part->runs;
 
-    st->contexts.n_cpus = MAX(st->contexts.n_cpus, part->vcpu + 1);
-    begin_task(st, part);
     for (size_t i = 0, end; i < part->n; run++) {
         follow_record(st, cpu, part, i);
         end = i + 1 + run->n;
@@ -625,22 +631,21 @@ void stacks_add(struct stacks *st, const struct stack_part *part)
         }
         i = end;
     }
+    cpu->left = part->task.where.leaves;
 }
 
 void stacks_wait(struct stacks *st, unsigned vcpu, uint64_t ticks)
 {
-    struct stack_cpu *cpu = &st->contexts.cpus[vcpu];
+    const struct stack_context *c = stack_cpu_now(&st->contexts, vcpu)->ctx;
 
-    if (cpu->ctx && cpu->ctx->node) {
-        cpu->ctx->node->ticks += ticks;
+    if (c && c->node) {
+        c->node->ticks += ticks;
     }
 }
 
-void stacks_gap(struct stacks *st, unsigned vcpu)
+static void lose_place(struct stacks *st, struct stack_cpu *cpu)
 {
-    struct stack_cpu *cpu = &st->contexts.cpus[vcpu];
     struct stack_context *c = cpu->ctx;
-    struct stack_node *before = c ? c->node : NULL;
 
     cpu->switching = 0;
     cpu->thread = 0;
@@ -657,6 +662,15 @@ void stacks_gap(struct stacks *st, unsigned vcpu)
         fresh->candidates = g_ptr_array_new();
         g_ptr_array_add(fresh->candidates, c);
         cpu->ctx = fresh;
+    }
+}
+
+void stacks_gap(struct stacks *st, unsigned vcpu)
+{
+    const struct stack_node *before = stacks_where(st, vcpu);
+
+    for (unsigned nested = 0; nested < 2; nested++) {
+        lose_place(st, &st->contexts.cpus[2 * vcpu + nested]);
     }
     st->counts.gaps++;
     report_move(st, vcpu, 0, before, NULL);
@@ -685,7 +699,7 @@ void stacks_free(struct stacks *st)
 
 const struct stack_node *stacks_where(const struct stacks *st, unsigned vcpu)
 {
-    const struct stack_context *c = st->contexts.cpus[vcpu].ctx;
+    const struct stack_context *c = stack_cpu_now(&st->contexts, vcpu)->ctx;
 
     return c ? c->node : NULL;
 }
@@ -693,7 +707,7 @@ const struct stack_node *stacks_where(const struct stacks *st, unsigned vcpu)
 unsigned stacks_calls(const struct stacks *st, unsigned vcpu,
                       struct stack_call *calls, unsigned most)
 {
-    const struct stack_context *c = st->contexts.cpus[vcpu].ctx;
+    const struct stack_context *c = stack_cpu_now(&st->contexts, vcpu)->ctx;
     unsigned n = 0;
 
     if (!c || !c->node || !c->node->function) {

@@ -41,7 +41,7 @@ struct stay {
  * @batch:    what was followed last
  * @rest:     of what was read, what was not
  * @last:     order_key() of its last record
- * @task:     that has made the call
+ * @task, @cr3: that have made the call
  */
 struct inside {
     const struct btrail_trace *trace;
@@ -65,6 +65,7 @@ struct inside {
     struct btrail_batch rest;
     uint64_t last;
     struct btrail_task task;
+    uint64_t cr3;
 };
 
 bool inside_parse(const char *text, unsigned *vcpu, char **process,
@@ -111,9 +112,12 @@ static void end_stay(struct inside *s, uint64_t end)
     s->since = 0;
 }
 
-/* Another task runs, if the trace names both. */
+/* Another task runs, if the trace names both, or a nested guest, or its own. */
 static bool is_other(const struct inside *s)
 {
+    if ((s->cr3 ^ s->batch.cr3) & BTRAIL_CR3_NESTED) {
+        return true;
+    }
     return s->task.known && s->batch.task.known &&
            (btrail_thread(&s->task) != btrail_thread(&s->batch.task) ||
             s->task.pid != s->batch.task.pid);
@@ -268,6 +272,7 @@ static bool follow_call(struct inside *s, const struct visit *visit,
     s->since = 0;
     s->returned = false;
     s->task = visit->at.task;
+    s->cr3 = visit->cr3;
     while (!ret) {
         follow_batch(s);
         ret = s->returned ? 0 : next_batch(s);

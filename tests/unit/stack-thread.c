@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Tests of symbolize/stack-thread.h: a small machine runs threads on several
- * vCPUs and keeps their stacks itself
+ * vCPUs and keeps their stacks itself.  It can have a nested guest, which is
+ * another such machine.
  *
  * All code is on two pages, one of the kernel and one of user mode.  In a
  * function there is a call of each other one, a return, and a last instruction
@@ -70,6 +71,11 @@ struct machine {
     unsigned firsts;
     bool unnamed;
     uint64_t only;              /* 0, or the only CR3 that is recorded */
+    struct machine *host;       /* of a nested guest, who runs it, */
+    unsigned on[VCPUS];         /* on which vCPUs, */
+    uint64_t exits;             /* how often it came back in a step, */
+    uint64_t moves;             /* and on another vCPU than before */
+    bool moving;                /* it is not always on the same one */
     struct symbolizer *s;
     struct stack_edges *edges;
     struct stacks *stacks;
@@ -131,6 +137,12 @@ static uint64_t space(unsigned i)
     return 0x10000 * (i + 1);
 }
 
+/* Those of the nested guest follow. */
+static uint64_t all_spaces(unsigned i)
+{
+    return i < SPACES ? space(i) : space(i - SPACES) | BTRAIL_CR3_NESTED;
+}
+
 /* A trace with the code and without records */
 static void write_trace(const char *path)
 {
@@ -145,9 +157,10 @@ static void write_trace(const char *path)
     make_pages(pages);
     for (unsigned k = 0; k < 2; k++) {
         btrail_code_builder_content(b, k + 1, pages[k]);
-        for (unsigned i = 0; i < VCPUS * SPACES; i++) {
+        for (unsigned i = 0; i < 2 * VCPUS * SPACES; i++) {
             const struct btrail_code_entry entry = {
-                .vcpu = i % VCPUS, .order = order++, .cr3 = space(i / VCPUS),
+                .vcpu = i % VCPUS, .order = order++,
+                .cr3 = all_spaces(i / VCPUS),
                 .linear = k ? BASE : KERNEL, .physical = k << 12,
                 .number = k + 1,
             };
@@ -173,9 +186,9 @@ static char *write_map(const char *folder)
                                address_of(f), f == COMPILED ? 'd' : 'T',
                                names[f]);
     }
-    for (unsigned i = 0; i < SPACES; i++) {
+    for (unsigned i = 0; i < 2 * SPACES; i++) {
         g_string_append_printf(text, "cr3 %" G_GINT64_MODIFIER "x\n",
-                               space(i));
+                               all_spaces(i));
         for (unsigned f = MAIN; f < N_FUNCTIONS; f++) {
             g_string_append_printf(text, "%" G_GINT64_MODIFIER "x T %s\n",
                                    address_of(f), names[f]);
@@ -229,13 +242,18 @@ static void feed(struct machine *m, unsigned vcpu,
     stacks_add(m->stacks, &part);
 }
 
-static void emit(struct machine *m, unsigned vcpu, uint64_t from, uint64_t to)
+/* A record; one that leaves goes to the nested guest, or back. */
+static void put(struct machine *m, unsigned vcpu, uint64_t from, uint64_t to,
+                bool leaves)
 {
     struct thread *t = m->now[vcpu];
     const struct btrail_record record = { from, to, 0 };
+    unsigned cpu = m->host ? m->on[vcpu] : vcpu;
     struct btrail_batch b = {
-        .records = &record, .count = 1, .index = m->index[vcpu]++,
-        .cr3 = m->cr3[vcpu], .time.host = 1,
+        .records = &record, .count = 1,
+        .index = (m->host ? m->host : m)->index[cpu]++,
+        .cr3 = m->cr3[vcpu] | (m->host ? BTRAIL_CR3_NESTED : 0),
+        .time.host = 1, .leaves = leaves,
     };
 
     if (m->only && m->cr3[vcpu] != m->only) {
@@ -247,8 +265,18 @@ static void emit(struct machine *m, unsigned vcpu, uint64_t from, uint64_t to)
         memcpy(b.task.name, t->name, sizeof(t->name));
     }
     count(m->expected, path_of(t), 1);
-    feed(m, vcpu, &b);
+    feed(m, cpu, &b);
     m->records++;
+}
+
+static void leave_nested(struct machine *m, unsigned vcpu, uint64_t from);
+
+static void emit(struct machine *m, unsigned vcpu, uint64_t from, uint64_t to)
+{
+    if (m->host && g_test_rand_int_range(0, 4) == 0) {
+        leave_nested(m, vcpu, from);
+    }
+    put(m, vcpu, from, to, false);
 }
 
 static unsigned top(const struct thread *t)
@@ -566,6 +594,54 @@ static void step(struct machine *m, unsigned vcpu)
     }
 }
 
+/* Where a vCPU runs its nested guest: in any function of the kernel */
+static uint64_t vmrun(const struct machine *m, unsigned vcpu)
+{
+    return address_of(top(m->now[vcpu])) + 4;
+}
+
+/* A nested guest goes on, on any vCPU whose kernel runs. */
+static void enter_nested(struct machine *m, unsigned vcpu, uint64_t to)
+{
+    struct machine *host = m->host;
+    unsigned on = vcpu;
+
+    if (m->moving) {
+        on = g_test_rand_int_range(0, VCPUS);
+    }
+    while (!host->now[on]->kernel && !host->now[on]->entry) {
+        step(host, on);
+    }
+    m->moves += m->on[vcpu] != on;
+    m->on[vcpu] = on;
+    put(host, on, vmrun(host, on), to, true);
+}
+
+static void exit_nested(struct machine *m, unsigned vcpu, uint64_t from)
+{
+    put(m, vcpu, from, vmrun(m->host, m->on[vcpu]) + 3, true);
+}
+
+/* #VMEXIT: what runs a nested guest does what it does, and runs it again. */
+static void leave_nested(struct machine *m, unsigned vcpu, uint64_t from)
+{
+    exit_nested(m, vcpu, from);
+    for (int n = g_test_rand_int_range(0, 4); n; n--) {
+        step(m->host, g_test_rand_int_range(0, VCPUS));
+    }
+    enter_nested(m, vcpu, from);
+    m->exits++;
+}
+
+static void step_nested(struct machine *m, unsigned vcpu)
+{
+    uint64_t at = address_of(top(m->now[vcpu])) + 1;
+
+    enter_nested(m, vcpu, at);
+    step(m, vcpu);
+    exit_nested(m, vcpu, address_of(top(m->now[vcpu])) + 1);
+}
+
 static void machine_init(struct machine *m, struct symbolizer *s)
 {
     memset(m, 0, sizeof(*m));
@@ -694,7 +770,7 @@ static void test_machine(gconstpointer opaque)
     btrail_trace_close(trace);
 }
 
-/* Is a vCPU where it is to be, on the stack of its thread? */
+/* Is a vCPU where it is to be, on the stack of its thread, if it is named? */
 static bool on_stack(const struct machine *m, unsigned vcpu)
 {
     g_autofree char *expected = path_of(m->now[vcpu]);
@@ -711,6 +787,9 @@ static bool on_stack(const struct machine *m, unsigned vcpu)
         if (n->parent) {
             g_string_prepend_c(found, ';');
         }
+    }
+    if (m->unnamed) {
+        return !g_strcmp0(strchr(found->str, ';'), strchr(expected, ';'));
     }
     if (strcmp(found->str, expected)) {
         g_test_message("%s, not %s", found->str, expected);
@@ -873,6 +952,93 @@ static void test_gaps(gconstpointer opaque)
     btrail_trace_close(trace);
 }
 
+/* @nested is a guest of @m. */
+static void nested_init(struct machine *nested, struct machine *m)
+{
+    machine_init(nested, m->s);
+    stacks_free(nested->stacks);
+    stack_edges_free(nested->edges);
+    g_hash_table_unref(nested->expected);
+    nested->host = m;
+    nested->stacks = m->stacks;
+    nested->edges = m->edges;
+    nested->expected = m->expected;
+    for (unsigned i = 0; i < VCPUS + TIDS; i++) {
+        m->threads[i].tid = i < VCPUS ? 0 : 10 + i;
+        m->threads[i].nested = 0;
+        nested->threads[i].tid = m->threads[i].tid;
+        nested->threads[i].nested = 2;
+    }
+    for (unsigned i = 0; i < VCPUS; i++) {
+        nested->on[i] = i;
+    }
+}
+
+/*
+ * A nested guest is interrupted anywhere, and goes on, there or on another
+ * vCPU; the stacks of none of the two change while the other one runs.
+ */
+static void test_nested(gconstpointer opaque)
+{
+    struct btrail_trace *trace;
+    struct symbolizer *s = names_of(opaque, &trace);
+
+    for (unsigned moves = 0; moves < 2; moves++) {
+        struct machine m, nested;
+
+        machine_init(&m, s);
+        nested_init(&nested, &m);
+        nested.moving = moves;
+        while (nested.records < 100000) {
+            step(&m, g_test_rand_int_range(0, VCPUS));
+            step_nested(&nested, g_test_rand_int_range(0, VCPUS));
+        }
+        g_assert_cmpuint(nested.exits, >, 10000);
+        g_assert_cmpint(nested.moves > 1000, ==, moves);
+        compare(&m);
+        g_assert_cmpuint(stacks_counts(m.stacks)->unknown, ==, 0);
+        g_assert_cmpuint(stacks_counts(m.stacks)->astray, ==, 0);
+        g_assert_cmpuint(stacks_counts(m.stacks)->signals, ==, 0);
+        machine_clear(&m);
+    }
+    symbolizer_free(s);
+    btrail_trace_close(trace);
+}
+
+/* Calls, or returns, on the stack of the idle task. */
+static void step_idle(struct machine *m)
+{
+    if (m->now[0]->n == 1 || (m->now[0]->n < 20 && g_test_rand_bit())) {
+        call(m, 0, WORK);
+    } else {
+        leave(m, 0);
+    }
+}
+
+/* The same, while the trace names no task of the nested guest */
+static void test_nested_unnamed(gconstpointer opaque)
+{
+    struct btrail_trace *trace;
+    struct symbolizer *s = names_of(opaque, &trace);
+    struct machine m, nested;
+
+    machine_init(&m, s);
+    nested_init(&nested, &m);
+    nested.unnamed = true;
+    while (nested.records < 10000) {
+        step_idle(&m);
+        g_assert_true(on_stack(&m, 0));
+        enter_nested(&nested, 0, address_of(top(nested.now[0])) + 1);
+        step_idle(&nested);
+        g_assert_true(on_stack(&nested, 0));
+        exit_nested(&nested, 0, address_of(top(nested.now[0])) + 1);
+    }
+    g_assert_cmpuint(stacks_counts(m.stacks)->unknown, ==, 0);
+    machine_clear(&m);
+    symbolizer_free(s);
+    btrail_trace_close(trace);
+}
+
 int main(int argc, char **argv)
 {
     char *folder = scratch_new();
@@ -883,6 +1049,9 @@ int main(int argc, char **argv)
     g_test_add_data_func("/stack-thread/return", folder, test_return);
     g_test_add_data_func("/stack-thread/filtered", folder, test_filtered);
     g_test_add_data_func("/stack-thread/gaps", folder, test_gaps);
+    g_test_add_data_func("/stack-thread/nested", folder, test_nested);
+    g_test_add_data_func("/stack-thread/nested-unnamed", folder,
+                         test_nested_unnamed);
     ret = g_test_run();
     scratch_remove(folder);
     return ret;

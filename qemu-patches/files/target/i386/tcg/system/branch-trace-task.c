@@ -205,9 +205,10 @@ void x86_branch_trace_read_task(CPUX86State *env, bool cr3_loaded)
         return;
     }
     /*
-     * The kernel changes GS, and the pointer, while interrupts are disabled;
-     * a hypervisor has that of its guest, while those of GIF are.  It loads CR3 only when both are consistent; while the page tables are
-     * those of user mode the pointer may not be mapped.
+     * The kernel changes GS, and the pointer, while interrupts are disabled,
+     * and a hypervisor has the GS of its guest while GIF is 0.  The kernel
+     * loads CR3 only when both are consistent; while the page tables are those
+     * of user mode the pointer may not be mapped.
      */
     if (!user && !(env->eflags & IF_MASK) && !cr3_loaded) {
         return;
