@@ -114,7 +114,7 @@ int cmd_export(int argc, char **argv)
         analysis_parse(&e.in)) {
         code = run(&e, argv + 1, n, path);
     }
-    analysis_clear(&e.in);
     between_clear(&e.between);
+    analysis_clear(&e.in);
     return code;
 }

@@ -23,6 +23,8 @@
 
 /* How long the guest may say nothing, and the most bytes of all files */
 #define SILENT_MS   10000
+#define CLOSED      "the connection to the guest was closed; is another " \
+                    "program connected to its port?"
 #define ALL_MAX     (UINT64_C(4) << 30)
 
 /**
@@ -106,8 +108,7 @@ static bool hear(struct guest_files *g, const bool *until)
                              "backtrail-guest-names does not run in the "
                              "guest, or does not answer"));
         } else if (n <= 0) {
-            fail(g, g_strdup("the connection to the guest was closed; is "
-                             "another program connected to its port?"));
+            fail(g, g_strdup(CLOSED));
         } else if (!word_reader_feed(g->reader, data, (size_t)n, take, g,
                                      &why)) {
             fail(g, why);
@@ -124,9 +125,9 @@ static bool say(struct guest_files *g, uint16_t type, const GByteArray *data)
 
     g_byte_array_append(all, (const uint8_t *)&header, sizeof(header));
     g_byte_array_append(all, data->data, data->len);
-    error = btrail_write_all(g->sock, all->data, all->len);
+    error = btrail_send_all(g->sock, all->data, all->len);
     if (error) {
-        fail(g, g_strdup(g_strerror(error)));
+        fail(g, g_strdup(error == EPIPE ? CLOSED : g_strerror(error)));
     }
     return !error;
 }

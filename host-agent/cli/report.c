@@ -452,8 +452,8 @@ int cmd_report(int argc, char **argv)
         }
     }
 out:
-    analysis_clear(&r.in);
     between_clear(&r.between);
+    analysis_clear(&r.in);
     g_free(kind.sort);
     g_free(kind.callers);
     g_free(kind.callees);

@@ -15,6 +15,7 @@
 
 #include "gdb/client.h"
 #include "gdb/rsp.h"
+#include "util/quote.h"
 
 /* What one that does not read may leave */
 #define MAX_OUT     (4u << 20)
@@ -317,6 +318,14 @@ void client_print(struct client *c, const char *text)
         text += n;
         left -= n;
     }
+}
+
+void client_print_error(struct client *c, const char *message)
+{
+    g_autofree char *quoted = btrail_quote(message, "");
+    g_autofree char *line = g_strconcat(quoted, "\n", NULL);
+
+    client_print(c, line);
 }
 
 void client_answer_interrupted(struct client *c)

@@ -138,14 +138,6 @@ static void drop_error(struct front_end *fe, GError *error)
     }
 }
 
-/* It can have words of whoever has asked. */
-static char *quoted_line(const GError *error)
-{
-    g_autofree char *quoted = btrail_quote(error->message, "");
-
-    return g_strconcat(quoted, "\n", NULL);
-}
-
 static bool is_cancelled(const GError *error)
 {
     return g_error_matches(error, BTRAIL_AGENT_ERROR,
@@ -256,8 +248,6 @@ static void stopped_here(struct view *v, const char *format)
 /* The guest cannot run.  gdb waits for a stop, and for no error. */
 static void refuse_run(struct view *v, GError *error)
 {
-    g_autofree char *message = NULL;
-
     if (put_off(v, error)) {
         return;
     }
@@ -268,8 +258,7 @@ static void refuse_run(struct view *v, GError *error)
         return;
     }
     if (v->client) {
-        message = quoted_line(error);
-        client_print(v->client, message);
+        client_print_error(v->client, error->message);
     }
     stopped(v, STOPPED);
     drop_error(v->fe, error);
@@ -995,10 +984,8 @@ static void answer_monitor(struct view *v, const char *text, GError *error)
     } else if (is_fatal(error)) {
         refuse(v, error);
     } else {
-        g_autofree char *message = quoted_line(error);
-
         /* gdb shows what is printed, and little of an error. */
-        client_print(v->client, message);
+        client_print_error(v->client, error->message);
         answer(v, "E01");
         g_error_free(error);
     }

@@ -10,6 +10,7 @@
 #include "gdb/start-gdb.h"
 #include "gdb/symbol-file.h"
 #include "util/json.h"
+#include "util/quote.h"
 #include "util/server-socket.h"
 #include "util/unix-socket.h"
 
@@ -153,7 +154,9 @@ static bool goes_on(void *opaque)
 /* gdb learns of it, too, and its user decides what to do. */
 static void on_end(void *opaque, const GError *error)
 {
-    g_printerr("%s\n", error->message);
+    g_autofree char *quoted = btrail_quote(error->message, "");
+
+    g_printerr("%s\n", quoted);
 }
 
 static void on_gdb(void *opaque, int sock)

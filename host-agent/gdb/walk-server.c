@@ -786,9 +786,10 @@ static void serve_monitor(struct walk_server *s, const char *digits)
         follow(s, done);
     }
     /* gdb shows what is printed, and little of an error. */
-    client_print(s->client, (const char *)(done + 1));
-    if (!done->ok) {
-        client_print(s->client, "\n");
+    if (done->ok) {
+        client_print(s->client, (const char *)(done + 1));
+    } else {
+        client_print_error(s->client, (const char *)(done + 1));
     }
     answer(s, done->ok ? "OK" : "E01");
 }

@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "util/whole-io.h"
@@ -14,6 +15,23 @@ int btrail_write_all(int fd, const void *bytes, size_t n)
 
     while (n) {
         ssize_t done = write(fd, p, n);
+
+        if (done >= 0) {
+            p += done;
+            n -= done;
+        } else if (errno != EINTR) {
+            return errno;
+        }
+    }
+    return 0;
+}
+
+int btrail_send_all(int sock, const void *bytes, size_t n)
+{
+    const char *p = bytes;
+
+    while (n) {
+        ssize_t done = send(sock, p, n, MSG_NOSIGNAL);
 
         if (done >= 0) {
             p += done;

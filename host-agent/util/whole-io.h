@@ -12,6 +12,9 @@
 /* Writes all bytes.  Returns 0, or errno after an error. */
 int btrail_write_all(int fd, const void *bytes, size_t n);
 
+/* The same to a socket.  A peer that has hung up is EPIPE, and no signal. */
+int btrail_send_all(int sock, const void *bytes, size_t n);
+
 /*
  * Reads until there are so many bytes, or the file ends.  Returns how many
  * there are; -1 with errno after an error.

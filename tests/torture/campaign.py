@@ -2,6 +2,7 @@
 """Rounds of a part: each has a seed of its own, and keeps what failed."""
 
 import collections
+import json
 import os
 import random
 import shutil
@@ -29,6 +30,7 @@ class Part:
     """
 
     name = None
+    parallel = False            # can several processes share the rounds?
 
     def __init__(self, options):
         self.options = options
@@ -68,8 +70,58 @@ class Part:
     def run(self, seconds):
         """Rounds for so long, at least one"""
         self.deadline = time.monotonic() + seconds
-        numbers = [self.options.round] if self.options.round is not None \
-            else range(1 << 60)
+        if self.options.round is not None:
+            self.rounds([self.options.round])
+        elif self.parallel and self.options.jobs > 1:
+            self.share(self.options.jobs)
+        else:
+            self.rounds(range(1 << 60))
+
+    def share(self, jobs):
+        """Several processes, of which each has every so many-th round"""
+        workers = []
+        for i in range(jobs):
+            ours, theirs = os.pipe()
+            pid = os.fork()
+            if not pid:
+                os.close(ours)
+                self.work(theirs, range(i, 1 << 60, jobs))
+            os.close(theirs)
+            workers.append((pid, ours))
+        skipped = None
+        for pid, pipe in workers:
+            with open(pipe, encoding='utf-8') as f:
+                text = f.read()
+            os.waitpid(pid, 0)
+            done = json.loads(text) if text else {
+                'counts': {'failures': 1}, 'failures': [
+                    {'round': None, 'why': 'its process has ended',
+                     'folder': None}]}
+            skipped = done.get('skipped') or skipped
+            self.counts.update(done['counts'])
+            self.failures += done['failures']
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if skipped and not self.counts['rounds']:
+            raise Skip(skipped)
+
+    def work(self, pipe, numbers):
+        """The work of one of several processes, which ends with it"""
+        result = {}
+        try:
+            self.folder = tempfile.mkdtemp(prefix=f'backtrail-{self.name}-')
+            try:
+                self.rounds(numbers)
+            except Skip as e:
+                result = {'skipped': str(e)}
+            result |= {'counts': self.counts, 'failures': self.failures}
+            with open(pipe, 'w', encoding='utf-8') as f:
+                json.dump(result, f)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(0)
+
+    def rounds(self, numbers):
         try:
             self.begin()
             for self.number in numbers:

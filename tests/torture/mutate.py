@@ -9,12 +9,14 @@ and the index are made again, so that a reader gets as far as the change.
 import ctypes
 import functools
 import json
+import os
 import struct
 
+import qemu
 import traceformat
 from traceformat import (
     DATA, END, GAP, INDEX, MANY, MASK, META, SIDEBAND, TIME, CR3, ZSTD,
-    Damaged, Section, Trace, get_sideband, get_spaces, space_of, unzigzag,
+    Damaged, Section, Trace, get_sideband, get_spaces, require, space_of, unzigzag,
     varint, zigzag)
 
 SYMBOLS, CODE, PROCESSES, IMAGE, SYSCALLS = 2, 1, 3, 4, 5
@@ -30,7 +32,25 @@ NAMES = (b'', b'x', b'x' * 300, b'\x1b[31m', b'\n', b'\xff\xfe', b'a;b c',
          b'\0', b'%n%s', b'../../etc', b'[', b'"', '\u202e'.encode(),
          b'kernel', b'a\tb')
 
-crc32c = functools.lru_cache(4096)(traceformat.crc32c)
+
+def quick_crc32c():
+    """A function, in C where it is built"""
+    build = os.environ.get('BACKTRAIL_BUILD')
+    for folder in filter(None, (build, *(os.path.join(qemu.TOP, name) for name
+                                         in ('build-sanitize', 'build')))):
+        path = os.path.join(folder, 'tests', 'torture', 'libcrc32c.so')
+        if os.access(path, os.R_OK):
+            function = ctypes.CDLL(path).crc32c
+            function.restype = ctypes.c_uint32
+            return lambda data: function(bytes(data),
+                                         ctypes.c_size_t(len(data)))
+    return functools.lru_cache(4096)(traceformat.crc32c)
+
+
+# Bytes that one byte of zstd stands for, at most
+MOST_SHRUNK = 1 << 15
+
+crc32c = quick_crc32c()
 
 
 def compress(data):
@@ -44,9 +64,11 @@ def compress(data):
     return out.raw[:n]
 
 
+@functools.lru_cache(1000)
 def decompress(stored, size):
     if size == len(stored):
         return stored
+    require(size <= 32 << 20 and size <= MOST_SHRUNK * len(stored), 'zstd')
     out = ctypes.create_string_buffer(size)
     if ZSTD.ZSTD_decompress(out, size, stored, len(stored)) != size:
         raise Damaged('zstd')
@@ -192,7 +214,7 @@ class Block:
         table = b''.join(struct.pack('<II', *self.sizes.get(
             i, (len(s), len(t)))) for i, (s, t) in
             enumerate(zip(self.sections, stored)))
-        crc = traceformat.crc32c(head + spaces) ^ self.crc
+        crc = crc32c(head + spaces) ^ self.crc
         return (head + struct.pack('<I', crc) + spaces + table +
                 b''.join(stored) + self.tail)
 
@@ -211,24 +233,29 @@ class Chunk:
         return other
 
 
+@functools.lru_cache(64)
+def chunks_of(data):
+    """Type and payload of each chunk but the index"""
+    trace, found, at = Trace(data), [], 64
+    while at < len(data):
+        kind, _, payload, _ = trace.chunk(at)
+        if kind not in (INDEX, END):
+            found.append((kind, payload))
+        at += 32 + len(payload)
+    return found
+
+
 class File:
     """A file that breaks no rule, until something in it is changed"""
 
     def __init__(self, data):
-        trace = Trace(data)
         self.head = bytearray(data[:64])
-        self.chunks = []
+        self.chunks = [Chunk(*one) for one in chunks_of(data)]
         self.head_crc = 0
         self.index = 'right'
         self.change_entry = {}  # number: function
         self.change_end = lambda fields: fields
         self.behind = b''
-        at = 64
-        while at < len(data):
-            kind, _, payload, _ = trace.chunk(at)
-            if kind not in (INDEX, END):
-                self.chunks.append(Chunk(kind, payload))
-            at += 32 + len(payload)
 
     def of(self, kind):
         return [c for c in self.chunks if c.kind == kind]
@@ -255,7 +282,7 @@ class File:
     def pack(self):
         head = bytes(self.head[:60])
         out = bytearray(head + struct.pack(
-            '<I', traceformat.crc32c(head) ^ self.head_crc))
+            '<I', crc32c(head) ^ self.head_crc))
         entries = []
         place = 0
 
@@ -267,7 +294,7 @@ class File:
                 crc32c(bytes(chunk.payload)) ^ chunk.crc,
                 place if chunk.sequence is None else chunk.sequence,
                 chunk.reserved[1])
-            out.extend(head + struct.pack('<I', traceformat.crc32c(head)) +
+            out.extend(head + struct.pack('<I', crc32c(head)) +
                        chunk.payload)
             place += 1
 
@@ -354,14 +381,14 @@ def change_payload(r, file, others):
     return f'bytes of a payload, type {chunk.kind}'
 
 
-def _of_meta(r, value):
+def of_meta(r, value):
     """Something else in a JSON value"""
     if isinstance(value, dict) and value and r.random() < 0.8:
         name = r.choice(list(value))
-        return {**value, name: _of_meta(r, value[name])}
+        return {**value, name: of_meta(r, value[name])}
     if isinstance(value, list) and value and r.random() < 0.8:
         i = r.randrange(len(value))
-        return [*value[:i], _of_meta(r, value[i]), *value[i + 1:]]
+        return [*value[:i], of_meta(r, value[i]), *value[i + 1:]]
     return r.choice((None, True, [], {}, '', -1, 0, 1e308, -0.5, 1 << 63,
                      (1 << 64) - 1, 1 << 70, 'x' * 70000, [value] * 3,
                      {'start': value}, '\x1b[31m\n\u202e', [[[[[]]]]],
@@ -387,15 +414,15 @@ def change_meta(r, file, others):
         name = r.choice(('start', 'end', 'vcpus', 'tick_ns', 'privilege',
                          'cr3', 'names', 'session', 'guest', 'split', 'ring',
                          'attached', 'overflow', 'tsc_hz', 'version'))
-        value = {**value, name: _of_meta(r, value.get(name, {}))} \
+        value = {**value, name: of_meta(r, value.get(name, {}))} \
             if isinstance(value, dict) else value
     else:
-        value = _of_meta(r, value)
+        value = of_meta(r, value)
     chunk.payload = json.dumps(value).encode()
     return f'META: {chunk.payload[:200]!r}'
 
 
-def _block(r, file):
+def some_block(r, file):
     chunks = file.of(DATA)
     if not chunks:
         return None, None
@@ -407,7 +434,7 @@ def _block(r, file):
 
 
 def change_block_head(r, file, others):
-    chunk, block = _block(r, file)
+    chunk, block = some_block(r, file)
     if not block:
         return None
     i = r.randrange(len(block.NAMES))
@@ -422,7 +449,7 @@ def change_block_head(r, file, others):
 
 def change_block_frame(r, file, others):
     """Spaces, sizes of sections, and what follows them"""
-    chunk, block = _block(r, file)
+    chunk, block = some_block(r, file)
     if not block:
         return None
     kind = r.randrange(4)
@@ -444,7 +471,7 @@ def change_block_frame(r, file, others):
 
 
 def change_records(r, file, others):
-    chunk, block = _block(r, file)
+    chunk, block = some_block(r, file)
     if not block:
         return None
     i = r.randrange(len(block.sections) - 1)
@@ -472,7 +499,7 @@ def _event(r, row):
 
 
 def change_events(r, file, others):
-    chunk, block = _block(r, file)
+    chunk, block = some_block(r, file)
     if not block:
         return None
     try:
@@ -621,6 +648,7 @@ def change_index(r, file, others):
     return f'INDEX: entry {i}, kind {kind}'
 
 
+# Not well formed, but for the frame
 CHANGES = (change_head, change_chunks, change_chunks, splice, change_payload,
            change_meta, change_block_head, change_block_head,
            change_block_frame, *[change_records] * 4, *[change_events] * 4,
@@ -644,17 +672,24 @@ def change_raw(r, data):
     return bytes(data), 'bits flipped'
 
 
-def mutate(r, seeds):
-    """Another trace, made of some; and what was changed"""
+def mutate(r, seeds, growths=()):
+    """Another trace, made of some; and what was changed
+
+    growths are functions as of CHANGES, which break no rule: half of the traces
+    have only such.
+    """
     file = File(r.choice(seeds))
     done = []
     want = r.choice((1, 1, 1, 2, 3, 6))
+    changes = r.choice((CHANGES, growths)) if growths else CHANGES
+    if growths and r.random() < 0.3:
+        changes = CHANGES + growths
     for _ in range(50):
-        done += filter(None, [r.choice(CHANGES)(r, file, seeds)])
+        done += filter(None, [r.choice(changes)(r, file, seeds)])
         if len(done) >= want:
             break
     data = file.pack()
-    if r.random() < 0.1:
+    if changes is not growths and r.random() < 0.1:
         data, what = change_raw(r, data)
         done.append(what)
     return data, done

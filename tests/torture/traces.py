@@ -12,17 +12,17 @@ import glob
 import itertools
 import json
 import os
-import resource
 import shutil
-import signal
 import struct
 import subprocess
 
 import campaign
+import grow
 import hostile
 import mutate
 import qemu
 import traceformat
+import warm
 from traceformat import (CR3, DATA, GAP, KERNEL, KERNEL_TASK, MASK, NESTED,
                          STREAM_END, TASK, TIME, UNKNOWN_KERNEL, UNKNOWN_TASK)
 
@@ -31,7 +31,8 @@ MEMORY = 2500                   # MiB, the same
 OUTPUT = 64 << 20               # bytes
 COMPARED = 200000               # items for the reader in Python, at most
 
-SAMPLES = ('3', '20', '20+sideband', 'large', 'code', 'threads', 'tree')
+SAMPLES = ('3', '20', '20+sideband', 'large', 'code', 'threads', 'tree',
+           'marks', 'syscalls', 'mapped:abcdef0123456789')
 NAMES = ('init', 'sh\x1b[31m', 'a;b', 'x\ny')
 
 # What is read of each trace; 2 is for vCPUs that it does not have.
@@ -60,6 +61,23 @@ READ = (
     ('export', '-f', 'perf'), ('export', '-f', 'perfetto'),
     ('export', '-f', 'lcov'), ('flamegraph',), ('repair', '--dry-run'),
     ('repair', '--dry-run', '--json'),
+    ('report', '--marks'), ('report', '--marks', '--json'),
+    ('report', '--spans', '--between', 'mark:a', 'mark:b'),
+    ('report', '--spans', '--between', 'vfs_read', '*0x1000', '--json'),
+    ('report', '--between', '--pair=any', 'mark:request', 'mark:reply'),
+    ('report', '--missing'), ('report', '--missing', '--json'),
+    ('report', '--callers=vfs_read'), ('report', '--callees=b', '--json'),
+    ('find', 'mark:request'), ('find', '--count', 'mark:a'),
+    ('find', '--callers-of', 'vfs_read'), ('find', 'last exit of sh'),
+    ('find', '--last', 'interrupt 32'), ('find', 'init:vfs_read', '--json'),
+    ('find', '--count', 'switch to init'), ('find', 'panic'),
+    ('find', '--nth=-2', '--no-stack', 'do_exit'),
+    ('annotate', 'vfs_read'), ('annotate', '--json', 'do_syscall_64'),
+    ('calls', '--function=vfs_read', '--depth=3'),
+    ('calls', '--filter', 'comm == init && sym ~ ^v'),
+    ('script', '--lines'), ('script', '--icount', '--events'),
+    ('export', '-f', 'perfetto', '--between', 'mark:a', 'mark:b'),
+    ('flamegraph', '--min-share=0'),
 )
 BINARY = ('--raw', 'perfetto')
 
@@ -69,8 +87,8 @@ UNSTATED = 2, 3, 7, 256
 OTHERS = {(GAP, 256): 'elsewhere', (STREAM_END, 256): 'cut'}
 
 SANITIZED = {
-    'ASAN_OPTIONS': 'abort_on_error=0:detect_leaks=1:exitcode=99:'
-    f'hard_rss_limit_mb={MEMORY}:allocator_may_return_null=1',
+    'ASAN_OPTIONS': 'abort_on_error=0:exitcode=99:'
+    'allocator_may_return_null=1',
     'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1:exitcode=99',
 }
 
@@ -87,16 +105,11 @@ def build():
     raise campaign.Skip('backtrail is not built')
 
 
-def limit():
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU, CPU))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (OUTPUT, OUTPUT))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Too large a file is an error to report, not a signal.
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-
-
 class Part(campaign.Part):
     name = 'traces'
+    parallel = True
+    samples = SAMPLES
+    leaks = 0.1                 # of commands: the share that is searched
 
     def begin(self):
         if not traceformat.ZSTD:
@@ -107,9 +120,13 @@ class Part(campaign.Part):
         self.path = os.path.join(self.folder, 'x.btrail')
         self.other = os.path.join(self.folder, 'y.btrail')
         self.out = os.path.join(self.folder, 'out')
+        limits = {'cpu': CPU, 'wall': 10 * CPU, 'memory': MEMORY,
+                  'output': OUTPUT}
+        self.warm = [warm.Warm(folder, self.backtrail, SANITIZED, leaks,
+                               **limits) for leaks in (False, True)]
         tests = os.path.join(folder, 'tests', 'unit')
         self.seeds = []
-        for sample in SAMPLES:
+        for sample in self.samples:
             self.make(os.path.join(tests, 'make-sample'), self.path, sample)
         self.make(os.path.join(tests, 'make-hostile'), self.path,
                   '{"guest": {"name": "x"}}', '1000', *NAMES)
@@ -127,18 +144,17 @@ class Part(campaign.Part):
         with open(self.path, 'rb') as f:
             self.seeds.append(f.read())
 
+    def end(self):
+        for one in getattr(self, 'warm', ()):
+            one.close()
+
     def files(self):
         return glob.glob(os.path.join(self.folder, '*'))
 
     def round(self):
         for name in self.files():
             os.unlink(name)
-        data, done = mutate.mutate(self.random, self.seeds)
-        self.say('; '.join(done))
-        with open(self.path, 'wb') as f:
-            f.write(data)
-        self.counts['mutations'] += len(done)
-        self.compare(data)
+        self.compare(self.make_trace(self.path))
         for command in self.random.sample(READ, 3):
             self.command(*command, self.path)
         kind = self.random.randrange(4)
@@ -149,23 +165,29 @@ class Part(campaign.Part):
         elif kind == 2:
             self.merge()
 
-    def command(self, *words, codes=(0, 1, 2, 3)):
+    def make_trace(self, path):
+        """Write a trace; return its bytes."""
+        data, done = mutate.mutate(self.random, self.seeds, grow.GROWTHS)
+        self.say('; '.join(done))
+        with open(path, 'wb') as f:
+            f.write(data)
+        self.counts['mutations'] += len(done)
+        return data
+
+    def command(self, *words, codes=(0, 1, 2, 3), stdin=os.devnull):
         """Run a command; return its status and what it has printed."""
         self.say(' '.join(words))
         self.counts['runs'] += 1
-        with open(self.out, 'w+b') as out, \
-                open(self.out + '.err', 'w+b') as err:
-            try:
-                status = subprocess.run(
-                    [self.backtrail, *words], stdout=out, stderr=err,
-                    stdin=subprocess.DEVNULL, preexec_fn=limit,
-                    env={**os.environ, **SANITIZED}, timeout=40 * CPU,
-                    check=False).returncode
-            except subprocess.TimeoutExpired:
-                raise campaign.Failure(f'{words}: does not end') from None
-            out.seek(0)
-            err.seek(0)
-            printed, said = out.read(), err.read()
+        leaks = self.random.random() < self.leaks
+        status, seconds, mib = self.warm[leaks].run(
+            words, self.out, self.out + '.err', stdin)
+        with open(self.out, 'rb') as f:
+            printed = f.read()
+        with open(self.out + '.err', 'rb') as f:
+            said = f.read()
+        if status == warm.TOOK_TOO_MUCH:
+            raise campaign.Failure(f'{words}: does not end: {seconds:.0f} s, '
+                                   f'{mib:.0f} MiB')
         if status not in codes:
             raise campaign.Failure(f'{words}: status {status}: '
                                    f'{said[-3000:]!r}')
@@ -373,8 +395,7 @@ class Part(campaign.Part):
 
     def merge(self):
         second = os.path.join(self.folder, 'z.btrail')
-        data, done = mutate.mutate(self.random, self.seeds)
-        self.say('; '.join(done))
+        data = self.make_trace(second)
         with open(self.path, 'rb') as f:
             ident = f.read()[28:44]
         if len(ident) == 16 and self.random.random() < 0.7:
@@ -383,8 +404,8 @@ class Part(campaign.Part):
             head[28:44] = ident
             data = bytes(head[:60]) + traceformat.crc32c(
                 head[:60]).to_bytes(4, 'little') + data[64:]
-        with open(second, 'wb') as f:
-            f.write(data)
+            with open(second, 'wb') as f:
+                f.write(data)
         status, _ = self.command('merge', '-o', self.other, self.path, second)
         if status in (0, 3):
             self.counts['merged'] += 1

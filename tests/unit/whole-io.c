@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <glib.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "util/whole-io.h"
@@ -65,10 +66,24 @@ static void test_errors(void)
     close(ends[1]);
 }
 
+static void test_hang_up(void)
+{
+    char byte = 0;
+    int ends[2];
+
+    signal(SIGPIPE, SIG_DFL);
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), ==, 0);
+    g_assert_cmpint(btrail_send_all(ends[1], &byte, 1), ==, 0);
+    close(ends[0]);
+    g_assert_cmpint(btrail_send_all(ends[1], &byte, 1), ==, EPIPE);
+    close(ends[1]);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/whole-io/pipe", test_pipe);
     g_test_add_func("/whole-io/errors", test_errors);
+    g_test_add_func("/whole-io/hang-up", test_hang_up);
     return g_test_run();
 }
