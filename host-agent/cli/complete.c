@@ -33,6 +33,9 @@ bool cli_completes(void)
 
 void cli_complete_value(const char *what, const char *(*name)(unsigned i))
 {
+    if (!cli_completes()) {
+        return;
+    }
     g_assert(completion.n < MAX_VALUES);
     completion.values[completion.n].what = what;
     completion.values[completion.n++].name = name;

@@ -181,9 +181,14 @@ class Part(campaign.Part):
         leaks = self.random.random() < self.leaks
         status, seconds, mib = self.warm[leaks].run(
             words, self.out, self.out + '.err', stdin)
-        with open(self.out, 'rb') as f:
+        return self.judge(words, codes, status, seconds, mib, self.out,
+                          self.out + '.err')
+
+    def judge(self, words, codes, status, seconds, mib, out, err):
+        """Was all right with a command?  Return as command()."""
+        with open(out, 'rb') as f:
             printed = f.read()
-        with open(self.out + '.err', 'rb') as f:
+        with open(err, 'rb') as f:
             said = f.read()
         if status == warm.TOOK_TOO_MUCH:
             raise campaign.Failure(f'{words}: does not end: {seconds:.0f} s, '

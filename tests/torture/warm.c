@@ -8,19 +8,23 @@
  * what it takes to load it, which with sanitizers is most of the time.
  *
  * A request is a packet of words that end with NUL: files for standard input,
- * output and error, and the arguments, from that of the program's name on.  The
- * answer is a packet of text: the status of waitpid(), or -1 if the process took
- * too much, then milliseconds of CPU time and the most KiB that were resident.
+ * output and error, and the arguments, from that of the program's name on.  Empty
+ * words are between several lines of arguments, which enter main() one after the
+ * other in one process; what line N writes, from 0, goes to the files with N
+ * behind their names.  The answer is a packet of text: the status of waitpid(), or
+ * -1 if the process took too much, milliseconds of CPU time, the most KiB that
+ * were resident, and what main() has returned for each line, until one did not.
  */
 
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -30,6 +34,7 @@
 
 #define MAX_REQUEST 65536
 #define MAX_WORDS   256
+#define MAX_LINES   16
 #define LOOK_NS     20000000
 
 typedef int main_fn(int argc, char **argv, char **envp);
@@ -64,6 +69,51 @@ static void redirect(int to, const char *path, int flags)
     }
 }
 
+/* What main() has returned, in memory that processes share */
+static struct {
+    int n;
+    int codes[MAX_LINES];
+} *done;
+
+static void redirect_line(char **files, int line)
+{
+    char path[PATH_MAX];
+
+    for (int i = 1; i < 3; i++) {
+        snprintf(path, sizeof(path), "%s%d", files[i], line);
+        redirect(i, path, O_WRONLY | O_CREAT | O_TRUNC);
+    }
+}
+
+/* Each line enters main().  Returns what the last one has returned. */
+static int run_lines(char **files, char **words, int n, char **envp)
+{
+    int code = 0;
+
+    for (int begin = 0, end, line = 0; begin < n && line < MAX_LINES;
+         begin = end + 1, line++) {
+        for (end = begin; end < n && words[end][0]; end++) {
+        }
+        words[end] = NULL;
+        redirect_line(files, line);
+        code = real_main(end - begin, words + begin, envp);
+        fflush(NULL);
+        done->codes[line] = code;
+        done->n = line + 1;
+    }
+    return code;
+}
+
+static int has_lines(char **words, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (!words[i][0]) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static int run(int sock, char **words, int n, char **envp, sigset_t *mask)
 {
     const struct rlimit cpu = { may.cpu, may.cpu };
@@ -76,12 +126,15 @@ static int run(int sock, char **words, int n, char **envp, sigset_t *mask)
     /* Too large a file is an error to report, not a signal. */
     signal(SIGXFSZ, SIG_IGN);
     sigprocmask(SIG_SETMASK, mask, NULL);
-    redirect(0, words[0], O_RDONLY);
-    redirect(1, words[1], O_WRONLY | O_CREAT | O_TRUNC);
-    redirect(2, words[2], O_WRONLY | O_CREAT | O_TRUNC);
     setrlimit(RLIMIT_CPU, &cpu);
     setrlimit(RLIMIT_FSIZE, &output);
     setrlimit(RLIMIT_CORE, &core);
+    redirect(0, words[0], O_RDONLY);
+    if (has_lines(words + 3, n - 3)) {
+        return run_lines(words, words + 3, n - 3, envp);
+    }
+    redirect(1, words[1], O_WRONLY | O_CREAT | O_TRUNC);
+    redirect(2, words[2], O_WRONLY | O_CREAT | O_TRUNC);
     return real_main(n - 3, words + 3, envp);
 }
 
@@ -153,13 +206,18 @@ static int serve(int argc, char **argv, char **envp)
     may.wall = number("WARM_WALL", 600);
     may.memory = number("WARM_MEMORY", 2500);
     may.output = number("WARM_OUTPUT", 64 << 20);
+    done = mmap(NULL, sizeof(*done), PROT_READ | PROT_WRITE,
+                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (done == MAP_FAILED) {
+        return 123;
+    }
     may.leaks = number("WARM_LEAKS", 0);
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, &mask);
     while ((size = recv(sock, request, MAX_REQUEST, 0)) > 0) {
         struct rusage used = { 0 };
-        char reply[128];
+        char reply[128 + 12 * MAX_LINES];
         int n, status;
         pid_t pid;
 
@@ -168,6 +226,7 @@ static int serve(int argc, char **argv, char **envp)
         if (n < 4) {
             return 125;
         }
+        done->n = 0;
         pid = fork();
         if (!pid) {
             status = run(sock, words, n, environ, &mask);
@@ -187,6 +246,10 @@ static int serve(int argc, char **argv, char **envp)
                      (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000L +
                      (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000,
                      used.ru_maxrss);
+        for (int i = 0; i < done->n; i++) {
+            n += snprintf(reply + n, sizeof(reply) - n, " %d",
+                          done->codes[i]);
+        }
         if (send(sock, reply, n, MSG_NOSIGNAL) != n) {
             break;
         }

@@ -46,21 +46,32 @@ class Warm:
     def run(self, words, out, err, stdin=os.devnull):
         """Run a command; what it writes goes to files.  Return its status, or
         TOOK_TOO_MUCH, seconds of CPU time, and the most MiB it had."""
+        return self.ask((stdin, out, err, self.program, *words))[:3]
+
+    def run_all(self, commands, out, err):
+        """Run commands one after the other in one process.  What command N
+        writes, from 0, goes to files with N behind their names.  Return as
+        run(), and the status of each command that has ended."""
+        words = []
+        for command in commands:
+            words += ['', self.program, *command]
+        return self.ask((os.devnull, out, err, *words[1:]))
+
+    def ask(self, words):
         if not self.process:
             self.start()
-        request = b''.join(os.fsencode(word) + b'\0' for word in
-                           (stdin, out, err, self.program, *words))
-        self.socket.sendall(request)
+        self.socket.sendall(b''.join(os.fsencode(word) + b'\0'
+                                     for word in words))
         answer = self.socket.recv(1024).split()
         if not answer:
             self.close()
             raise campaign.Failure('the process before main() has ended')
-        status, cpu, memory = map(int, answer)
+        status, cpu, memory, *codes = map(int, answer)
         code = TOOK_TOO_MUCH if status == -1 else \
             os.waitstatus_to_exitcode(status)
         if code in (-signal.SIGXCPU, -signal.SIGKILL):
             code = TOOK_TOO_MUCH
-        return code, cpu / 1000, memory / 1024
+        return code, cpu / 1000, memory / 1024, codes
 
     def close(self):
         if self.process:
