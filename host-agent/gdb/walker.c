@@ -296,12 +296,17 @@ static int find_in_block(struct walker *w, const uint64_t *addresses, size_t n,
     return -1;
 }
 
+/* Records that are kept of those which may end a block that is sought */
+#define HITS_MAX    16384
+
 /**
- * struct search
- * @tried: of each vCPU, what btrail_trace_last_ran() or -next_ran() has said
- *         last, and what it was asked for
- * @found: there is a block that has one of the addresses in it
- * @begin: the record behind which that is
+ * struct tried - what is known of the records of a vCPU
+ * @any:   the rest is set
+ * @none, @begin, @end: what btrail_trace_last_ran() or -next_ran() has said
+ *         last, when it was asked for @asked
+ * @hits:  of uint64_t, in order: of records [@hits_begin, @hits_end), those that
+ *         end a block which may have one of the addresses.  If all of these are
+ *         missing, it is the one behind them.
  */
 struct tried {
     bool any;
@@ -309,8 +314,15 @@ struct tried {
     uint64_t asked;
     uint64_t begin;
     uint64_t end;
+    GArray *hits;
+    uint64_t hits_begin;
+    uint64_t hits_end;
 };
 
+/**
+ * struct search
+ * @tried: vCPU -> struct tried
+ */
 struct search {
     struct walker *w;
     struct lane_at from;
@@ -319,72 +331,197 @@ struct search {
     bool forward;
     bool (*go_on)(void *opaque);
     void *opaque;
-    GHashTable *tried;          /* vCPU -> struct tried */
+    GHashTable *tried;
     struct btrail_cursor *cursor;
     unsigned vcpu;
 };
 
-
-/*
- * Of records [@begin, @end) of a run, the first or last one that ends a block
- * which may have one of the addresses.  If they are missing, it is the one
- * behind them.  @before is the record before them, or NULL.
- */
-static bool scan(struct search *s, const struct lane_run *run, uint64_t begin,
-                 uint64_t end, const struct btrail_record *before,
-                 uint64_t *found)
+static void free_tried(void *opaque)
 {
-    struct btrail_record last = before ? *before :
-                                         (struct btrail_record) { 0 };
-    bool known = before, valid = before, seen = false, any = false;
-    struct btrail_batch b;
+    struct tried *t = opaque;
 
-    if (s->cursor && s->vcpu != run->vcpu) {
+    g_array_unref(t->hits);
+    g_free(t);
+}
+
+/* Can a block have one of the addresses, as block_read() makes it?  @whole: no
+ * records are missing in it */
+static bool may_have(const struct search *s, uint64_t to, uint64_t from,
+                     bool whole)
+{
+    if (whole && from >= to && from - to <= BLOCK_MAX) {
+        return has_address(s->addresses, s->n, to, from);
+    }
+    return has_address(s->addresses, s->n, to, to) ||
+           has_address(s->addresses, s->n, from, from);
+}
+
+static bool seek(struct search *s, unsigned vcpu, uint64_t index)
+{
+    if (s->cursor && s->vcpu != vcpu) {
         btrail_cursor_close(s->cursor);
         s->cursor = NULL;
     }
-    s->vcpu = run->vcpu;
-    if ((!s->cursor &&
-         btrail_cursor_open(&s->cursor, s->w->trace, run->vcpu, 0)) ||
-        btrail_cursor_seek(s->cursor, begin)) {
-        return false;
-    }
-    while (!btrail_cursor_next(s->cursor, &b) &&
-           b.index < (seen ? end : run->end)) {
-        valid &= !b.event || b.event->type != BTRAIL_EVENT_GAP;
-        for (size_t i = 0; !b.event && i < b.count &&
-                           (!seen || b.index + i < end); i++) {
-            const struct btrail_record *r = &b.records[i];
+    s->vcpu = vcpu;
+    return (s->cursor ||
+            !btrail_cursor_open(&s->cursor, s->w->trace, vcpu, 0)) &&
+           !btrail_cursor_seek(s->cursor, index);
+}
 
-            /* What ran last before a hole, and first behind it, counts. */
-            if (valid && r->from >= last.to ?
-                    has_address(s->addresses, s->n, last.to, r->from) :
-                    has_address(s->addresses, s->n, r->from, r->from) ||
-                    (known && has_address(s->addresses, s->n, last.to,
-                                          last.to))) {
-                *found = b.index + i;
-                any = true;
-                if (s->forward) {
-                    return true;
+/*
+ * Finds the hits of records [@begin, @end), in one pass: there can be so many
+ * of them that none of them is to be read again for each.  Too many are left
+ * out at the far end.  What is before the first record is not known, so it is
+ * one.
+ */
+static void find_hits(struct search *s, struct tried *t, unsigned vcpu,
+                      uint64_t begin, uint64_t end)
+{
+    struct btrail_record last = { 0 };
+    bool known = false, whole = false;
+    struct btrail_batch b;
+
+    g_array_set_size(t->hits, 0);
+    t->hits_begin = begin;
+    t->hits_end = end;
+    if (!seek(s, vcpu, begin)) {
+        return;
+    }
+    while (!btrail_cursor_next(s->cursor, &b) && (!known || b.index < end)) {
+        whole &= !b.event || b.event->type != BTRAIL_EVENT_GAP;
+        for (size_t i = 0; !b.event && i < b.count &&
+                           (!known || b.index + i < end); i++) {
+            uint64_t index = b.index + i;
+
+            if (!known || may_have(s, last.to, b.records[i].from, whole)) {
+                g_array_append_val(t->hits, index);
+                if (s->forward && t->hits->len == HITS_MAX) {
+                    t->hits_end = index + 1;
+                    return;
+                }
+                if (t->hits->len == 2 * HITS_MAX) {
+                    g_array_remove_range(t->hits, 0, HITS_MAX);
+                    t->hits_begin = g_array_index(t->hits, uint64_t, 0);
                 }
             }
-            last = *r;
-            known = valid = seen = true;
+            last = b.records[i];
+            known = whole = true;
         }
     }
-    return any;
+}
+
+/* How many hits are before a record */
+static size_t hits_before(const struct tried *t, uint64_t index)
+{
+    return index ? btrail_up_to(t->hits->data, t->hits->len, sizeof(uint64_t),
+                                false, 0, index - 1) : 0;
+}
+
+static uint64_t hit(const struct tried *t, size_t i)
+{
+    return g_array_index(t->hits, uint64_t, i);
+}
+
+/* The first hit of records [@begin, @end) */
+static bool first_hit(struct search *s, struct tried *t, unsigned vcpu,
+                      uint64_t begin, uint64_t end, uint64_t *found)
+{
+    while (begin < end) {
+        size_t i;
+
+        if (begin < t->hits_begin || begin >= t->hits_end) {
+            find_hits(s, t, vcpu, begin, t->end);
+        }
+        i = hits_before(t, begin);
+        if (i < t->hits->len) {
+            *found = hit(t, i);
+            /* The one behind what is missing */
+            return *found < end || *found >= t->hits_end;
+        }
+        begin = t->hits_end;
+    }
+    return false;
+}
+
+/* The last one */
+static bool last_hit(struct search *s, struct tried *t, unsigned vcpu,
+                     uint64_t begin, uint64_t end, uint64_t *found)
+{
+    while (begin < end) {
+        size_t i;
+
+        if (end <= t->hits_begin || end > t->hits_end) {
+            find_hits(s, t, vcpu, t->begin, end);
+        }
+        i = end == t->hits_end ? t->hits->len : hits_before(t, end);
+        if (i) {
+            *found = hit(t, i - 1);
+            return *found >= begin;
+        }
+        end = t->hits_begin;
+    }
+    return false;
+}
+
+/* The first or last record of a part of a run that may end a block which is
+ * sought.  The block that the first one of a run ends begins in another one. */
+static bool next_hit(struct search *s, struct tried *t,
+                     const struct lane_run *run, uint64_t begin, uint64_t end,
+                     uint64_t *found)
+{
+    if (s->forward && begin == run->begin) {
+        *found = begin;
+        return true;
+    }
+    if ((s->forward ? first_hit : last_hit)(s, t, run->vcpu, begin, end,
+                                            found) && *found < run->end) {
+        return true;
+    }
+    *found = begin;
+    return !s->forward && begin == run->begin;
+}
+
+/* Stands at a record of the lane, or one before it.  Those around it are kept,
+ * or are read, more of them each time. */
+static bool go_to_record(struct search *s, const struct lane_at *at)
+{
+    struct walker *w = s->w;
+    size_t low = 0, high = w->records ? w->records->len : 0;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (lane_before(&record(w, middle)->at, at)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low && record(w, low) && !lane_before(at, &record(w, low)->at)) {
+        stand(w, low);
+        return true;
+    }
+    w->before = s->forward ? AROUND : MIN(w->before * 4, FAR);
+    w->behind = s->forward ? MIN(w->behind * 4, FAR) : AROUND;
+    return load(w, at);
 }
 
 /* Stands at the instruction that the block which ends with a record has. */
 static bool stand_in(struct search *s, size_t run, uint64_t index)
 {
     const struct lane_at end = { run, index };
+    const struct lane_record *next;
     struct walker *w = s->w;
     int found;
 
-    if (!load(w, &end) || !move(w, -1) ||
+    if (!go_to_record(s, &end) || !move(w, -1) ||
         !(s->forward ? lane_before(&s->from, &w->spot.at) :
                        lane_before(&w->spot.at, &s->from))) {
+        return false;
+    }
+    next = walker_next_record(w);
+    if (next && !may_have(s, walker_record(w)->record.to, next->record.from,
+                          !next->lost)) {
         return false;
     }
     found = find_in_block(w, s->addresses, s->n, s->forward,
@@ -395,18 +532,25 @@ static bool stand_in(struct search *s, size_t run, uint64_t index)
     return found >= 0;
 }
 
-/* The piece of a run next to @at that may have one of the addresses */
-static bool next_piece(struct search *s, const struct lane_run *run,
-                       uint64_t at, uint64_t *begin, uint64_t *end)
+static struct tried *tried_of(struct search *s, unsigned vcpu)
 {
-    gpointer key = GUINT_TO_POINTER(run->vcpu);
+    gpointer key = GUINT_TO_POINTER(vcpu);
     struct tried *t = g_hash_table_lookup(s->tried, key);
 
-    at = s->forward ? MAX(at, run->begin) : MIN(at, run->end);
     if (!t) {
         t = g_new0(struct tried, 1);
+        t->hits = g_array_new(FALSE, FALSE, sizeof(uint64_t));
         g_hash_table_insert(s->tried, key, t);
     }
+    return t;
+}
+
+/* The piece of a run next to @at that may have one of the addresses */
+static bool next_piece(struct search *s, struct tried *t,
+                       const struct lane_run *run, uint64_t at,
+                       uint64_t *begin, uint64_t *end)
+{
+    at = s->forward ? MAX(at, run->begin) : MIN(at, run->end);
     /* The answer holds for all that is between it and what was asked. */
     if (!t->any || (s->forward ? at < t->asked || (!t->none && at >= t->end) :
                     at > t->asked || (!t->none && at <= t->begin))) {
@@ -424,45 +568,20 @@ static bool next_piece(struct search *s, const struct lane_run *run,
     return *begin < *end;
 }
 
-/* The record of the lane before one, which can be of another run */
-static bool record_before(struct search *s, size_t run, uint64_t index,
-                          struct btrail_record *before)
-{
-    const struct lane_at at = { run, index };
-    ssize_t here;
-    GArray *records = lane_read(s->w->lane, &at, 1, 1, &here);
-    const struct lane_record *r = (const struct lane_record *)records->data;
-    bool any;
-
-    /* If it is missing, @here is the one before already. */
-    if (here >= 0 && !lane_before(&r[here].at, &at)) {
-        here--;
-    }
-    any = here >= 0;
-    if (any) {
-        *before = r[here].record;
-    }
-    lane_release(s->w->lane, records);
-    return any;
-}
-
 /* In one run, from @at on or before it */
 static enum walker_answer search_run(struct search *s, size_t number,
                                      uint64_t at)
 {
     const struct lane_run *run = &g_array_index(lane_runs(s->w->lane),
                                                 struct lane_run, number);
+    struct tried *t = tried_of(s, run->vcpu);
     uint64_t begin, end, found;
 
-    while (next_piece(s, run, at, &begin, &end)) {
-        struct btrail_record before;
-        bool any;
-
+    while (next_piece(s, t, run, at, &begin, &end)) {
         if (!s->go_on(s->opaque)) {
             return WALKER_INTERRUPTED;
         }
-        any = record_before(s, number, begin, &before);
-        if (!scan(s, run, begin, end, any ? &before : NULL, &found)) {
+        if (!next_hit(s, t, run, begin, end, &found)) {
             at = s->forward ? end : begin;
         } else if (stand_in(s, number, found)) {
             return WALKER_FOUND;
@@ -531,7 +650,7 @@ enum walker_answer walker_search(struct walker *w, const uint64_t *addresses,
         go_to_end(w, forward);
         return WALKER_END;
     }
-    s.tried = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    s.tried = g_hash_table_new_full(NULL, NULL, NULL, free_tried);
     answer = search_runs(&s, &from);
     if (answer == WALKER_END) {
         go_to_end(w, forward);

@@ -694,6 +694,32 @@ static void make_syscalls(struct bomb *b)
     add_records(b, 0x1000, 100);
 }
 
+/* Blocks in which an address may be that is no instruction of theirs */
+static void make_within(struct bomb *b)
+{
+    b->cr3 = 0x1000;
+    add_time(b, SECOND);
+    for (unsigned i = 0; i < 1 << 20; i++) {
+        add_record(b, 0x400200, 0x400000);
+    }
+    add_chunk(b);
+}
+
+/* Two threads in turn, in a chunk of many records */
+static void make_switches(struct bomb *b)
+{
+    b->cr3 = 0x1000;
+    add_time(b, SECOND);
+    for (uint64_t i = 0; i < 60000; i++) {
+        add_event(b, BTRAIL_EVENT_TASK, (7 + i % 2) << 32 | (7 + i % 2),
+                  0x61616161, 0);
+        for (unsigned k = 0; k < 32; k++) {
+            add_record(b, 0x400200, 0x400000);
+        }
+    }
+    add_chunk(b);
+}
+
 static const struct {
     const char *name;
     void (*make)(struct bomb *b);
@@ -709,7 +735,8 @@ static const struct {
     { "same", make_same }, { "far", make_far },
     { "edges", make_edges }, { "deep", make_deep }, { "meta", make_meta },
     { "zeros", make_zeros }, { "image", make_image },
-    { "syscalls", make_syscalls },
+    { "syscalls", make_syscalls }, { "within", make_within },
+    { "switches", make_switches },
 };
 
 static int make(const char *name, const char *path)

@@ -235,6 +235,44 @@ static void write_threads(const char *path,
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
 }
 
+/*
+ * Two threads in turn, half a million times, which do nothing but jump over
+ * 0x123456: whoever searches for that address along one of them reads for long.
+ */
+static void write_turns(const char *path,
+                        const struct btrail_writer_options *options)
+{
+    enum { SLABS = 8, TURNS = 60000, JUMPS = 32, N = TURNS * JUMPS };
+    g_autofree struct btrail_record *records = g_new(struct btrail_record, N);
+    g_autofree struct btrail_event *events = g_new0(struct btrail_event,
+                                                    TURNS + 1);
+    struct btrail_slab slab = {
+        .cr3 = 0x5000, .records = records, .n_records = N, .events = events,
+        .n_events = TURNS + 1,
+    };
+    struct btrail_writer *w;
+
+    for (unsigned i = 0; i < N; i++) {
+        records[i] = (struct btrail_record) { 0x123500, 0x123400, 0 };
+    }
+    g_assert_cmpint(btrail_writer_open_with(&w, path, options), ==, 0);
+    for (unsigned i = 0; i < SLABS; i++) {
+        events[0] = (struct btrail_event) {
+            slab.first_index, BTRAIL_EVENT_TIME, 0, 0,
+            { 5000000 + i, 0, BTRAIL_NO_ICOUNT },
+        };
+        for (uint64_t k = 0; k < TURNS; k++) {
+            events[k + 1] = (struct btrail_event) {
+                slab.first_index + k * JUMPS, BTRAIL_EVENT_TASK, 0, 0,
+                { UINT64_C(11) << 32 | (11 + k % 2), 0x656e6f },
+            };
+        }
+        g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+        slab.first_index += N;
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
 #define MARKS       UINT64_C(0x400000)
 
 /* Where the marks "request", "answer" and "tick" are, on a page */
@@ -513,6 +551,8 @@ int main(int argc, char **argv)
         write_large(argv[1], &options);
     } else if (!strcmp(argv[2], "threads")) {
         write_threads(argv[1], &options);
+    } else if (!strcmp(argv[2], "turns")) {
+        write_turns(argv[1], &options);
     } else if (!strcmp(argv[2], "tree")) {
         write_tree(argv[1], &options);
     } else if (!strcmp(argv[2], "syscalls")) {
