@@ -6,6 +6,8 @@
 #include "gdb/block.h"
 #include "symbolize/entry-place.h"
 #include "symbolize/instruction.h"
+#include "util/hash.h"
+#include "util/search.h"
 
 /* Bytes that are read at once */
 #define PIECE   512
@@ -210,6 +212,177 @@ struct block block_read(struct symbolizer *s, const struct lane_record *begin,
         b.hole = b.hole == b.addresses->len ? 0 : b.hole;
     }
     return b;
+}
+
+/* Instructions whose ways are kept */
+#define WAYS_MAX    (1u << 20)
+/* None of them is before that. */
+#define NOWHERE     UINT64_MAX
+
+/**
+ * struct block_search
+ * @process, @where, @bits: where code was read, and in which mode
+ * @ways: address of an instruction -> the first of the addresses that execution
+ *        from there on comes to without a branch; or NOWHERE
+ * @ends: of each of the addresses, the last one that a way can come to from there
+ * @steps: instructions of the way that is followed
+ */
+struct block_search {
+    struct symbolizer *s;
+    const uint64_t *addresses;
+    size_t n;
+    const struct process *process;
+    struct symbolizer_where where;
+    unsigned bits;
+    uint64_t *ends;
+    GHashTable *ways;
+    GArray *steps;
+};
+
+struct block_search *block_search_new(struct symbolizer *s,
+                                      const uint64_t *addresses, size_t n)
+{
+    struct block_search *b = g_new0(struct block_search, 1);
+
+    b->s = s;
+    b->addresses = addresses;
+    b->n = n;
+    b->ends = g_new(uint64_t, n);
+    for (size_t i = n; i--;) {
+        b->ends[i] = i + 1 < n && addresses[i + 1] - addresses[i] <= BLOCK_MAX ?
+                     b->ends[i + 1] : addresses[i];
+    }
+    b->ways = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, g_free,
+                                    g_free);
+    b->steps = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    return b;
+}
+
+void block_search_free(struct block_search *b)
+{
+    if (b) {
+        g_hash_table_unref(b->ways);
+        g_array_unref(b->steps);
+        g_free(b->ends);
+        g_free(b);
+    }
+}
+
+/* Which of the addresses is the first one from @at on, within reach; or @n */
+static size_t next_of(const struct block_search *b, uint64_t at)
+{
+    size_t i = at ? btrail_up_to(b->addresses, b->n, sizeof(uint64_t), false,
+                                 0, at - 1) : 0;
+
+    return i < b->n && b->addresses[i] - at <= BLOCK_MAX ? i : b->n;
+}
+
+static bool is_sought(const struct block_search *b, uint64_t address)
+{
+    size_t i = btrail_up_to(b->addresses, b->n, sizeof(uint64_t), false, 0,
+                            address);
+
+    return i && b->addresses[i - 1] == address;
+}
+
+/* Is the code up to an address what it was when ways were followed? */
+static bool is_same_code(const struct block_search *b,
+                         const struct process *process,
+                         const struct symbolizer_where *where, unsigned bits,
+                         uint64_t from, uint64_t to)
+{
+    const struct symbolizer_where *first = where->index < b->where.index ?
+                                           where : &b->where;
+    uint64_t last = MAX(where->index, b->where.index);
+
+    return process == b->process && bits == b->bits &&
+           where->vcpu == b->where.vcpu && where->cr3 == b->where.cr3 &&
+           where->time == b->where.time && where->kernel == b->where.kernel &&
+           where->leaves == b->where.leaves &&
+           symbolizer_code_until(b->s, first, from,
+                                 to - from + INSTRUCTION_MAX) > last;
+}
+
+static void keep_ways(struct block_search *b, uint64_t end)
+{
+    if (g_hash_table_size(b->ways) + b->steps->len > WAYS_MAX) {
+        g_hash_table_remove_all(b->ways);
+    }
+    for (guint i = 0; i < b->steps->len; i++) {
+        uint64_t *step = g_new(uint64_t, 1), *to = g_new(uint64_t, 1);
+
+        *step = g_array_index(b->steps, uint64_t, i);
+        *to = end;
+        g_hash_table_replace(b->ways, step, to);
+    }
+}
+
+/* Which of the addresses execution comes to first, from @from on */
+static uint64_t follow(struct block_search *b, uint64_t from)
+{
+    struct code c = { .s = b->s, .process = b->process, .where = b->where };
+    uint64_t end = NOWHERE, at = from;
+    struct instruction insn;
+
+    g_array_set_size(b->steps, 0);
+    while (at >= from) {
+        size_t i = next_of(b, at);
+        const uint64_t *known = g_hash_table_lookup(b->ways, &at);
+
+        if (i == b->n || known || b->addresses[i] == at) {
+            end = known ? *known : i < b->n ? at : NOWHERE;
+            break;
+        }
+        g_array_append_val(b->steps, at);
+        if (!decode(&c, at, b->bits, &insn) || instruction_always_goes(&insn)) {
+            break;
+        }
+        at += insn.length;
+    }
+    keep_ways(b, end);
+    return end;
+}
+
+bool block_search_has(struct block_search *b, const struct lane_record *begin,
+                      const struct lane_record *end)
+{
+    const struct process *process = end ? end->process : begin->process;
+    const struct symbolizer_where where = block_where(begin, end);
+    uint64_t to = begin->record.to, from = end ? end->record.from : 0;
+    unsigned bits;
+    size_t i;
+
+    if (!end || end->lost || btrail_pseudo_name(to) ||
+        btrail_pseudo_name(from) || from - to > BLOCK_MAX) {
+        /* There is nothing to decode. */
+        struct block block = block_read(b->s, begin, end);
+        bool found = false;
+
+        for (i = 0; i < block.addresses->len; i++) {
+            found |= is_sought(b, block_address(&block, i));
+        }
+        block_clear(&block);
+        return found;
+    }
+    if (is_sought(b, from) && !block_interrupted(b->s, end)) {
+        return true;
+    }
+    i = next_of(b, to);
+    if (from < to) {
+        /* Nobody executes what is around the end of all addresses. */
+        return is_sought(b, to);
+    }
+    if (i == b->n || b->addresses[i] >= from) {
+        return false;
+    }
+    bits = symbolizer_bits(b->s, process, &where, to);
+    if (!is_same_code(b, process, &where, bits, to, b->ends[i])) {
+        g_hash_table_remove_all(b->ways);
+        b->process = process;
+        b->where = where;
+        b->bits = bits;
+    }
+    return follow(b, to) < from;
 }
 
 void block_clear(struct block *b)

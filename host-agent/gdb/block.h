@@ -38,6 +38,21 @@ void block_clear(struct block *b);
 
 uint64_t block_address(const struct block *b, unsigned i);
 
+struct block_search;
+
+/* @addresses: sorted; they live as long */
+struct block_search *block_search_new(struct symbolizer *s,
+                                      const uint64_t *addresses, size_t n);
+void block_search_free(struct block_search *b);
+
+/*
+ * Has the block that block_read() would return one of the addresses?  While code
+ * does not change, each instruction is decoded once, however many blocks it is
+ * in.  Of a block around the end of all addresses only its ends are looked at.
+ */
+bool block_search_has(struct block_search *b, const struct lane_record *begin,
+                      const struct lane_record *end);
+
 /*
  * Reads bytes as they were before a record: code that was captured, or what
  * else the process cannot have changed.  Returns how many are known.  Code of a

@@ -332,6 +332,7 @@ struct search {
     bool (*go_on)(void *opaque);
     void *opaque;
     GHashTable *tried;
+    struct block_search *blocks;
     struct btrail_cursor *cursor;
     unsigned vcpu;
 };
@@ -520,8 +521,7 @@ static bool stand_in(struct search *s, size_t run, uint64_t index)
         return false;
     }
     next = walker_next_record(w);
-    if (next && !may_have(s, walker_record(w)->record.to, next->record.from,
-                          !next->lost)) {
+    if (!block_search_has(s->blocks, walker_record(w), next)) {
         return false;
     }
     found = find_in_block(w, s->addresses, s->n, s->forward,
@@ -651,6 +651,7 @@ enum walker_answer walker_search(struct walker *w, const uint64_t *addresses,
         return WALKER_END;
     }
     s.tried = g_hash_table_new_full(NULL, NULL, NULL, free_tried);
+    s.blocks = block_search_new(w->symbols, s.addresses, s.n);
     answer = search_runs(&s, &from);
     if (answer == WALKER_END) {
         go_to_end(w, forward);
@@ -663,6 +664,7 @@ enum walker_answer walker_search(struct walker *w, const uint64_t *addresses,
         walker_go(w, &from);
     }
     g_hash_table_unref(s.tried);
+    block_search_free(s.blocks);
     btrail_cursor_close(s.cursor);
     return answer;
 }

@@ -311,6 +311,82 @@ static void test_iret(void)
     }
 }
 
+/* An address of interest: of the pages, where instructions begin and do not */
+static uint64_t some_address(void)
+{
+    static const uint64_t pages[] = {
+        USER, USER, USER, KERNEL, NEARBY, LONG, LONG + BLOCK_MAX - 64,
+    };
+    static const uint64_t others[] = {
+        0, UINT64_MAX, TIMER, NMI, IRET, BTRAIL_PSEUDO_SYSCALL,
+    };
+    unsigned i = g_test_rand_int_range(0, 20);
+
+    return i < G_N_ELEMENTS(others) ? others[i] :
+           pages[i % G_N_ELEMENTS(pages)] + g_test_rand_int_range(0, 128);
+}
+
+static bool has_one(const struct block *b, const uint64_t *addresses,
+                    unsigned n)
+{
+    for (unsigned i = 0; i < b->addresses->len; i++) {
+        for (unsigned k = 0; k < n; k++) {
+            if (block_address(b, i) == addresses[k]) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* What is kept of the code says of any block what its instructions say, at any
+ * time. */
+static void test_search(void)
+{
+    enum { SEARCHES = 300, BLOCKS = 60, N = 3 };
+    unsigned found = 0;
+
+    for (unsigned i = 0; i < SEARCHES; i++) {
+        uint64_t addresses[N];
+        unsigned n = g_test_rand_int_range(1, N + 1);
+        struct block_search *s;
+
+        addresses[0] = some_address();
+        for (unsigned k = 1; k < n; k++) {
+            addresses[k] = addresses[k - 1] + g_test_rand_int_range(1, 40);
+            if (addresses[k] < addresses[k - 1]) {
+                n = k;
+            }
+        }
+        s = block_search_new(names, addresses, n);
+        for (unsigned k = 0; k < BLOCKS; k++) {
+            uint64_t index = g_test_rand_int_range(FIRST - 2, OTHER + 5);
+            uint64_t to = g_test_rand_bit() ? some_address() :
+                          addresses[0] - g_test_rand_int_range(0, 64);
+            uint64_t from = g_test_rand_bit() ? some_address() :
+                            to + g_test_rand_int_range(0, 200);
+            struct lane_record a = record_in(CR3, index, ENTRY, to);
+            struct lane_record r = record_in(CR3, index, from,
+                                             some_address());
+            bool last = !g_test_rand_int_range(0, 50);
+            struct block b;
+
+            if (from < to && from - to <= BLOCK_MAX) {
+                continue;
+            }
+            r.lost = !g_test_rand_int_range(0, 20);
+            b = block_read(names, &a, last ? NULL : &r);
+            g_assert_cmpint(block_search_has(s, &a, last ? NULL : &r), ==,
+                            has_one(&b, addresses, n));
+            found += has_one(&b, addresses, n);
+            block_clear(&b);
+        }
+        block_search_free(s);
+    }
+    g_assert_cmpuint(found, >, SEARCHES);
+    g_assert_cmpuint(found, <, SEARCHES * BLOCKS / 2);
+}
+
 /* Code that was not captured there, or not yet, or in another space */
 static void test_unknown(void)
 {
@@ -562,6 +638,7 @@ int main(int argc, char **argv)
     g_test_add_func("/gdb-block/where", test_where);
     g_test_add_func("/gdb-block/interrupted", test_interrupted);
     g_test_add_func("/gdb-block/iret", test_iret);
+    g_test_add_func("/gdb-block/search", test_search);
     g_test_add_func("/gdb-block/unknown", test_unknown);
     g_test_add_func("/gdb-block/missing", test_missing);
     g_test_add_func("/gdb-block/hostile", test_hostile);

@@ -14,6 +14,7 @@
 #include "backtrail/names.h"
 #include "backtrail/transport.h"
 #include "lib/internal/bytes.h"
+#include "lib/internal/code-piece.h"
 
 #define KERNEL      0xffffffff81000000ull
 #define MAX_EVENTS  65536
@@ -705,6 +706,38 @@ static void make_within(struct bomb *b)
     add_chunk(b);
 }
 
+/* The same, of long blocks that are known: instructions of 2 bytes */
+static void make_sled(struct bomb *b)
+{
+    enum { PAGES = 8 };
+    struct btrail_code_builder *code = btrail_code_builder_new();
+    uint8_t page[BTRAIL_CODE_PAGE_SIZE];
+    g_autofree uint8_t *data = NULL;
+    size_t size;
+
+    for (size_t i = 0; i < sizeof(page); i += 2) {
+        page[i] = 0x66;
+        page[i + 1] = 0x90;
+    }
+    btrail_code_builder_content(code, 1, page);
+    for (unsigned i = 0; i < PAGES; i++) {
+        const struct btrail_code_entry entry = {
+            .cr3 = 0x1000, .linear = 0x400000 + i * sizeof(page), .number = 1,
+        };
+
+        btrail_code_builder_entry(code, &entry);
+    }
+    data = btrail_code_builder_take(code, &size);
+    btrail_code_builder_free(code);
+    add_sideband(b, BTRAIL_SIDEBAND_CODE, 0, data, size);
+    b->cr3 = 0x1000;
+    add_time(b, SECOND);
+    for (unsigned i = 0; i < 1 << 17; i++) {
+        add_record(b, 0x400000 + PAGES * sizeof(page) - 2, 0x400000);
+    }
+    add_chunk(b);
+}
+
 /* Two threads in turn, in a chunk of many records */
 static void make_switches(struct bomb *b)
 {
@@ -736,7 +769,7 @@ static const struct {
     { "edges", make_edges }, { "deep", make_deep }, { "meta", make_meta },
     { "zeros", make_zeros }, { "image", make_image },
     { "syscalls", make_syscalls }, { "within", make_within },
-    { "switches", make_switches },
+    { "sled", make_sled }, { "switches", make_switches },
 };
 
 static int make(const char *name, const char *path)
