@@ -2,16 +2,19 @@
 """Rounds of a part: each has a seed of its own, and keeps what failed."""
 
 import collections
+import contextlib
 import json
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
 import traceback
 
 KEPT = 20                       # failures of a part with their files
+SAID = 300                      # seconds between sums, where there is no terminal
 
 
 class Failure(Exception):
@@ -20,6 +23,21 @@ class Failure(Exception):
 
 class Skip(Exception):
     """The part cannot run here; says why."""
+
+
+class Ending:
+    """SIGTERM ends a run after the rounds that are begun, with its sums."""
+
+    def __init__(self):
+        self.asked = False
+        self.workers = []
+        signal.signal(signal.SIGTERM, self.ask)
+
+    def ask(self, *_):
+        self.asked = True
+        for pid in self.workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
 
 
 class Part:
@@ -40,6 +58,7 @@ class Part:
         self.number = 0
         self.log = []
         self.folder = tempfile.mkdtemp(prefix=f'backtrail-{self.name}-')
+        self.summed = time.monotonic()
 
     def begin(self):
         """Make what all rounds need; may raise Skip."""
@@ -59,7 +78,8 @@ class Part:
         return []
 
     def time_left(self):
-        return self.deadline - time.monotonic()
+        return 0 if self.options.ending.asked else \
+            self.deadline - time.monotonic()
 
     def say(self, line):
         """A line for the log of the round"""
@@ -88,11 +108,13 @@ class Part:
                 self.work(theirs, range(i, 1 << 60, jobs))
             os.close(theirs)
             workers.append((pid, ours))
+            self.options.ending.workers.append(pid)
         skipped = None
         for pid, pipe in workers:
             with open(pipe, encoding='utf-8') as f:
                 text = f.read()
             os.waitpid(pid, 0)
+            self.options.ending.workers.remove(pid)
             done = json.loads(text) if text else {
                 'counts': {'failures': 1}, 'failures': [
                     {'round': None, 'why': 'its process has ended',
@@ -107,6 +129,7 @@ class Part:
     def work(self, pipe, numbers):
         """The work of one of several processes, which ends with it"""
         result = {}
+        self.options.ending.workers = []
         try:
             self.folder = tempfile.mkdtemp(prefix=f'backtrail-{self.name}-')
             try:
@@ -177,9 +200,13 @@ class Part:
               f'{self.number} {self.name}', flush=True)
 
     def progress(self):
+        left = f'{max(self.time_left(), 0):.0f} s left'
         if sys.stdout.isatty():
-            print(end=f'\r\033[K{self.name}: {self.sums()}; '
-                  f'{max(self.time_left(), 0):.0f} s left', flush=True)
+            print(end=f'\r\033[K{self.name}: {self.sums()}; {left}', flush=True)
+        elif time.monotonic() > self.summed + SAID and not self.options.json:
+            self.summed = time.monotonic()
+            print(f'{self.name}, process {os.getpid()}: {self.sums()}; {left}',
+                  flush=True)
 
     def sums(self):
         return ', '.join(f'{n} {what}' for what, n in self.counts.items())
