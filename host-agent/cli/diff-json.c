@@ -3,6 +3,8 @@
  * backtrail diff --json: see diff.h
  */
 
+#include <inttypes.h>
+
 #include "cli/diff.h"
 #include "util/json.h"
 
@@ -115,44 +117,59 @@ static JsonObject *pair_json(const struct diff_command *c,
     return o;
 }
 
-static JsonArray *functions_json(const struct diff_command *c)
+static JsonObject *function_json(const struct diff_function *f)
 {
-    JsonArray *list = json_array_new();
-
-    for (unsigned i = 0; i < c->result.functions->len; i++) {
-        const struct diff_function *f = c->result.functions->pdata[i];
-
-        json_array_add_object_element(list, btrail_json_new(
-            "s:sym", f->name, "s:dso", f->module, "U:calls_a", f->calls[0],
-            "U:calls_b", f->calls[1], NULL));
-    }
-    return list;
+    return btrail_json_new("s:sym", f->name, "s:dso", f->module, "U:calls_a",
+                           f->calls[0], "U:calls_b", f->calls[1], NULL);
 }
 
-static JsonArray *only_json(const struct diff_command *c, unsigned side)
+/* Begins a list, which is a member of the whole. */
+static void begin_list(const char *name)
+{
+    cli_printf(",\n  \"%s\" : [", name);
+}
+
+/* Takes @o.  Lists can have so many that not all of them are kept at once. */
+static void print_element(JsonObject *o, bool first)
+{
+    g_autofree char *text = btrail_json_text(o, FALSE);
+
+    fputs(first ? "\n    " : ",\n    ", stdout);
+    fputs(text, stdout);
+    json_object_unref(o);
+}
+
+static void print_only(const struct diff_command *c, const char *name,
+                       unsigned side)
 {
     g_autoptr(GPtrArray) only = diff_only(c, side);
-    JsonArray *list = json_array_new();
 
+    begin_list(name);
     for (unsigned i = 0; i < only->len; i++) {
-        json_array_add_object_element(list, task_json(only->pdata[i]));
+        print_element(task_json(only->pdata[i]), !i);
     }
-    return list;
+    cli_printf(" ]");
 }
 
 void diff_print_json(const struct diff_command *c)
 {
-    JsonArray *pairs = json_array_new();
+    const struct diff *r = &c->result;
 
-    for (unsigned i = 0; i < c->result.pairs->len; i++) {
-        json_array_add_object_element(pairs, pair_json(
-            c, c->result.pairs->pdata[i]));
+    cli_printf("{\n  \"differs\" : %s,\n  \"records_a\" : %" PRIu64
+               ",\n  \"records_b\" : %" PRIu64,
+               r->differs ? "true" : "false", r->tasks[0].records,
+               r->tasks[1].records);
+    begin_list("tasks");
+    for (unsigned i = 0; i < r->pairs->len; i++) {
+        print_element(pair_json(c, r->pairs->pdata[i]), !i);
     }
-    cli_print_json(btrail_json_new(
-        "b:differs", c->result.differs,
-        "U:records_a", c->result.tasks[0].records,
-        "U:records_b", c->result.tasks[1].records,
-        "a:tasks", pairs, "a:functions", functions_json(c),
-        "a:only_a", only_json(c, 0), "a:only_b", only_json(c, 1),
-        "U:dropped", c->result.dropped, NULL));
+    cli_printf(" ]");
+    begin_list("functions");
+    for (unsigned i = 0; i < r->functions->len; i++) {
+        print_element(function_json(r->functions->pdata[i]), !i);
+    }
+    cli_printf(" ]");
+    print_only(c, "only_a", 0);
+    print_only(c, "only_b", 1);
+    cli_printf(",\n  \"dropped\" : %" PRIu64 "\n}\n", (uint64_t)r->dropped);
 }
