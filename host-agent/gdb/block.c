@@ -224,7 +224,8 @@ struct block block_read(struct symbolizer *s, const struct lane_record *begin,
  * @process, @where, @bits: where code was read, and in which mode
  * @ways: address of an instruction -> the first of the addresses that execution
  *        from there on comes to without a branch; or NOWHERE
- * @ends: of each of the addresses, the last one that a way can come to from there
+ * @ends: of each of the addresses, the last one that a way can come to from
+ *        there
  * @steps: instructions of the way that is followed
  */
 struct block_search {

@@ -46,9 +46,10 @@ struct block_search *block_search_new(struct symbolizer *s,
 void block_search_free(struct block_search *b);
 
 /*
- * Has the block that block_read() would return one of the addresses?  While code
- * does not change, each instruction is decoded once, however many blocks it is
- * in.  Of a block around the end of all addresses only its ends are looked at.
+ * Has the block that block_read() would return one of the addresses?  While
+ * code does not change, each instruction is decoded once, however many blocks
+ * it is in.  Of a block around the end of all addresses only its ends are
+ * looked at.
  */
 bool block_search_has(struct block_search *b, const struct lane_record *begin,
                       const struct lane_record *end);

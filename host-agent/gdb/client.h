@@ -47,8 +47,8 @@ void client_answer_text(struct client *c, const char *payload);
 /* Sends text for its user to see, before the answer. */
 void client_print(struct client *c, const char *text);
 
-/* The same, of an error, in a line.  It can have what gdb has sent, or names of a
- * trace: it is quoted. */
+/* The same, of an error, in a line.  It can have what gdb has sent, or names of
+ * a trace: it is quoted. */
 void client_print_error(struct client *c, const char *message);
 
 /* Answers a command of the monitor that was interrupted.  A gdb that has done

@@ -304,9 +304,9 @@ static int find_in_block(struct walker *w, const uint64_t *addresses, size_t n,
  * @any:   the rest is set
  * @none, @begin, @end: what btrail_trace_last_ran() or -next_ran() has said
  *         last, when it was asked for @asked
- * @hits:  of uint64_t, in order: of records [@hits_begin, @hits_end), those that
- *         end a block which may have one of the addresses.  If all of these are
- *         missing, it is the one behind them.
+ * @hits:  of uint64_t, in order: of records [@hits_begin, @hits_end), those
+ *         that end a block which may have one of the addresses.  If all of
+ *         these are missing, it is the one behind them.
  */
 struct tried {
     bool any;

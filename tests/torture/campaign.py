@@ -14,7 +14,7 @@ import time
 import traceback
 
 KEPT = 20                       # failures of a part with their files
-SAID = 300                      # seconds between sums, where there is no terminal
+SAID = 300                      # seconds between sums, without a terminal
 
 
 class Failure(Exception):

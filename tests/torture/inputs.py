@@ -2,9 +2,9 @@
 """Traces of hostile contents in large numbers, read by any command.
 
 As the part traces, but what is printed is not compared with anything, which
-takes most of the time there, and each trace is read by several commands in one process: with sanitizers,
-what counts is that a command ends by itself, within what it may take, and says
-what is wrong.  An input is one trace that one command has read.
+takes most of the time there, and each trace is read by several commands in one
+process: with sanitizers, what counts is that a command ends by itself, within
+what it may take, and says what is wrong.  An input is one trace that one command has read.
 """
 
 import os

@@ -16,8 +16,8 @@ import qemu
 import traceformat
 from traceformat import (
     DATA, END, GAP, INDEX, MANY, MASK, META, SIDEBAND, TIME, CR3, ZSTD,
-    Damaged, Section, Trace, get_sideband, get_spaces, require, space_of, unzigzag,
-    varint, zigzag)
+    Damaged, Section, Trace, get_sideband, get_spaces, require, space_of,
+    unzigzag, varint, zigzag)
 
 SYMBOLS, CODE, PROCESSES, IMAGE, SYSCALLS = 2, 1, 3, 4, 5
 BYTES = 6, 7, 9                 # sections that are no sequences of varints

@@ -2,9 +2,9 @@
 """A guest that says anything of its processes, while it is traced.
 
 A real guest runs; in place of its program, this part is at the other end of the
-port for names.  The agent asks it, and it says what is right, wrong, at a limit,
-without end, or nothing.  The trace has each record that QEMU counts, and what
-readers print of it is clean.  In other rounds it is asked for files.
+port for names.  The agent asks it, and it says what is right, wrong, at a
+limit, without end, or nothing.  The trace is sound, and what readers print of
+it is clean.  In other rounds it is asked for files.
 """
 
 import contextlib

@@ -8,12 +8,13 @@
  * what it takes to load it, which with sanitizers is most of the time.
  *
  * A request is a packet of words that end with NUL: files for standard input,
- * output and error, and the arguments, from that of the program's name on.  Empty
- * words are between several lines of arguments, which enter main() one after the
- * other in one process; what line N writes, from 0, goes to the files with N
- * behind their names.  The answer is a packet of text: the status of waitpid(), or
- * -1 if the process took too much, milliseconds of CPU time, the most KiB that
- * were resident, and what main() has returned for each line, until one did not.
+ * output and error, and the arguments, from that of the program's name on.
+ * Empty words are between several lines of arguments, which enter main() one
+ * after the other in one process; what line N writes, from 0, goes to the files
+ * with N behind their names.  The answer is a packet of text: the status of
+ * waitpid(), or -1 if the process took too much, milliseconds of CPU time, the
+ * most KiB that were resident, and what main() has returned for each line,
+ * until one did not.
  */
 
 #include <dlfcn.h>
