@@ -132,11 +132,8 @@ static void begin_list(const char *name)
 /* Takes @o.  Lists can have so many that not all of them are kept at once. */
 static void print_element(JsonObject *o, bool first)
 {
-    g_autofree char *text = btrail_json_text(o, FALSE);
-
-    fputs(first ? "\n    " : ",\n    ", stdout);
-    fputs(text, stdout);
-    json_object_unref(o);
+    cli_printf(first ? "\n    " : "  , ");
+    cli_print_json_line(o);
 }
 
 static void print_only(const struct diff_command *c, const char *name,
