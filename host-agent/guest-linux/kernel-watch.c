@@ -36,7 +36,10 @@ struct ran {
     uint64_t time;
 };
 
-/* Takes what is in a slot.  With this time, this root was there. */
+/*
+ * Takes what is in a slot.  With this time, this root was there: time does not
+ * go back, so whatever came in between had the same.
+ */
 static bool take(struct kernel_watch *w, unsigned i, struct ran *ran)
 {
     ran->time = __atomic_load_n(&w->ran[i].time, __ATOMIC_ACQUIRE);

@@ -179,14 +179,17 @@ static uint64_t same_place(void)
     return root;
 }
 
-/* One thread reports while another one looks: no root has another's time. */
+/*
+ * One thread reports while another one looks: no root has another's time.  Time
+ * does not go back.
+ */
 static gpointer report_many(gpointer opaque)
 {
     struct rig *r = opaque;
     uint64_t other = same_place();
 
     for (uint64_t i = 1; !g_atomic_int_get(&r->done); i++) {
-        kernel_watch_report(&r->w, i % 2 ? other : FAKE_ROOT, i % 2 ? 3 : 2);
+        kernel_watch_report(&r->w, i % 2 ? other : FAKE_ROOT, i);
     }
     return NULL;
 }
@@ -207,8 +210,8 @@ static void test_threads(void)
     g_atomic_int_set(&r.done, 1);
     g_thread_join(thread);
     look(&r);
-    g_assert_cmpuint(r.w.alive, ==, 2);
-    g_assert_cmpuint(r.w.last, ==, 3);
+    g_assert_cmpuint(r.w.alive % 2, ==, 0);
+    g_assert_cmpuint(r.w.last % 2, ==, 1);
     end(&r);
 }
 
