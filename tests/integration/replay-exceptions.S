@@ -96,7 +96,10 @@ serial:
     incl between
 2:  movw $SERIAL, %dx
     inb %dx, %al
+    cmpl $BYTES, bytes                  /* One can come after the last one. */
+    jae 3f
     incl bytes
+3:
     OUT PIC, END_OF_IRQ
     popl %edx
     popl %eax
