@@ -106,24 +106,15 @@ static void add_json(JsonArray *files, const char *path, const char *output,
     json_array_add_object_element(files, o);
 }
 
-/* The last part of a trace may only have to end the streams of others. */
-static bool keeps_something(const struct btrail_repair_result *r)
+/*
+ * The last part of a trace may only have to end the streams of others.  A file
+ * that is completed in place has all that it had: without records, too, it is
+ * then a whole part.
+ */
+static bool keeps_something(const struct repair_options *o,
+                            const struct btrail_repair_result *r)
 {
-    return r->whole || r->copied.chunks || r->copied.ends;
-}
-
-/* A file of which nothing can be kept stays as it is, also in place. */
-static int repair_file(const struct repair_options *o, const char *path,
-                       const char *output, struct btrail_repair_result *r)
-{
-    unsigned flags = o->in_place ? BTRAIL_REPAIR_IN_PLACE :
-                     o->force && !o->dry_run ? BTRAIL_WRITER_REPLACE : 0;
-
-    if (o->in_place && !btrail_repair(path, NULL, 0, r) &&
-        !keeps_something(r)) {
-        return 0;
-    }
-    return btrail_repair(path, output, flags, r);
+    return o->in_place || r->whole || r->copied.chunks || r->copied.ends;
 }
 
 static int repair(const struct repair_options *o, const char *path,
@@ -131,17 +122,21 @@ static int repair(const struct repair_options *o, const char *path,
 {
     g_autofree char *output = NULL;
     struct btrail_repair_result r;
+    unsigned flags = 0;
     int ret;
 
-    if (!o->in_place && !o->dry_run) {
+    if (o->in_place) {
+        flags = BTRAIL_REPAIR_IN_PLACE;
+    } else if (!o->dry_run) {
+        flags = o->force ? BTRAIL_WRITER_REPLACE : 0;
         output = o->output ? g_strdup(o->output) : default_output(path);
     }
-    ret = repair_file(o, path, output, &r);
+    ret = btrail_repair(path, output, flags, &r);
     if (ret) {
         say_failure(path, output, &r, ret);
         return CLI_FAILED;
     }
-    if (!keeps_something(&r)) {
+    if (!keeps_something(o, &r)) {
         if (output) {
             unlink(output);
         }
