@@ -8,6 +8,7 @@
 #include "lib/internal/symbol-list.h"
 #include "util/kallsyms-line.h"
 #include "util/search.h"
+#include "util/sort.h"
 
 /* The longest name of a symbol or a module; those of Linux are shorter. */
 #define NAME_MAX_SIZE   4096
@@ -18,13 +19,6 @@ static gint by_address(gconstpointer p, gconstpointer q)
 
     return BTRAIL_COMPARE(a->address, b->address) ?:
            BTRAIL_COMPARE(a->order, b->order);
-}
-
-static gint by_number(gconstpointer p, gconstpointer q)
-{
-    const uint64_t *a = p, *b = q;
-
-    return BTRAIL_COMPARE(*a, *b);
 }
 
 static void add_line(struct btrail_symbol_list *list,
@@ -69,7 +63,7 @@ void btrail_symbol_list_init(struct btrail_symbol_list *list, const char *text,
         }
     }
     g_array_sort(list->entries, by_address);
-    g_array_sort(list->ends, by_number);
+    btrail_order_u64(list->ends);
 }
 
 void btrail_symbol_list_clear(struct btrail_symbol_list *list)
