@@ -9,12 +9,20 @@
 
 #include "util/whole-io.h"
 
-int btrail_write_all(int fd, const void *bytes, size_t n)
+/* As write() */
+typedef ssize_t put_fn(int fd, const void *bytes, size_t n);
+
+static ssize_t put_on_socket(int sock, const void *bytes, size_t n)
+{
+    return send(sock, bytes, n, MSG_NOSIGNAL);
+}
+
+static int put_all(int fd, const void *bytes, size_t n, put_fn *put)
 {
     const char *p = bytes;
 
     while (n) {
-        ssize_t done = write(fd, p, n);
+        ssize_t done = put(fd, p, n);
 
         if (done >= 0) {
             p += done;
@@ -26,21 +34,14 @@ int btrail_write_all(int fd, const void *bytes, size_t n)
     return 0;
 }
 
+int btrail_write_all(int fd, const void *bytes, size_t n)
+{
+    return put_all(fd, bytes, n, write);
+}
+
 int btrail_send_all(int sock, const void *bytes, size_t n)
 {
-    const char *p = bytes;
-
-    while (n) {
-        ssize_t done = send(sock, p, n, MSG_NOSIGNAL);
-
-        if (done >= 0) {
-            p += done;
-            n -= done;
-        } else if (errno != EINTR) {
-            return errno;
-        }
-    }
-    return 0;
+    return put_all(sock, bytes, n, put_on_socket);
 }
 
 ssize_t btrail_read_all(int fd, void *bytes, size_t n)
