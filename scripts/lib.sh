@@ -18,6 +18,9 @@
 #   out/<tree>-<hash>/  results, which never change; the hash is of all inputs
 #   guest/<hash>/       the test guest
 #   booted/<hash>/      its states after boots: tests/lib/booted.py
+#   recorded/<hash>/    traces that many tests read: tests/lib/recorded.py
+#   derived/<hash>/     branches that follow from a guest's log: tests/oracle/run
+#   passed/<hash>/      tests that have passed: scripts/remember
 #   lock/               a file for each of the above while it is written
 #
 # <id> names the tarball and how it is configured.  Checkouts with different

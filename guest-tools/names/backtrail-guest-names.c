@@ -47,7 +47,7 @@
 /* Between two lists if the kernel reports no mappings */
 #define LIST_NS         UINT64_C(2000000000)
 
-/* The most bytes of what the agent sends, behind a header */
+/* The most bytes of what the agent sends, after a header */
 #define REQUEST_MAX     (sizeof(struct btrail_guest_file) + \
                          BTRAIL_GUEST_PATH_MAX + BTRAIL_GUEST_BUILD_ID_MAX)
 
@@ -306,7 +306,7 @@ static size_t handle_input(struct names *n)
         return 1;
     }
     if (h.type == BTRAIL_GUEST_CLOSE) {
-        /* The next OPEN can be behind it. */
+        /* The next OPEN can be after it. */
         used = n->in_used;
         close_agent(n);
         n->in_used = used;

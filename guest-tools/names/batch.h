@@ -25,7 +25,7 @@ struct batch_event {
         struct btrail_guest_exit exit;
         struct btrail_guest_name name;
     };
-    uint32_t text;              /* where its first text is, the second behind */
+    uint32_t text;              /* where its first text is, the second after */
     uint32_t first_size;
     uint32_t second_size;
 };

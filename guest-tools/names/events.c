@@ -28,6 +28,9 @@
 #define ONLINE_NS       UINT64_C(1000000000)
 /* Of a record: its size has 16 bits. */
 #define RECORD_MAX      (1u << 16)
+/* A switch that takes longer is said to begin and to end; the host's
+ * name-owners.c allows for shorter ones. */
+#define SWITCH_NS       UINT64_C(20000)
 
 /* What ends each record, by the attributes that are set */
 struct sample_id {
@@ -38,16 +41,17 @@ struct sample_id {
     uint32_t reserved;
 };
 
-struct ring {
+struct event_ring {
     int fd;                     /* -1: the CPU is offline */
     struct perf_event_mmap_page *page;
     struct btrail_guest_switch *switches;
     uint32_t n;
+    uint64_t left;              /* a task is to leave since then; 0: none is */
 };
 
 struct events {
     struct perf_event_attr attr;
-    struct ring *rings;
+    struct event_ring *rings;
     unsigned cpus;
     size_t page_size;
     bool switches;
@@ -101,7 +105,7 @@ static int open_event(const struct perf_event_attr *attr, unsigned cpu)
 /* Has one CPU followed; false if that cannot be. */
 static bool open_ring(struct events *e, unsigned cpu)
 {
-    struct ring *r = &e->rings[cpu];
+    struct event_ring *r = &e->rings[cpu];
     void *memory;
 
     r->fd = open_event(&e->attr, cpu);
@@ -249,7 +253,7 @@ struct body {
     size_t size;
 };
 
-/* A text at the end of a record, with a NUL or more behind it */
+/* A text at the end of a record, with a NUL or more after it */
 static const char *text_at(const struct body *b, size_t at, size_t *size)
 {
     *size = at < b->size ? strnlen((const char *)b->data + at, b->size - at) :
@@ -371,16 +375,34 @@ static void handle_task(struct pass *p, uint32_t type, uint64_t ns,
     add(p, &event, NULL, 0, NULL, 0);
 }
 
-static void handle_switch(struct pass *p, struct ring *r,
-                          const struct sample_id *id)
+static void add_switch(struct pass *p, struct event_ring *r, uint64_t ns,
+                       uint32_t pid, uint32_t tid)
 {
     if (r->n == BTRAIL_GUEST_SWITCHES_MAX) {
         outbox_lost(p->out, BTRAIL_GUEST_LOST_SWITCHES, 1);
     } else {
         r->switches[r->n++] = (struct btrail_guest_switch) {
-            .time = id->ns, .pid = id->pid, .tid = id->tid,
+            .time = ns, .pid = pid, .tid = tid,
         };
     }
+}
+
+/*
+ * There are two records of a switch: before the kernel loads CR3, and after it.
+ * Where the host has let others run in between, both are said.
+ */
+static void handle_switch(struct pass *p, struct event_ring *r, bool out,
+                          const struct sample_id *id)
+{
+    if (out) {
+        r->left = id->ns;
+        return;
+    }
+    if (r->left && id->ns - r->left > SWITCH_NS) {
+        add_switch(p, r, r->left, 0, 0);
+    }
+    r->left = 0;
+    add_switch(p, r, id->ns, id->pid, id->tid);
 }
 
 static void handle_lost(struct pass *p, const struct body *b)
@@ -395,7 +417,7 @@ static void handle_lost(struct pass *p, const struct body *b)
                 0);
 }
 
-static void handle_record(struct pass *p, struct ring *r,
+static void handle_record(struct pass *p, struct event_ring *r,
                           const struct perf_event_header *h,
                           const struct sample_id *id)
 {
@@ -416,10 +438,7 @@ static void handle_record(struct pass *p, struct ring *r,
         handle_task(p, h->type, id->ns, &b);
         break;
     case PERF_RECORD_SWITCH_CPU_WIDE:
-        /* There are two of each switch. */
-        if (!(h->misc & PERF_RECORD_MISC_SWITCH_OUT)) {
-            handle_switch(p, r, id);
-        }
+        handle_switch(p, r, h->misc & PERF_RECORD_MISC_SWITCH_OUT, id);
         break;
     case PERF_RECORD_LOST:
         handle_lost(p, &b);
@@ -430,7 +449,7 @@ static void handle_record(struct pass *p, struct ring *r,
 }
 
 /* Handles what a CPU has published, up to a time. */
-static void read_ring(struct pass *p, struct ring *r, uint64_t until)
+static void read_ring(struct pass *p, struct event_ring *r, uint64_t until)
 {
     uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
     uint64_t tail = r->page->data_tail;
@@ -460,13 +479,18 @@ static void read_ring(struct pass *p, struct ring *r, uint64_t until)
         tail += h->size;
     }
     __atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
+    if (r->left) {
+        /* The end of this switch comes after UP_TO. */
+        add_switch(p, r, r->left, 0, 0);
+        r->left = 0;
+    }
 }
 
 static void send_switches(struct events *e, const struct tsc_clock *clock,
                           struct outbox *out)
 {
     for (unsigned i = 0; i < e->cpus; i++) {
-        struct ring *r = &e->rings[i];
+        struct event_ring *r = &e->rings[i];
         struct btrail_guest_switches s = { .cpu = i, .n = r->n };
 
         for (uint32_t k = 0; k < r->n; k++) {

@@ -8,7 +8,7 @@
 
 #include "tsc.h"
 
-/* The best one of so many tries counts: others can be interrupted. */
+/* The best one of this many tries counts: others can be interrupted. */
 #define TRIES   5
 
 uint64_t tsc_now(void)

@@ -48,7 +48,7 @@ struct begin {
 };
 
 /* Instructions that were executed one after the other */
-struct block {
+struct annotated_block {
     struct symbolizer_where where;
     uint32_t era;
     uint64_t begin;
@@ -131,10 +131,10 @@ static struct annotation_code *new_code(struct annotating *a,
     return code;
 }
 
-/* The code of a function, if it is sought */
+/* The code of a function, if it is wanted */
 static struct annotation_code *code_of(struct annotating *a,
                                        const struct function *f,
-                                       const struct block *b,
+                                       const struct annotated_block *b,
                                        uint64_t address)
 {
     struct annotation_code *code = NULL;
@@ -146,7 +146,7 @@ static struct annotation_code *code_of(struct annotating *a,
     if (g_hash_table_lookup_extended(a->functions, f, NULL, &known)) {
         return known;
     }
-    btrail_closest_offer(&a->out->closest, f->name);
+    closest_offer(&a->out->closest, f->name);
     if (!strcmp(f->name, a->o->function)) {
         code = new_code(a, f, f->start, f->end,
                         symbolizer_bits(a->o->names, b->process, &b->where,
@@ -182,7 +182,7 @@ static enum annotation_source source_of(const struct annotation_code *code,
 /* Reads all of the code, as it was for a block. */
 static struct annotation_version *read_version(struct annotating *a,
                                                struct annotation_code *code,
-                                               const struct block *b,
+                                               const struct annotated_block *b,
                                                uint64_t bias)
 {
     struct annotation_version *v = g_new0(struct annotation_version, 1);
@@ -251,7 +251,7 @@ static void learn(const struct annotation_code *code,
 /* The version that a block is of; NULL if there are too many */
 static struct annotation_version *find_version(struct annotating *a,
                                                struct annotation_code *code,
-                                               const struct block *b,
+                                               const struct annotated_block *b,
                                                uint64_t bias)
 {
     struct annotation_version *v = read_version(a, code, b, bias);
@@ -276,10 +276,9 @@ static struct annotation_version *find_version(struct annotating *a,
     return v;
 }
 
-static struct annotation_version *current_version(struct annotating *a,
-                                                  struct annotation_code *code,
-                                                  const struct block *b,
-                                                  uint64_t bias)
+static struct annotation_version *
+current_version(struct annotating *a, struct annotation_code *code,
+                const struct annotated_block *b, uint64_t bias)
 {
     uint64_t start = code->start + bias;
     const struct current key = {
@@ -322,10 +321,11 @@ static struct annotation_slot *slot_at(const struct annotation_code *code,
 }
 
 /*
- * Where the instruction begins that is the first one of a block at or behind an
+ * Where the instruction begins that is the first one of a block at or after an
  * address; 0 if that is not known
  */
-static uint64_t first_behind(struct annotating *a, const struct block *b,
+static uint64_t first_behind(struct annotating *a,
+                             const struct annotated_block *b,
                              uint64_t address)
 {
     uint64_t at = b->begin;
@@ -349,7 +349,7 @@ static uint64_t first_behind(struct annotating *a, const struct block *b,
 }
 
 /* Counts the part of a block that is in some code. */
-static void count_part(struct annotating *a, const struct block *b,
+static void count_part(struct annotating *a, const struct annotated_block *b,
                        struct annotation_code *code, uint64_t bias)
 {
     uint64_t start = code->start + bias;
@@ -397,8 +397,9 @@ static void count_part(struct annotating *a, const struct block *b,
 }
 
 /* Counts a block in those functions that it goes through.  False if none is
- * sought. */
-static bool count_functions(struct annotating *a, const struct block *b)
+ * wanted. */
+static bool count_functions(struct annotating *a,
+                            const struct annotated_block *b)
 {
     uint64_t at = b->begin;
     bool found = false;
@@ -427,7 +428,7 @@ static bool count_functions(struct annotating *a, const struct block *b)
     return found;
 }
 
-static void count_block(struct annotating *a, const struct block *b)
+static void count_block(struct annotating *a, const struct annotated_block *b)
 {
     const struct process *owner = b->process->owner;
     struct other *other;
@@ -463,7 +464,7 @@ static void count_task(struct annotating *a, unsigned vcpu,
                        const bool *counts)
 {
     struct begin *begin = &a->begin;
-    struct block block = {
+    struct annotated_block block = {
         .where = task->where, .era = task->era, .process = task->process,
     };
 
@@ -547,7 +548,7 @@ int annotation_read(struct annotation *out, const struct btrail_trace *trace,
 
     *out = (struct annotation) {
         .codes = g_ptr_array_new_with_free_func(free_code),
-        .closest = btrail_closest_to(options->function ?: ""),
+        .closest = closest_to(options->function ?: ""),
     };
     a->out = out;
     a->o = options;

@@ -32,7 +32,7 @@
 struct annotation_options {
     struct symbolizer *names;
     const char *function;
-    struct btrail_range range;
+    struct range range;
     const struct filter *filter;
     struct window window;
     unsigned threads;
@@ -96,7 +96,7 @@ struct annotation_code {
  *           branch at their end: records between are missing
  * @beyond:  blocks that are beyond the limits of memory
  * @damage:  damaged chunks and synthetic GAP events
- * @closest: functions whose names are like the one that is sought
+ * @closest: functions whose names are like the one that is wanted
  */
 struct annotation {
     GPtrArray *codes;
@@ -105,7 +105,7 @@ struct annotation {
     uint64_t unknown;
     uint64_t beyond;
     uint64_t damage;
-    struct btrail_closest closest;
+    struct closest closest;
 };
 
 /*

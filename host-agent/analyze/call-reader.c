@@ -7,8 +7,8 @@
 
 #include "analyze/call-reader.h"
 #include "analyze/chooser.h"
-#include "lib/internal/batch.h"
-#include "lib/internal/merged.h"
+#include "lib/agent/batch.h"
+#include "lib/agent/merged.h"
 
 /* How many records are filtered at a time */
 #define STEP        4096
@@ -21,7 +21,7 @@
 #define BLOCK_RECORDS   8192
 #define ENOUGH          (BLOCKS / 2)
 
-struct block {
+struct call_block {
     GArray *steps;              /* of struct call_step */
     size_t n;                   /* records */
     const struct stack_edge *edges[BLOCK_RECORDS];
@@ -29,7 +29,7 @@ struct block {
     bool counts[BLOCK_RECORDS];
 };
 
-struct lane {
+struct call_lane {
     struct paces *paces;
     const struct pace *pace;
 };
@@ -38,7 +38,7 @@ struct call_reader {
     const struct call_tree_options *options;
     struct btrail_merged *merged;
     struct stack_edges *edges;
-    struct lane lanes[BTRAIL_MAX_VCPUS];
+    struct call_lane lanes[BTRAIL_MAX_VCPUS];
     struct chooser *chooser;    /* if there is a filter */
     unsigned vcpu;              /* the batch that is read */
     struct btrail_batch batch;  /* the rest of it */
@@ -48,7 +48,7 @@ struct call_reader {
     int error;                  /* errno */
 
     GThread *thread;            /* NULL: the caller's thread does all */
-    struct block *blocks[BLOCKS];
+    struct call_block *blocks[BLOCKS];
     GMutex lock;                /* of all below */
     GCond changed;
     unsigned made;
@@ -59,7 +59,7 @@ struct call_reader {
 };
 
 /* Adds a batch of one pace to a block that has room for it. */
-static void add_records(struct call_reader *r, struct block *k,
+static void add_records(struct call_reader *r, struct call_block *k,
                         const struct btrail_batch *b, const struct pace *pace)
 {
     struct btrail_batch part = { .count = 0 };
@@ -93,7 +93,7 @@ static void add_records(struct call_reader *r, struct block *k,
     r->records += b->count;
 }
 
-static void add_wait(struct call_reader *r, struct block *k, uint64_t wait)
+static void add_wait(struct call_reader *r, struct call_block *k, uint64_t wait)
 {
     const struct call_step step = {
         .kind = CALL_STEP_WAIT, .vcpu = r->vcpu, .wait = wait,
@@ -105,9 +105,9 @@ static void add_wait(struct call_reader *r, struct block *k, uint64_t wait)
 }
 
 /* Adds the next records of the batch; false if there is no room for them. */
-static bool add_batch(struct call_reader *r, struct block *k)
+static bool add_batch(struct call_reader *r, struct call_block *k)
 {
-    struct lane *l = &r->lanes[r->vcpu];
+    struct call_lane *l = &r->lanes[r->vcpu];
     struct btrail_batch *b = &r->batch, part;
     uint64_t wait = 0;
     size_t n;
@@ -130,7 +130,7 @@ static bool add_batch(struct call_reader *r, struct block *k)
     return true;
 }
 
-static void add_event(struct call_reader *r, struct block *k)
+static void add_event(struct call_reader *r, struct call_block *k)
 {
     const struct call_step step = {
         .kind = CALL_STEP_GAP, .vcpu = r->vcpu, .index = r->batch.index,
@@ -143,7 +143,7 @@ static void add_event(struct call_reader *r, struct block *k)
 }
 
 /* Fills a block.  Returns END or another error if it is the last one. */
-static int fill(struct call_reader *r, struct block *k)
+static int fill(struct call_reader *r, struct call_block *k)
 {
     const struct window *window = &r->options->window;
     int ret;
@@ -177,7 +177,7 @@ static int fill(struct call_reader *r, struct block *k)
 /* Makes the next block, with the lock held, which it releases meanwhile. */
 static void make_block(struct call_reader *r)
 {
-    struct block *k = r->blocks[r->made % BLOCKS];
+    struct call_block *k = r->blocks[r->made % BLOCKS];
     int ret;
 
     if (stack_edges_many(r->edges)) {
@@ -253,7 +253,7 @@ int call_reader_open(struct call_reader **reader,
     g_mutex_init(&r->lock);
     g_cond_init(&r->changed);
     for (unsigned i = 0; i < BLOCKS; i++) {
-        r->blocks[i] = g_new(struct block, 1);
+        r->blocks[i] = g_new(struct call_block, 1);
         r->blocks[i]->steps = g_array_new(FALSE, FALSE,
                                           sizeof(struct call_step));
     }

@@ -33,12 +33,12 @@ static void add_row(struct call_summing *c, const struct stack_node *n,
     }
 }
 
-static bool is_sought(struct call_summing *c, const struct stack_node *n)
+static bool is_wanted(struct call_summing *c, const struct stack_node *n)
 {
     if (!n->function) {
         return false;
     }
-    btrail_closest_offer(&c->out->closest, n->function->name);
+    closest_offer(&c->out->closest, n->function->name);
     return !strcmp(n->function->name, c->out->function);
 }
 
@@ -53,14 +53,14 @@ static void add_node(struct call_summing *c, const struct stack_node *n,
         add_row(c, n, n->function, n->function->name, nested);
         break;
     case CALL_ROWS_CALLERS:
-        if (is_sought(c, n)) {
+        if (is_wanted(c, n)) {
             add_row(c, n, caller, caller ? caller->name : "[none]", nested);
         }
         break;
     case CALL_ROWS_CALLEES:
         /* It may have called none. */
-        is_sought(c, n);
-        if (is_sought(c, n->parent)) {
+        is_wanted(c, n);
+        if (is_wanted(c, n->parent)) {
             add_row(c, n, n->function, n->function->name, nested);
         }
         break;
@@ -97,7 +97,7 @@ void call_rows_init(struct call_rows *c, enum call_rows_kind kind,
 {
     *c = (struct call_rows) {
         .kind = kind, .function = function, .rows = rows_new(3),
-        .closest = btrail_closest_to(function ? function : ""),
+        .closest = closest_to(function ? function : ""),
     };
 }
 

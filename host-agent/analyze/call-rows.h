@@ -52,7 +52,7 @@ enum call_rows_value {
 struct call_rows {
     enum call_rows_kind kind;
     const char *function;
-    struct btrail_closest closest;
+    struct closest closest;
     struct rows *rows;
     uint64_t all;
 };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analyze/call-tracks.h"
-#include "lib/internal/thread.h"
+#include "lib/agent/thread.h"
 #include "util/closest.h"
 #include "util/hash.h"
 #include "util/search.h"
@@ -27,7 +27,7 @@ struct call_tracks {
     GHashTable *threads;        /* pid and tid -> struct call_track */
     uint64_t gaps;
     GHashTable *offered;        /* functions, to @closest */
-    struct btrail_closest closest;
+    struct closest closest;
 };
 
 static void free_track(gpointer p)
@@ -46,7 +46,7 @@ struct call_tracks *call_tracks_new(const struct call_tracks_options *options)
     c->threads = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
                                        g_free, free_track);
     c->offered = g_hash_table_new(NULL, NULL);
-    c->closest = btrail_closest_to(options->function ?: "");
+    c->closest = closest_to(options->function ?: "");
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         c->cpus[i].own.number = i + 1;
     }
@@ -99,7 +99,7 @@ static bool is_shown(const struct call_tracks *c, const struct call_track *t,
                      unsigned i)
 {
     return (i || !t->thread) &&
-           (!c->options.function || call_track_slice(t, i)->sought);
+           (!c->options.function || call_track_slice(t, i)->wanted);
 }
 
 /* Tells of all slices before slice @n that have begun. */
@@ -151,15 +151,15 @@ static void end_slice(struct call_tracks *c, struct call_track *t,
     g_array_set_size(t->open, i);
 }
 
-/* Is this a call of the sought function? */
-static bool is_sought(struct call_tracks *c, const struct function *f)
+/* Is this a call of the wanted function? */
+static bool is_wanted(struct call_tracks *c, const struct function *f)
 {
-    const char *sought = c->options.function;
+    const char *wanted = c->options.function;
 
-    if (!sought || !f || strcmp(f->name, sought)) {
-        if (sought && f && c->closest.distance &&
+    if (!wanted || !f || strcmp(f->name, wanted)) {
+        if (wanted && f && c->closest.distance &&
             g_hash_table_add(c->offered, (gpointer)f)) {
-            btrail_closest_offer(&c->closest, f->name);
+            closest_offer(&c->closest, f->name);
         }
         return false;
     }
@@ -177,7 +177,7 @@ static bool is_deepest(const struct call_tracks *c, const struct call_track *t)
         return false;
     }
     while (i > 1 && n < c->options.depth &&
-           (!c->options.function || call_track_slice(t, i - 1)->sought)) {
+           (!c->options.function || call_track_slice(t, i - 1)->wanted)) {
         i--;
         n++;
     }
@@ -204,8 +204,8 @@ static void begin_slices(struct call_tracks *c, struct call_track *t,
             .process = path[depth]->process,
             .function = path[depth]->function, .begin = time, .vcpu = vcpu,
             .late = depth || late, .node = path[depth],
-            .sought = is_sought(c, path[depth]->function) ||
-                      (around && around->sought),
+            .wanted = is_wanted(c, path[depth]->function) ||
+                      (around && around->wanted),
         };
 
         g_array_append_val(t->open, s);
@@ -445,7 +445,7 @@ struct call_track *call_tracks_find(struct call_tracks *c, unsigned vcpu,
     return t ?: &c->cpus[vcpu].own;
 }
 
-const struct btrail_closest *call_tracks_closest(const struct call_tracks *c)
+const struct closest *call_tracks_closest(const struct call_tracks *c)
 {
     return &c->closest;
 }

@@ -20,7 +20,7 @@
  * @begin:    of the host's clock
  * @vcpu:     that ran it then
  * @late:     it had begun before that
- * @sought:   it, or one that it is in, is a call of the function that is sought
+ * @wanted:   it, or one that it is in, is a call of the function that is wanted
  * @chosen:   records in it, or in its callees, count
  * @written:  the user knows of it
  * @missed:   records are missing that could be its end
@@ -32,7 +32,7 @@ struct call_slice {
     uint64_t begin;
     unsigned vcpu;
     bool late;
-    bool sought;
+    bool wanted;
     bool chosen;
     bool written;
     bool missed;
@@ -89,7 +89,7 @@ struct call_tracks_ops {
  * @prompt:   tell of a slice when the next one begins, if @shortest is 0;
  *            otherwise when one that is in it ends
  * @function: if not NULL, tell only of calls of it, and of what is in them
- * @depth:    and of so many levels of these; 0: all
+ * @depth:    and of this many levels of these; 0: all
  */
 struct call_tracks_options {
     uint64_t shortest;
@@ -117,6 +117,6 @@ struct call_track *call_tracks_find(struct call_tracks *c, unsigned vcpu,
                                     const struct btrail_task *task);
 
 /* Was the function of the options called?  Otherwise the most similar ones */
-const struct btrail_closest *call_tracks_closest(const struct call_tracks *c);
+const struct closest *call_tracks_closest(const struct call_tracks *c);
 
 #endif /* BTRAIL_CALL_TRACKS_H */

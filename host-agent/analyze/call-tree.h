@@ -37,8 +37,9 @@ struct call_tree_ops {
  * @filter: which records count; NULL for all
  * @window: the part of the trace to read
  * @tick:   of the session, in nanoseconds; 0 if it is not known
- * @many:   a tree with so many nodes is spilled; 0: STACK_MANY_NODES
- * @many_edges: so many different edges are classified anew; 0: STACK_MANY_EDGES
+ * @many:   a tree with this many nodes is spilled; 0: STACK_MANY_NODES
+ * @many_edges: this many different edges are classified anew; 0:
+ *          STACK_MANY_EDGES
  * @ops:    NULL keeps the whole tree.  With @moved or @spent each process has
  *          a root of its own; without, all of a command share one
  */

@@ -43,7 +43,7 @@ void chooser_free(struct chooser *c)
 }
 
 static bool chosen(struct chooser *c, uint64_t class, const struct task *task,
-                   const struct filter_record *record, struct place *from,
+                   const struct named_record *record, struct place *from,
                    struct place *to)
 {
     size_t hash = btrail_hash3(record->from, record->to, class ^
@@ -71,7 +71,7 @@ size_t chooser_choose(struct chooser *c, unsigned vcpu,
 {
     const struct filter *filter = c->filter;
     struct place from, to;
-    struct filter_record record = {
+    struct named_record record = {
         .vcpu = vcpu, .index = b->index, .from_place = &from,
         .to_place = &to, .lines = c->names, .process = task->process,
         .time = window_time(&c->window, b->time.host),

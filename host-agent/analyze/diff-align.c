@@ -11,13 +11,13 @@
 
 #define MAX_STACK       4096
 
-/* A return is searched among so many frames. */
+/* A return is searched among this many frames. */
 #define MAX_SKIPPED     64
 
-/* A call without a known length has at most so many bytes. */
+/* A call without a known length has at most this many bytes. */
 #define CALL_MAX        8
 
-/* So many in a row must be the same. */
+/* This many in a row must be the same. */
 #define SAME_OUTLINE    4
 #define SAME_NEAR       2
 #define SAME_EDGES      32
@@ -49,18 +49,18 @@ static const struct {
 };
 
 /*
- * So many edges may be searched, and so many more for each one that was
+ * So many edges may be searched, and this many more for each one that was
  * compared: where nearly nothing is the same, all of it would be searched again
  * and again.
  */
 #define SEARCH_FREE     (1u << 25)
 #define SEARCH_EACH     8
 
-/* Long loops with up to so many edges are cut down to so many turns. */
+/* Long loops with up to this many edges are cut down to this many turns. */
 #define LONGEST_PERIOD  8
 #define REPEATS         3
 
-/* Behind the end of both sequences */
+/* After the end of both sequences */
 #define END_OF_ALL      UINT64_MAX
 
 /**
@@ -82,7 +82,7 @@ struct outline {
     uint64_t at;
 };
 
-struct row {
+struct align_row {
     uint64_t hash;
     unsigned i;
 };
@@ -96,7 +96,7 @@ struct row {
 struct diff_scratch {
     GArray *sides[DIFF_SIDES];
     GArray *own;
-    struct row *rows;
+    struct align_row *rows;
 };
 
 static uint32_t call_at(const GArray *calls, unsigned i)
@@ -238,7 +238,7 @@ static bool repeats(const GArray *outline, unsigned period)
 
 /*
  * Adds an edge to an outline.  Of a loop that goes round many times only the
- * last turns stay, so that what is behind it is near.
+ * last turns stay, so that what is after it is near.
  */
 static void add_outline(GArray *outline, uint64_t what, uint64_t at)
 {
@@ -349,12 +349,12 @@ static bool same_rows(const GArray *x, unsigned i, const GArray *y, unsigned j,
  * The nearest @k in a row that are the same in both, of which the one in @x is
  * near its beginning.  Improves on @best, the sum of both distances.
  */
-static void find_near(struct row *rows, const GArray *x, const GArray *y,
+static void find_near(struct align_row *rows, const GArray *x, const GArray *y,
                       unsigned k, unsigned *best, unsigned *i, unsigned *j)
 {
     unsigned nx = x->len < k ? 0 : MIN(x->len - k + 1, NEAR);
     unsigned ny = y->len < k ? 0 : y->len - k + 1;
-    struct row *r;
+    struct align_row *r;
 
     memset(rows, 0, ROWS * sizeof(*rows));
     for (unsigned n = 0; n < nx; n++) {
@@ -364,7 +364,7 @@ static void find_near(struct row *rows, const GArray *x, const GArray *y,
             r = r + 1 < rows + ROWS ? r + 1 : rows;
         }
         if (hash && !r->hash) {
-            *r = (struct row) { hash, n };
+            *r = (struct align_row) { hash, n };
         }
     }
     for (unsigned n = 0; n < ny && n < *best; n++) {
@@ -541,7 +541,7 @@ static void give_up(struct diff_align *a)
  */
 static bool find_together(struct diff_align *a)
 {
-    /* A trace may begin anywhere, and go on anywhere behind a gap. */
+    /* A trace may begin anywhere, and go on anywhere after a gap. */
     bool gap = !a->same || edge_here(a, 0) == DIFF_EDGE_GAP ||
                edge_here(a, 1) == DIFF_EDGE_GAP;
     bool last;
@@ -617,7 +617,7 @@ struct diff_scratch *diff_scratch_new(void)
         s->sides[side] = g_array_new(FALSE, FALSE, sizeof(struct outline));
     }
     s->own = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    s->rows = g_new(struct row, ROWS);
+    s->rows = g_new(struct align_row, ROWS);
     return s;
 }
 

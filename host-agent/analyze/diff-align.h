@@ -5,7 +5,7 @@
  * As long as both sequences of edges are the same, they are followed edge by
  * edge, with one stack of calls for both.  Where they part, in some function,
  * both sides are searched for the first place where they do the same again.
- * Only edges of this function count, and behind its return those of its caller,
+ * Only edges of this function count, and after its return those of its caller,
  * and so on: what the function calls is skipped as a whole.  So a loop with one
  * more turn, a call that one side leaves out, or a slow path is a difference of
  * a few edges, however much was executed in it, and at the latest the return to
@@ -22,7 +22,7 @@
 #include "analyze/diff-edges.h"
 #include "analyze/diff-sequence.h"
 
-/* So many edges before a difference are kept. */
+/* This many edges before a difference are kept. */
 #define DIFF_HISTORY    4096
 
 /**
@@ -45,7 +45,7 @@ enum diff_end {
  *          not, as many as were read until then
  * @edge:   the first edge; DIFF_EDGE_GAP if there is none, or it is missing
  * @gap:    records of one side are missing at the beginning
- * @levels: so many frames of the stack have returned meanwhile
+ * @levels: this many frames of the stack have returned meanwhile
  * @end:    how it ends
  */
 struct diff_difference {
@@ -61,7 +61,7 @@ struct diff_difference {
  * diff_differs_fn - receives a difference
  *
  * The sequences have the edges from DIFF_HISTORY before it on, and at least
- * some behind it.
+ * some after it.
  */
 struct diff_align;
 typedef void diff_differs_fn(void *opaque, struct diff_align *a,

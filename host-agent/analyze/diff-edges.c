@@ -8,7 +8,7 @@
 #include "analyze/diff-edges.h"
 #include "util/hash.h"
 
-/* Edges are allocated so many at a time, and do not move. */
+/* Edges are allocated this many at a time, and do not move. */
 #define GROUP_BITS  12
 #define GROUP       (1u << GROUP_BITS)
 #define GROUPS      4096

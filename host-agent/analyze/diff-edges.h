@@ -90,7 +90,7 @@ struct diff_edge *diff_edges_get(const struct diff_edges *d, uint32_t number);
 /**
  * diff_edges_functions - add up how often functions were called
  * @counts: of each side: how often it has taken each edge, of uint64_t, by half
- *          of the edge's number; those behind its end were not taken
+ *          of the edge's number; those after its end were not taken
  *
  * Returns the functions, of struct diff_function *, in an array that the caller
  * frees.

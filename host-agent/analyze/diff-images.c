@@ -15,11 +15,11 @@
 #define MAX_IMAGES      256
 
 /**
- * struct image
+ * struct diff_image
  * @bias:       of its addresses in memory to those of places
  * @start, @end: of what is known of it
  */
-struct image {
+struct diff_image {
     struct module *module;
     uint64_t bias;
     uint64_t start;
@@ -27,13 +27,14 @@ struct image {
 };
 
 /* Another process can get the same page tables later. */
-struct space {
+struct diff_space {
     uint64_t cr3;
     uint64_t pid;
 };
 
 struct diff_images {
-    GHashTable *spaces;         /* struct space -> GArray of struct image */
+    /* struct diff_space -> GArray of struct diff_image */
+    GHashTable *spaces;
 };
 
 struct diff_images *diff_images_new(void)
@@ -56,13 +57,13 @@ void diff_images_free(struct diff_images *d)
 static GArray *images_of(struct diff_images *d, const struct process *process,
                          uint64_t cr3)
 {
-    const struct space key = {
+    const struct diff_space key = {
         btrail_cr3_root(cr3), process->pid,
     };
     GArray *images = g_hash_table_lookup(d->spaces, &key);
 
     if (!images) {
-        images = g_array_new(FALSE, FALSE, sizeof(struct image));
+        images = g_array_new(FALSE, FALSE, sizeof(struct diff_image));
         g_hash_table_insert(d->spaces, g_memdup2(&key, sizeof(key)), images);
     }
     return images;
@@ -70,12 +71,12 @@ static GArray *images_of(struct diff_images *d, const struct process *process,
 
 static void note(GArray *images, uint64_t address, const struct place *place)
 {
-    const struct image new = {
+    const struct diff_image new = {
         place->function->module, address - place->address, address, address,
     };
 
     for (unsigned i = 0; i < images->len; i++) {
-        struct image *image = &g_array_index(images, struct image, i);
+        struct diff_image *image = &g_array_index(images, struct diff_image, i);
 
         if (image->module == new.module && image->bias == new.bias) {
             image->start = MIN(image->start, address);
@@ -89,13 +90,14 @@ static void note(GArray *images, uint64_t address, const struct place *place)
 }
 
 /* The image that an address is nearest to; NULL if it is near none */
-static const struct image *find(const GArray *images, uint64_t address)
+static const struct diff_image *find(const GArray *images, uint64_t address)
 {
-    const struct image *nearest = NULL;
+    const struct diff_image *nearest = NULL;
     uint64_t least = NEAR;
 
     for (unsigned i = 0; i < images->len; i++) {
-        const struct image *image = &g_array_index(images, struct image, i);
+        const struct diff_image *image = &g_array_index(images,
+                                                        struct diff_image, i);
         uint64_t distance = address < image->start ? image->start - address :
                             address > image->end ? address - image->end : 0;
 
@@ -112,7 +114,7 @@ void diff_images_place(struct diff_images *d, const struct process *process,
                        struct function *function)
 {
     const struct elf_symbol *symbol = NULL;
-    const struct image *image;
+    const struct diff_image *image;
     GArray *images;
 
     if (address >= ADDRESS_SHARED) {

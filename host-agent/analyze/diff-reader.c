@@ -8,7 +8,7 @@
 
 #include "analyze/diff-images.h"
 #include "analyze/diff-reader.h"
-#include "lib/internal/merged.h"
+#include "lib/agent/merged.h"
 #include "util/entry-names.h"
 #include "util/hash.h"
 
@@ -29,7 +29,7 @@
 /* Discontinuities in a block */
 #define MAX_RUNS    DIFF_READER_BLOCK
 
-struct recent {
+struct recent_edges {
     uint64_t from;
     uint64_t to;
     uint64_t count;
@@ -45,7 +45,7 @@ struct recent {
  * @wanted:   its edges are wanted
  * @begun:    it has edges
  * @ended:    it has ended
- * @skipped:  so many interrupts have not returned
+ * @skipped:  this many interrupts have not returned
  * @low:      the first of them was handled by code in the lower half of the
  *            address space, as that of a firmware is
  * @back:     where it returns to
@@ -79,12 +79,12 @@ struct held {
 };
 
 /**
- * struct lane - of a vCPU
+ * struct diff_lane - of a vCPU
  * @follower: of the task that it runs, or NULL
  * @n, @runs: edges, and discontinuities, that wait to be handed on
  * @open:     the next edge follows the last one
  */
-struct lane {
+struct diff_lane {
     struct follower *follower;
     uint32_t n;
     uint32_t runs;
@@ -93,21 +93,21 @@ struct lane {
     struct diff_run *run;
 };
 
-struct reading {
+struct diff_reading {
     const struct diff_reader_options *options;
     struct diff_reader_result *result;
     struct stack_edges *kinds;
     GHashTable *numbers;        /* struct stack_edge -> number and flags */
-    struct recent *recent;
+    struct recent_edges *recent;
     struct diff_images *images;
     GHashTable *followers;      /* struct diff_task -> struct follower */
-    struct lane lanes[BTRAIL_MAX_VCPUS];
+    struct diff_lane lanes[BTRAIL_MAX_VCPUS];
     uint64_t gaps;
     size_t held;
     size_t max_held;
 };
 
-static void count(struct reading *r, uint32_t number, uint64_t n)
+static void count(struct diff_reading *r, uint32_t number, uint64_t n)
 {
     uint32_t i = (number & NUMBER) / 2;
     GArray *counts = r->result->counts;
@@ -121,13 +121,13 @@ static void count(struct reading *r, uint32_t number, uint64_t n)
     g_array_index(counts, uint64_t, i) += n;
 }
 
-static void count_recent(struct reading *r, struct recent *c)
+static void count_recent(struct diff_reading *r, struct recent_edges *c)
 {
     count(r, c->number, c->count);
     c->count = 0;
 }
 
-static void forget_recent(struct reading *r)
+static void forget_recent(struct diff_reading *r)
 {
     for (unsigned i = 0; i < 1u << RECENT_BITS; i++) {
         count_recent(r, &r->recent[i]);
@@ -166,13 +166,14 @@ static bool is_exception(const struct stack_edge *e)
     if (btrail_pseudo_name(e->to)) {
         return e->to == BTRAIL_PSEUDO_EXCEPTION;
     }
-    return btrail_entry_kind(name, strlen(name)) == BTRAIL_PSEUDO_EXCEPTION &&
+    return entry_kind(name, strlen(name)) == BTRAIL_PSEUDO_EXCEPTION &&
            !g_str_has_suffix(name, "machine_check") &&
            !g_str_has_suffix(name, "device_not_available");
 }
 
 /* Is an edge in a part of the task that is compared? */
-static bool is_compared(const struct reading *r, const struct stack_edge *e)
+static bool is_compared(const struct diff_reading *r,
+                        const struct stack_edge *e)
 {
     bool user = e->from < ADDRESS_SHARED || e->to < ADDRESS_SHARED;
     bool kernel = e->from >= ADDRESS_SHARED || e->to >= ADDRESS_SHARED;
@@ -180,7 +181,7 @@ static bool is_compared(const struct reading *r, const struct stack_edge *e)
     return (r->options->user && user) || (r->options->kernel && kernel);
 }
 
-static void find_place(struct reading *r, const struct process *process,
+static void find_place(struct diff_reading *r, const struct process *process,
                        const struct symbolizer_where *where, uint64_t address,
                        struct place *place, struct function *function)
 {
@@ -192,7 +193,7 @@ static void find_place(struct reading *r, const struct process *process,
 }
 
 /* The number of an edge, with flags */
-static uint32_t number_of(struct reading *r, const struct process *process,
+static uint32_t number_of(struct diff_reading *r, const struct process *process,
                           const struct symbolizer_where *where,
                           const struct stack_edge *e)
 {
@@ -219,7 +220,7 @@ static uint32_t number_of(struct reading *r, const struct process *process,
     return number;
 }
 
-static void learn(struct reading *r, struct recent *c,
+static void learn(struct diff_reading *r, struct recent_edges *c,
                   const struct process *process,
                   const struct symbolizer_where *where,
                   const struct btrail_record *record, uint32_t space,
@@ -230,7 +231,7 @@ static void learn(struct reading *r, struct recent *c,
         stack_edges_reset(r->kinds);
     }
     count_recent(r, c);
-    *c = (struct recent) {
+    *c = (struct recent_edges) {
         .from = record->from, .to = record->to, .space = space, .era = era,
         .number = number_of(r, process, where,
                             stack_edges_get(r->kinds, process, where,
@@ -238,7 +239,7 @@ static void learn(struct reading *r, struct recent *c,
     };
 }
 
-static struct follower *get_follower(struct reading *r,
+static struct follower *get_follower(struct diff_reading *r,
                                      struct diff_task *task)
 {
     struct follower *f = g_hash_table_lookup(r->followers, task);
@@ -255,7 +256,7 @@ static struct follower *get_follower(struct reading *r,
     return f;
 }
 
-static void flush(struct reading *r, struct lane *l)
+static void flush(struct diff_reading *r, struct diff_lane *l)
 {
     const struct diff_reader_options *o = r->options;
 
@@ -268,13 +269,14 @@ static void flush(struct reading *r, struct lane *l)
 }
 
 /* The next edge is of this record. */
-static void open_run(struct lane *l, unsigned vcpu, uint64_t index)
+static void open_run(struct diff_lane *l, unsigned vcpu, uint64_t index)
 {
     l->run[l->runs++] = (struct diff_run) { l->n, index, vcpu };
     l->open = true;
 }
 
-static void add_edge(struct reading *r, struct lane *l, uint32_t number,
+static void add_edge(struct diff_reading *r, struct diff_lane *l,
+                     uint32_t number,
                      unsigned vcpu, uint64_t index)
 {
     if (l->n == DIFF_READER_BLOCK) {
@@ -286,7 +288,8 @@ static void add_edge(struct reading *r, struct lane *l, uint32_t number,
 }
 
 /* The task has ended while an exception was handled: that has killed it. */
-static void end_task(struct reading *r, struct lane *l, struct follower *f)
+static void end_task(struct diff_reading *r, struct diff_lane *l,
+                     struct follower *f)
 {
     if (f->skipped && !f->ended && (f->entry & LEFT_OUT)) {
         add_edge(r, l, f->entry & NUMBER, f->entry_run.vcpu,
@@ -311,7 +314,7 @@ static bool skip(struct follower *f, const struct diff_edge *e,
         f->skipped = 0;
         return back;
     case STACK_EDGE_IRET:
-        /* The kernel executes one to serialize, which goes right behind it. */
+        /* The kernel executes one to serialize, which goes right after it. */
         f->skipped -= e->from_fn != e->to_fn || e->to != e->back;
         return true;
     case STACK_EDGE_INTERRUPT:
@@ -324,7 +327,8 @@ static bool skip(struct follower *f, const struct diff_edge *e,
 }
 
 /* Is an edge that needs a closer look left out? */
-static bool is_left_out(struct reading *r, struct lane *l, struct follower *f,
+static bool is_left_out(struct diff_reading *r, struct diff_lane *l,
+                        struct follower *f,
                         uint32_t number, const struct btrail_record *record,
                         unsigned vcpu, uint64_t index)
 {
@@ -350,21 +354,22 @@ static bool is_left_out(struct reading *r, struct lane *l, struct follower *f,
     return number & LEFT_OUT;
 }
 
-static void read_records(struct reading *r, unsigned vcpu, struct follower *f,
+static void read_records(struct diff_reading *r, unsigned vcpu,
+                         struct follower *f,
                          const struct task *task,
                          const struct btrail_batch *b)
 {
-    struct lane *l = &r->lanes[vcpu];
+    struct diff_lane *l = &r->lanes[vcpu];
     const uint32_t id = task->process->owner->id;
-    struct recent *recent = r->recent;
+    struct recent_edges *recent = r->recent;
 
     for (size_t i = 0; i < b->count; i++) {
         const struct btrail_record *record = &b->records[i];
         uint64_t from = record->from, to = record->to;
         uint32_t space = (from & to) >> 63 ? KERNEL_SPACE : id;
         uint32_t era = (from | to) >> 63 ? task->era : 0;
-        struct recent *c = &recent[btrail_hash3(from, to, space) >>
-                                   (64 - RECENT_BITS)];
+        struct recent_edges *c = &recent[btrail_hash3(from, to, space) >>
+                                         (64 - RECENT_BITS)];
 
         if (G_UNLIKELY(c->from != from || c->to != to || c->space != space ||
                        c->era != era)) {
@@ -388,10 +393,10 @@ static void read_records(struct reading *r, unsigned vcpu, struct follower *f,
     }
 }
 
-static void read_part(struct reading *r, unsigned vcpu, struct follower *f,
+static void read_part(struct diff_reading *r, unsigned vcpu, struct follower *f,
                       const struct task *task, const struct btrail_batch *b)
 {
-    struct lane *l = &r->lanes[vcpu];
+    struct diff_lane *l = &r->lanes[vcpu];
 
     if (f->gaps != r->gaps) {
         f->skipped = 0;
@@ -404,9 +409,9 @@ static void read_part(struct reading *r, unsigned vcpu, struct follower *f,
     read_records(r, vcpu, f, task, b);
 }
 
-static void enter(struct reading *r, unsigned vcpu, struct follower *f)
+static void enter(struct diff_reading *r, unsigned vcpu, struct follower *f)
 {
-    struct lane *l = &r->lanes[vcpu];
+    struct diff_lane *l = &r->lanes[vcpu];
 
     if (f->vcpu >= 0) {
         /* It runs there, too, and what it has done there comes first. */
@@ -422,15 +427,15 @@ static void enter(struct reading *r, unsigned vcpu, struct follower *f)
 }
 
 /* Reads what was held of a task, now that no vCPU runs it. */
-static void read_held(struct reading *r, struct follower *f)
+static void read_held(struct diff_reading *r, struct follower *f)
 {
     struct held *h;
 
     while ((h = g_queue_pop_head(&f->held))) {
-        struct lane mine = r->lanes[h->vcpu];
+        struct diff_lane mine = r->lanes[h->vcpu];
 
         /* The vCPU may run something else by now. */
-        r->lanes[h->vcpu] = (struct lane) { 0 };
+        r->lanes[h->vcpu] = (struct diff_lane) { 0 };
         enter(r, h->vcpu, f);
         h->part.records = h->records;
         read_part(r, h->vcpu, f, &h->task, &h->part);
@@ -445,9 +450,9 @@ static void read_held(struct reading *r, struct follower *f)
 }
 
 /* A vCPU runs another task, or none that is known. */
-static void leave(struct reading *r, unsigned vcpu)
+static void leave(struct diff_reading *r, unsigned vcpu)
 {
-    struct lane *l = &r->lanes[vcpu];
+    struct diff_lane *l = &r->lanes[vcpu];
     struct follower *f = l->follower;
 
     if (!f) {
@@ -461,7 +466,7 @@ static void leave(struct reading *r, unsigned vcpu)
     }
 }
 
-static void hold(struct reading *r, unsigned vcpu, struct follower *f,
+static void hold(struct diff_reading *r, unsigned vcpu, struct follower *f,
                  const struct task *task, const struct btrail_batch *part)
 {
     size_t size = part->count * sizeof(*part->records);
@@ -483,12 +488,12 @@ static bool is_elsewhere(const struct follower *f, unsigned vcpu,
     return task->tid > 0 && f->vcpu >= 0 && f->vcpu != (int)vcpu;
 }
 
-static void take_part(struct reading *r, unsigned vcpu,
+static void take_part(struct diff_reading *r, unsigned vcpu,
                       const struct task *task,
                       const struct btrail_batch *part)
 {
     struct diff_task *t = diff_tasks_find(r->options->tasks, vcpu, task);
-    struct lane *l = &r->lanes[vcpu];
+    struct diff_lane *l = &r->lanes[vcpu];
     struct follower *f;
 
     if (!t) {
@@ -515,7 +520,7 @@ static void take_part(struct reading *r, unsigned vcpu,
     read_part(r, vcpu, f, task, part);
 }
 
-static void take_batch(struct reading *r, unsigned vcpu,
+static void take_batch(struct diff_reading *r, unsigned vcpu,
                        const struct btrail_batch *b)
 {
     const struct follower *f = r->lanes[vcpu].follower;
@@ -540,7 +545,7 @@ static void take_batch(struct reading *r, unsigned vcpu,
     }
 }
 
-static int read_all(struct reading *r, struct btrail_merged *merged,
+static int read_all(struct diff_reading *r, struct btrail_merged *merged,
                     const gint *stop)
 {
     const struct window *window = &r->options->window;
@@ -577,7 +582,7 @@ int diff_reader_read(struct diff_reader_result *result,
                      const struct diff_reader_options *options,
                      const gint *stop)
 {
-    struct reading *r = g_new0(struct reading, 1);
+    struct diff_reading *r = g_new0(struct diff_reading, 1);
     struct btrail_merged *merged;
     int ret = btrail_merged_open(&merged, options->trace, NULL, 0, 0,
                                  BTRAIL_MERGED_GRAIN);
@@ -592,7 +597,7 @@ int diff_reader_read(struct diff_reader_result *result,
     r->max_held = options->max_held ? options->max_held : MAX_HELD;
     r->kinds = stack_edges_new(options->names, 0);
     r->numbers = g_hash_table_new(NULL, NULL);
-    r->recent = g_new0(struct recent, 1u << RECENT_BITS);
+    r->recent = g_new0(struct recent_edges, 1u << RECENT_BITS);
     r->images = diff_images_new();
     r->followers = g_hash_table_new_full(NULL, NULL, NULL, free_follower);
     forget_recent(r);

@@ -16,7 +16,7 @@
 #include "analyze/diff-sequence.h"
 #include "analyze/diff-tasks.h"
 
-/* Edges come in blocks of at most so many. */
+/* Edges come in blocks of at most this many. */
 #define DIFF_READER_BLOCK   8192
 
 /**
@@ -37,7 +37,7 @@ struct diff_reader_ops {
 /**
  * struct diff_reader_options
  * @user, @kernel: which edges; a system call belongs to both
- * @max_held: so many records may wait until a vCPU has left a task; 0: many
+ * @max_held: this many records may wait until a vCPU has left a task; 0: many
  */
 struct diff_reader_options {
     const struct btrail_trace *trace;

@@ -18,7 +18,7 @@
  * @start:   position of the first one
  * @n:       how many
  * @runs:    how many
- * @run:     of each: the position, and the record there; the ones behind follow
+ * @run:     of each: the position, and the record there; the ones after follow
  *           one another in the trace
  * @edges:   numbers of diff-edges.h
  */
@@ -44,7 +44,7 @@ void diff_block_free(struct diff_block *block);
 /**
  * struct diff_sequence
  * @blocks: of struct diff_block *; those before @first were dropped
- * @end:    position behind the last edge
+ * @end:    position after the last edge
  * @whole:  no more will be added
  * @last:   the block that was used last
  */

@@ -17,21 +17,21 @@
  * known by.  Several tasks of the kernel can be meant by the latter, but at one
  * time only one on each vCPU.
  */
-struct key {
+struct task_key {
     uint64_t thread;
     uint64_t who;
 };
 
-static struct key key_of(unsigned vcpu, const struct task *task)
+static struct task_key key_of(unsigned vcpu, const struct task *task)
 {
     const struct process *p = task->process;
     int64_t tid = task->tid >= 0 ? task->tid : p->kernel ? -1 : p->tid;
-    struct key key = {
+    struct task_key key = {
         stack_thread_number(vcpu, tid, task->nested, p->comm), 0,
     };
 
     if (tid <= 0 && task->tid < 0) {
-        key = (struct key) {
+        key = (struct task_key) {
             p->kernel ? vcpu : 0, (uintptr_t)(p->who ? p->who : p),
         };
     }
@@ -59,7 +59,7 @@ static bool had_name(const struct diff_task *t, const char *name)
 static struct diff_task *get_task(struct diff_tasks *t, unsigned vcpu,
                                   const struct task *task, uint64_t time)
 {
-    const struct key key = key_of(vcpu, task);
+    const struct task_key key = key_of(vcpu, task);
     struct diff_task *d = g_hash_table_lookup(t->keys, &key);
 
     if (!d) {
@@ -253,7 +253,7 @@ void diff_tasks_clear(struct diff_tasks *t)
 struct diff_task *diff_tasks_find(const struct diff_tasks *t, unsigned vcpu,
                                   const struct task *task)
 {
-    const struct key key = key_of(vcpu, task);
+    const struct task_key key = key_of(vcpu, task);
 
     return g_hash_table_lookup(t->keys, &key);
 }

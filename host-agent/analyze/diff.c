@@ -17,7 +17,7 @@
  */
 #define MAX_WAITING     (1u << 24)
 
-/* With so many, those of the task that has most are given up. */
+/* With this many, those of the task that has most are given up. */
 #define MAX_KEPT        (UINT64_C(1) << 29)
 
 /* Differences with a group of their own, in all tasks */
@@ -36,10 +36,10 @@ struct diff_incoming {
     bool ready;
 };
 
-struct run;
+struct diff_state;
 
-struct side {
-    struct run *run;
+struct diff_stream {
+    struct diff_state *run;
     unsigned number;
     GThread *thread;
     struct diff_reader_options options;
@@ -51,10 +51,10 @@ struct side {
     int error;
 };
 
-struct run {
+struct diff_state {
     const struct diff_options *options;
     struct diff *diff;
-    struct side side[DIFF_SIDES];
+    struct diff_stream side[DIFF_SIDES];
     gint stop;
     GMutex lock;                /* of all below */
     GCond changed;
@@ -116,7 +116,7 @@ bool diff_chooses(const struct diff_options *options,
 
 static bool is_chosen(void *opaque, const struct diff_task *task)
 {
-    const struct side *s = opaque;
+    const struct diff_stream *s = opaque;
 
     return task->user || diff_chooses(s->run->options, task);
 }
@@ -129,8 +129,8 @@ static bool is_wanted(void *opaque, const struct diff_task *task)
 static void take_block(void *opaque, struct diff_task *task,
                        struct diff_block *block)
 {
-    struct side *s = opaque;
-    struct run *r = s->run;
+    struct diff_stream *s = opaque;
+    struct diff_state *r = s->run;
     struct diff_pair *pair = task->user;
     struct diff_incoming *in = pair->incoming;
 
@@ -159,8 +159,8 @@ static const struct diff_reader_ops reader_ops = {
 
 static gpointer read_side(gpointer data)
 {
-    struct side *s = data;
-    struct run *r = s->run;
+    struct diff_stream *s = data;
+    struct diff_state *r = s->run;
     int ret = diff_reader_read(&s->result, &s->options, &r->stop);
 
     g_mutex_lock(&r->lock);
@@ -269,12 +269,13 @@ static struct diff_group *describe(struct diff_align *a,
 }
 
 struct comparing {
-    struct run *run;
+    struct diff_state *run;
     struct diff_pair *pair;
 };
 
 /* Has a side ended because the trace has, and not the task? */
-static bool is_cut(const struct run *r, struct diff_pair *pair, unsigned side,
+static bool is_cut(const struct diff_state *r, struct diff_pair *pair,
+                   unsigned side,
                    const struct diff_difference *d)
 {
     return d->end == DIFF_ENDED && pair->align.sequence[side].whole &&
@@ -287,7 +288,7 @@ static void on_difference(void *opaque, struct diff_align *a,
                           const struct diff_difference *d)
 {
     struct comparing *c = opaque;
-    struct run *r = c->run;
+    struct diff_state *r = c->run;
     struct diff_pair *pair = c->pair;
     struct grouped key = {
         .pair = pair, .edge = { d->edge[0], d->edge[1] },
@@ -325,7 +326,7 @@ static void on_difference(void *opaque, struct diff_align *a,
 }
 
 /* Compares what there is of a task. */
-static void compare(struct run *r, struct diff_pair *pair,
+static void compare(struct diff_state *r, struct diff_pair *pair,
                     uint64_t dropped[DIFF_SIDES])
 {
     struct comparing *c = pair->align.opaque;
@@ -344,7 +345,7 @@ static void give_up(struct diff_pair *pair, uint64_t dropped[DIFF_SIDES])
 }
 
 /* Gives up the task of which most is kept, with the lock held. */
-static void give_up_largest(struct run *r)
+static void give_up_largest(struct diff_state *r)
 {
     struct diff_pair *largest = NULL;
     uint64_t dropped[DIFF_SIDES] = { 0 };
@@ -383,7 +384,7 @@ static void take_incoming(struct diff_pair *pair)
     }
 }
 
-static void tell(struct run *r)
+static void tell(struct diff_state *r)
 {
     uint64_t done = r->side[0].read + r->side[1].read;
 
@@ -394,7 +395,7 @@ static void tell(struct run *r)
 }
 
 /* Compares all tasks as they are read. */
-static void compare_all(struct run *r)
+static void compare_all(struct diff_state *r)
 {
     struct diff_pair *pair;
 
@@ -431,7 +432,7 @@ static void compare_all(struct run *r)
     g_mutex_unlock(&r->lock);
 }
 
-static uint64_t times_taken(const struct run *r, unsigned side,
+static uint64_t times_taken(const struct diff_state *r, unsigned side,
                             uint32_t number)
 {
     const GArray *counts = r->side[side].result.counts;
@@ -457,7 +458,7 @@ static bool is_return(const struct diff_edge *e)
 }
 
 /* The returns that a side has executed */
-static GHashTable *find_returns(const struct run *r, unsigned side)
+static GHashTable *find_returns(const struct diff_state *r, unsigned side)
 {
     GHashTable *returns = g_hash_table_new_full(btrail_pair_hash,
                                                 btrail_pair_equal, g_free,
@@ -483,7 +484,7 @@ static GHashTable *find_returns(const struct run *r, unsigned side)
  * Has a side never taken an edge?  A return counts as taken if any was from
  * there: where it goes to is the caller's business.
  */
-static bool is_fresh(const struct run *r, unsigned side, uint32_t number)
+static bool is_fresh(const struct diff_state *r, unsigned side, uint32_t number)
 {
     const struct diff_edge *e = diff_edges_get(r->diff->edges, number);
     const struct leaving key = leaving_of(e);
@@ -493,7 +494,8 @@ static bool is_fresh(const struct run *r, unsigned side, uint32_t number)
 }
 
 /* How many edges of a difference are new */
-static unsigned count_fresh(const struct run *r, const struct diff_group *g)
+static unsigned count_fresh(const struct diff_state *r,
+                            const struct diff_group *g)
 {
     unsigned n = 0;
 
@@ -508,7 +510,8 @@ static unsigned count_fresh(const struct run *r, const struct diff_group *g)
 }
 
 /* How many functions are called in a difference that the other side has not */
-static unsigned count_called(const struct run *r, const struct diff_group *g)
+static unsigned count_called(const struct diff_state *r,
+                             const struct diff_group *g)
 {
     g_autoptr(GHashTable) called = g_hash_table_new(NULL, NULL);
 
@@ -528,7 +531,7 @@ static unsigned count_called(const struct run *r, const struct diff_group *g)
 }
 
 /* Compares what is left of a task when both traces were read. */
-static void finish(struct run *r, struct diff_pair *pair)
+static void finish(struct diff_state *r, struct diff_pair *pair)
 {
     uint64_t dropped[DIFF_SIDES];
 
@@ -559,7 +562,7 @@ static gint by_fresh(gconstpointer p, gconstpointer q)
            (a->group->fresh > b->group->fresh);
 }
 
-static void finish_all(struct run *r)
+static void finish_all(struct diff_state *r)
 {
     for (unsigned side = 0; side < DIFF_SIDES; side++) {
         r->returns[side] = find_returns(r, side);
@@ -587,7 +590,7 @@ static gint by_calls(gconstpointer p, gconstpointer q)
     return x != y ? (x < y) - (x > y) : strcmp((*a)->name, (*b)->name);
 }
 
-static void count_functions(struct run *r)
+static void count_functions(struct diff_state *r)
 {
     GArray *const counts[DIFF_SIDES] = {
         r->side[0].result.counts, r->side[1].result.counts,
@@ -669,9 +672,9 @@ static int read_tasks(struct diff *d, const struct diff_options *options,
     return 0;
 }
 
-static void start_side(struct run *r, unsigned number)
+static void start_side(struct diff_state *r, unsigned number)
 {
-    struct side *s = &r->side[number];
+    struct diff_stream *s = &r->side[number];
     const struct diff_input *in = &r->options->input[number];
 
     s->run = r;
@@ -685,7 +688,7 @@ static void start_side(struct run *r, unsigned number)
     s->thread = g_thread_new("backtrail", read_side, s);
 }
 
-static int run(struct run *r, unsigned *side)
+static int run(struct diff_state *r, unsigned *side)
 {
     int ret = 0;
 
@@ -712,7 +715,7 @@ static int run(struct run *r, unsigned *side)
 int diff_run(struct diff *d, const struct diff_options *options,
              unsigned *side)
 {
-    struct run r = { .options = options, .diff = d };
+    struct diff_state r = { .options = options, .diff = d };
     int ret, error;
 
     *d = (struct diff) {

@@ -22,7 +22,7 @@
 #include "analyze/diff-align.h"
 #include "analyze/diff-reader.h"
 
-/* How much of a difference is kept: frames, and edges before and behind it */
+/* How much of a difference is kept: frames, and edges before and after it */
 #define DIFF_FRAMES     64
 #define DIFF_BEFORE     12
 #define DIFF_BEHIND     32

@@ -72,7 +72,7 @@ static void count(struct profiling *p, struct fold_part *part,
 
 /* Counts records of a filter that depends on their index. */
 static void count_by_index(struct profiling *p, struct fold_part *part,
-                           struct profile_group *key, struct filter_record *r,
+                           struct profile_group *key, struct named_record *r,
                            const struct btrail_batch *b)
 {
     const struct filter *filter = p->options->filter;
@@ -128,7 +128,7 @@ static void count_task(struct profiling *p, struct fold_part *part,
                        const struct btrail_batch *b)
 {
     const struct profile_options *o = p->options;
-    struct filter_record r = { .vcpu = vcpu, .process = task->process };
+    struct named_record r = { .vcpu = vcpu, .process = task->process };
     struct profile_group key = {
         .task = *task, .vcpu = o->by_vcpu ? vcpu : 0,
     };
@@ -195,7 +195,7 @@ static void report_edges(struct fold *f)
 
         while ((e = edges_next(g->group.edges, e))) {
             struct place from, to;
-            const struct filter_record r = {
+            const struct named_record r = {
                 .vcpu = g->vcpu, .time = -1, .from = e->from, .to = e->to,
                 .process = g->task.process,
                 .certainty = e->from >= ADDRESS_SHARED ? g->task.kernel :

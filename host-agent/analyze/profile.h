@@ -39,7 +39,7 @@ struct profile_options {
  * @record: all but @index and @time; @where is the place of one of those that
  *          are counted, or of another one with the same names
  */
-typedef void profile_fn(void *opaque, const struct filter_record *record,
+typedef void profile_fn(void *opaque, const struct named_record *record,
                         uint64_t count);
 
 /**

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analyze/rows.h"
-#include "lib/internal/strings.h"
+#include "lib/agent/strings.h"
 
 struct rows {
     unsigned columns;

@@ -8,7 +8,7 @@
 
 #include "analyze/chooser.h"
 #include "analyze/space-tasks.h"
-#include "lib/internal/batch.h"
+#include "lib/agent/batch.h"
 #include "util/hash.h"
 #include "util/search.h"
 

@@ -18,7 +18,7 @@
  * @chosen: records of the call count
  * @time:   of the last move
  */
-struct caller {
+struct syscall_caller {
     unsigned number;
     bool known;
     bool chosen;
@@ -29,17 +29,17 @@ struct caller {
 
 /* @process is the task that ran last, and @thread what it is in. */
 struct cpu_caller {
-    struct caller own;
+    struct syscall_caller own;
     const struct process *process;
-    struct caller *thread;
+    struct syscall_caller *thread;
 };
 
 struct syscall_times {
     struct syscall_times_options options;
     struct cpu_caller cpus[BTRAIL_MAX_VCPUS];
-    GHashTable *threads;        /* pid and tid -> struct caller */
+    GHashTable *threads;        /* pid and tid -> struct syscall_caller */
     uint64_t gaps;
-    struct btrail_closest closest;
+    struct closest closest;
 };
 
 struct syscall_times *
@@ -50,7 +50,7 @@ syscall_times_new(const struct syscall_times_options *options)
     s->options = *options;
     s->threads = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
                                        g_free, g_free);
-    s->closest = btrail_closest_to(options->name ?: "");
+    s->closest = closest_to(options->name ?: "");
     return s;
 }
 
@@ -61,8 +61,8 @@ void syscall_times_free(struct syscall_times *s)
 }
 
 /* Who makes the calls at a node */
-static struct caller *caller_at(struct syscall_times *s, unsigned vcpu,
-                                const struct stack_node *n)
+static struct syscall_caller *caller_at(struct syscall_times *s, unsigned vcpu,
+                                        const struct stack_node *n)
 {
     struct cpu_caller *cpu = &s->cpus[vcpu];
     const struct process *p = n->process;
@@ -77,7 +77,7 @@ static struct caller *caller_at(struct syscall_times *s, unsigned vcpu,
     cpu->process = p;
     cpu->thread = g_hash_table_lookup(s->threads, key);
     if (!cpu->thread) {
-        cpu->thread = g_new0(struct caller, 1);
+        cpu->thread = g_new0(struct syscall_caller, 1);
         cpu->thread->number = g_hash_table_size(s->threads);
         cpu->thread->gaps = s->gaps;
         g_hash_table_insert(s->threads, g_memdup2(key, sizeof(key)),
@@ -97,7 +97,8 @@ static const struct function *syscall_at(const struct stack_node *n)
     return found;
 }
 
-static void end_call(struct syscall_times *s, struct caller *c, uint64_t time,
+static void end_call(struct syscall_times *s, struct syscall_caller *c,
+                     uint64_t time,
                      bool cut)
 {
     c->now.end = time;
@@ -111,11 +112,11 @@ static void end_call(struct syscall_times *s, struct caller *c, uint64_t time,
     c->now.function = NULL;
 }
 
-static void begin_call(struct syscall_times *s, struct caller *c,
+static void begin_call(struct syscall_times *s, struct syscall_caller *c,
                        const struct syscall_time *call)
 {
     if (s->options.name) {
-        btrail_closest_offer(&s->closest, call->function->syscall);
+        closest_offer(&s->closest, call->function->syscall);
     }
     c->now = *call;
     c->chosen = false;
@@ -152,7 +153,7 @@ static void on_moved(void *opaque, unsigned vcpu, uint64_t time,
                      const struct stack_node *to)
 {
     struct syscall_times *s = opaque;
-    struct caller *own = &s->cpus[vcpu].own, *c;
+    struct syscall_caller *own = &s->cpus[vcpu].own, *c;
     struct syscall_time call = { .begin = time, .vcpu = vcpu };
 
     if (!time || !to || stays(from, to)) {
@@ -189,7 +190,7 @@ static void on_moved(void *opaque, unsigned vcpu, uint64_t time,
 static void on_spent(void *opaque, unsigned vcpu, uint64_t time,
                      const struct stack_node *node, uint64_t records)
 {
-    struct caller *c = caller_at(opaque, vcpu, node);
+    struct syscall_caller *c = caller_at(opaque, vcpu, node);
 
     if (!c->known) {
         on_moved(opaque, vcpu, time, NULL, node);
@@ -205,7 +206,7 @@ const struct call_tree_ops syscall_times_tree_ops = {
 
 static gint by_number(gconstpointer a, gconstpointer b)
 {
-    const struct caller *x = a, *y = b;
+    const struct syscall_caller *x = a, *y = b;
 
     return BTRAIL_COMPARE(x->number, y->number);
 }
@@ -233,7 +234,7 @@ void syscall_times_end(struct syscall_times *s,
     uint64_t last = last_time(trace, window);
 
     for (GList *l = all; l; l = l->next) {
-        struct caller *c = l->data;
+        struct syscall_caller *c = l->data;
 
         end_call(s, c, c->gaps == s->gaps ? MAX(c->time, last) : c->time, true);
     }
@@ -242,7 +243,7 @@ void syscall_times_end(struct syscall_times *s,
     }
 }
 
-const struct btrail_closest *
+const struct closest *
 syscall_times_closest(const struct syscall_times *s)
 {
     return &s->closest;

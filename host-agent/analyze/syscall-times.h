@@ -60,8 +60,8 @@ void syscall_times_end(struct syscall_times *s,
                        const struct btrail_trace *trace,
                        const struct window *window);
 
-/* The calls that were made and are called most like the @name that is sought */
-const struct btrail_closest *
+/* The calls that were made and are called most like the @name that is wanted */
+const struct closest *
 syscall_times_closest(const struct syscall_times *s);
 
 #endif /* BTRAIL_SYSCALL_TIMES_H */

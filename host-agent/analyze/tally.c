@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "analyze/tally.h"
-#include "lib/internal/batch.h"
+#include "lib/agent/batch.h"
 #include "util/hash.h"
 #include "util/search.h"
 

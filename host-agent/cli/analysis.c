@@ -31,7 +31,7 @@ static bool restrict_filter(struct analysis *a)
 
 bool analysis_parse(struct analysis *a)
 {
-    struct btrail_range range = { 0, UINT64_MAX };
+    struct range range = { 0, UINT64_MAX };
     g_autoptr(GError) error = NULL;
 
     if (a->time_text &&

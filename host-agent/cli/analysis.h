@@ -9,6 +9,7 @@
 
 #include "analyze/call-tree.h"
 #include "cli/cli.h"
+#include "symbolize/field.h"
 #include "symbolize/symbolizer.h"
 
 /**
@@ -105,7 +106,7 @@ void analysis_warn(const struct call_tree *t);
  * names_text - format an address with its name
  * @buf: gets "function+0x12 (module)", "0x1234 (module)" or "0x1234"
  */
-#define NAMES_SIZE  512
+#define NAMES_SIZE  FIELD_TEXT
 const char *names_text(const struct place *place, uint64_t address,
                        char buf[NAMES_SIZE]);
 

@@ -275,14 +275,14 @@ static int check_found(const struct annotate *a, const struct annotation *found,
             return CLI_OK;
         }
     }
-    hint = btrail_closest_hint(&found->closest);
+    hint = closest_hint(&found->closest);
     cli_error("%s: no %s '%s' was executed%s", a->in.trace.path,
               strstr(name, "..") ? "code at" : "function", name, hint);
     return CLI_FAILED;
 }
 
 static int run(struct annotate *a, char *const *paths, const char *name,
-               const struct btrail_range *range)
+               const struct range *range)
 {
     struct annotation found;
     int ret, code;
@@ -320,7 +320,7 @@ static void free_lines(gpointer lines)
 int cmd_annotate(int argc, char **argv)
 {
     struct annotate a = { .json = false };
-    struct btrail_range range = { 0, 0 };
+    struct range range = { 0, 0 };
     g_autofree char *threads = NULL;
     int code = CLI_USAGE;
     const GOptionEntry entries[] = {

@@ -19,8 +19,8 @@ const char *between_pair_name(unsigned i)
 
 static bool parse_pair(struct between *b)
 {
-    bool places = b->whats[0].kind == WALK_WHAT_PLACE &&
-                  b->whats[1].kind == WALK_WHAT_PLACE;
+    bool places = b->whats[0].kind == FIND_EVENT_PLACE &&
+                  b->whats[1].kind == FIND_EVENT_PLACE;
 
     if (!b->pair_text) {
         b->pair = places ? SPANS_ANY : SPANS_THREAD;
@@ -36,11 +36,11 @@ static bool parse_pair(struct between *b)
     return false;
 }
 
-static bool has_value(const struct walk_what *what)
+static bool has_value(const struct find_event *what)
 {
-    return what->kind == WALK_WHAT_MARK ||
-           (what->kind == WALK_WHAT_PLACE &&
-            what->place.kind == WALK_PLACE_MARK);
+    return what->kind == FIND_EVENT_MARK ||
+           (what->kind == FIND_EVENT_PLACE &&
+            what->place.kind == FIND_PLACE_MARK);
 }
 
 static bool parse_whats(struct between *b)
@@ -48,7 +48,7 @@ static bool parse_whats(struct between *b)
     g_autoptr(GError) error = NULL;
 
     for (unsigned i = 0; i < 2; i++) {
-        if (!walk_what_parse(b->texts[i], &b->whats[i], &error)) {
+        if (!find_event_parse(b->texts[i], &b->whats[i], &error)) {
             cli_error("--between: %s", error->message);
             return false;
         }
@@ -89,7 +89,7 @@ void between_clear(struct between *b)
 {
     for (unsigned i = 0; i < 2; i++) {
         g_free(b->texts[i]);
-        walk_what_clear(&b->whats[i]);
+        find_event_clear(&b->whats[i]);
     }
     g_free(b->pair_text);
     spans_free(b->spans);
@@ -119,10 +119,10 @@ static bool add_all(struct between *b, bool begin, struct finder *f,
     while (finder_next(f, &found, &local)) {
         finder_complete(f, &found);
         if (!add_moment(b, begin, marks, &found)) {
-            return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND,
-                                     "'%s' happens more than %u times; choose "
-                                     "a part of the trace with --time",
-                                     b->texts[!begin], SPANS_MAX_POINTS);
+            return agent_fail(error, AGENT_ERROR_COMMAND,
+                              "'%s' happens more than %u times; choose "
+                              "a part of the trace with --time",
+                              b->texts[!begin], SPANS_MAX_POINTS);
         }
     }
     if (local) {

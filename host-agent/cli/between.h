@@ -8,8 +8,8 @@
 #ifndef BTRAIL_CLI_BETWEEN_H
 #define BTRAIL_CLI_BETWEEN_H
 
-#include "cli/find.h"
-#include "walk/spans.h"
+#include "cli/find/find.h"
+#include "find/spans.h"
 
 /**
  * struct between
@@ -25,7 +25,7 @@ struct between {
     gboolean given;
     char *pair_text;
     char *texts[2];
-    struct walk_what whats[2];
+    struct find_event whats[2];
     enum spans_pair pair;
     struct spans *spans;
     struct record_set *set;

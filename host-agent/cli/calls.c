@@ -78,13 +78,13 @@ static void print_json(const struct calls *c, const struct process *p,
     }
 }
 
-/* How deep a slice is below the task, or below the first one that is sought */
+/* How deep a slice is below the task, or below the first one that is wanted */
 static unsigned level(const struct calls *c, const struct call_track *t,
                       unsigned i)
 {
     unsigned first = i;
 
-    while (c->function && first && call_track_slice(t, first - 1)->sought) {
+    while (c->function && first && call_track_slice(t, first - 1)->wanted) {
         first--;
     }
     return c->function ? i - first : i - 1;
@@ -160,16 +160,16 @@ static void on_syscall(void *opaque, const struct syscall_time *s)
     cli_printf("%s\n", s->function->syscall);
 }
 
-/* Was the function or system call that is sought called?  An exit code */
+/* Was the function or system call that is wanted called?  An exit code */
 static int check_found(const struct calls *c,
-                       const struct btrail_closest *closest)
+                       const struct closest *closest)
 {
     g_autofree char *hint = NULL;
 
     if (!c->function || (closest->found && !closest->distance)) {
         return CLI_OK;
     }
-    hint = btrail_closest_hint(closest);
+    hint = closest_hint(closest);
     cli_error("%s: no %s '%s' was called%s", c->in.trace.path,
               c->syscalls ? "system call" : "function", c->function, hint);
     return CLI_FAILED;
@@ -247,7 +247,7 @@ int cmd_calls(int argc, char **argv)
         { "function", 0, 0, G_OPTION_ARG_STRING, &c.function,
           "only calls of NAME, and what they called", "NAME" },
         { "depth", 0, 0, G_OPTION_ARG_INT, &c.depth,
-          "only so many levels of calls", "N" },
+          "only this many levels of calls", "N" },
         { "shortest", 0, 0, G_OPTION_ARG_STRING, &shortest,
           "leave out shorter calls", "TIME" },
         ANALYSIS_CPU_ENTRY(&c.in),

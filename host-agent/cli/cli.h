@@ -65,7 +65,7 @@ void cli_print_commands(FILE *out, const struct cli_command *commands,
 
 /**
  * cli_run_command - run the one that argv[1] names
- * @group: "", or the command that it is one of with a blank behind it
+ * @group: "", or the command that it is one of with a blank after it
  *
  * Returns its exit code; CLI_USAGE after an error message.
  */
@@ -78,6 +78,9 @@ int cli_run_command(const char *group, const struct cli_command *commands,
  * by which nothing ends within a second, kills the program.
  */
 int cli_open_signals(void);
+
+/* Ctrl-C was seen: what ends by it may take its time, which SIGTERM may not. */
+void cli_take_interrupt(void);
 
 /**
  * enum cli_deadline - which signals do that
@@ -140,10 +143,10 @@ bool cli_parse_threads(const char *text, unsigned *threads);
 
 /* A range "A..B" from A to before B; either may be missing. */
 bool cli_parse_range(const char *option, const char *text,
-                     struct btrail_range *range);
+                     struct range *range);
 /* The same of times, in seconds unless they have units, as nanoseconds */
 bool cli_parse_time_range(const char *option, const char *text,
-                          struct btrail_range *range);
+                          struct range *range);
 
 /* Page table roots, from --cr3 options; @texts may be NULL. */
 bool cli_parse_cr3s(char **texts, GArray **cr3s);

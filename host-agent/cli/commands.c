@@ -20,7 +20,7 @@ void cli_print_commands(FILE *out, const struct cli_command *commands,
 int cli_run_command(const char *group, const struct cli_command *commands,
                     unsigned n, int argc, char **argv)
 {
-    struct btrail_closest closest = btrail_closest_to(argv[1]);
+    struct closest closest = closest_to(argv[1]);
     g_autofree char *hint = NULL;
 
     if (cli_completes() && argc == 2) {
@@ -36,9 +36,9 @@ int cli_run_command(const char *group, const struct cli_command *commands,
             g_set_prgname(program);
             return commands[i].run(argc - 1, argv + 1);
         }
-        btrail_closest_offer(&closest, commands[i].name);
+        closest_offer(&closest, commands[i].name);
     }
-    hint = btrail_closest_hint(&closest);
+    hint = closest_hint(&closest);
     cli_error("unknown command '%s%s'%s; see backtrail %s--help", group,
               argv[1], hint, group);
     return CLI_USAGE;

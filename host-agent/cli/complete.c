@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/complete.h"
-#include "symbolize/filter.h"
+#include "symbolize/field.h"
 
 #define MAX_VALUES  4
 
@@ -23,7 +23,7 @@ static struct {
 void cli_complete_begin(int argc, char **argv)
 {
     completion.word = argv[argc - 1];
-    cli_complete_value("EXPRESSION", filter_field);
+    cli_complete_value("EXPRESSION", field_name);
 }
 
 bool cli_completes(void)
@@ -174,7 +174,7 @@ void cli_complete_arguments(int argc, char **argv, const GOptionEntry *entries,
     bool options = true;
 
     if (word != completion.word) {
-        /* "--" itself, or an argument of another program behind it */
+        /* "--" itself, or an argument of another program after it */
         if (!strcmp(completion.word, "--")) {
             offer_options(entries, "--");
         } else {

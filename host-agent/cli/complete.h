@@ -4,7 +4,7 @@
  *
  * "backtrail complete WORD..." prints what the last word can be, which may be
  * empty or have begun; the others are those before it on the command line.
- * Each line is a word, and what it means behind a tab; or one of
+ * Each line is a word, and what it means after a tab; or one of
  *
  *   :files          files
  *   :folders        folders

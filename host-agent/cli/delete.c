@@ -13,18 +13,18 @@
 
 #include "cli/cli.h"
 #include "cli/traces.h"
-#include "lib/internal/parts.h"
+#include "lib/agent/parts.h"
 #include "util/json.h"
 
 /* Deletes all files of a trace; the first one last, by which it is found. */
-static bool delete_files(const struct btrail_folder *folder, const char *file,
+static bool delete_files(const struct folder *folder, const char *file,
                          JsonArray *deleted)
 {
-    g_autoptr(GArray) files = btrail_folder_list(folder);
+    g_autoptr(GArray) files = folder_list(folder);
 
     for (unsigned i = files->len; i > 0; i--) {
         const char *name =
-            g_array_index(files, struct btrail_folder_file, i - 1).name;
+            g_array_index(files, struct folder_file, i - 1).name;
         g_autofree char *first = btrail_part_first(name,
                                                    btrail_part_number(name));
         g_autofree char *path = NULL;
@@ -34,7 +34,7 @@ static bool delete_files(const struct btrail_folder *folder, const char *file,
         if (strcmp(name, file) && g_strcmp0(first, file)) {
             continue;
         }
-        path = btrail_folder_find(folder, name, &fd, &error);
+        path = folder_find(folder, name, &fd, &error);
         if (!path) {
             cli_error("%s", error->message);
             return false;
@@ -54,7 +54,7 @@ static bool delete_trace(struct cli_traces *t, const char *name,
                          JsonArray *deleted)
 {
     g_autofree char *file = g_strdup(name);
-    struct btrail_folder *folder = cli_traces_find(t, &file);
+    struct folder *folder = cli_traces_find(t, &file);
     g_autoptr(GHashTable) writing = folder ? cli_traces_writing(folder) : NULL;
     bool ok = folder != NULL;
 
@@ -64,7 +64,7 @@ static bool delete_trace(struct cli_traces *t, const char *name,
         ok = false;
     }
     ok = ok && delete_files(folder, file, deleted);
-    btrail_folder_free(folder);
+    folder_free(folder);
     return ok;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail diff --json: see diff.h
+ * backtrail diff --json: see diff-print.h
  */
 
 #include <inttypes.h>
 
-#include "cli/diff.h"
+#include "cli/diff-print.h"
 #include "util/json.h"
 
 static JsonObject *edge_json(const struct diff_command *c, uint32_t edge)

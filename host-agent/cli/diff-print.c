@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail diff, for people: see diff.h
+ * backtrail diff, for people: see diff-print.h
  */
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli/diff.h"
+#include "cli/diff-print.h"
 #include "cli/table.h"
 
 /* Frames and edges that are printed of a difference */
@@ -50,7 +50,7 @@ static void print_where(const struct diff_command *c,
         cli_printf(" at %u:%" PRIu64 ", %s s,", s->vcpu, s->index,
                    cli_format_time(&c->in[side].trace, place.time, time));
     }
-    cli_printf(" behind %" PRIu64 " branches of the task", s->at);
+    cli_printf(" after %" PRIu64 " branches of the task", s->at);
     if (place.line) {
         cli_printf(", in %s", place.line);
     }
@@ -94,7 +94,7 @@ static void print_group(const struct diff_command *c,
     print_where(c, pair, g, 0);
     print_where(c, pair, g, 1);
     if (g->end == DIFF_TOGETHER) {
-        cli_printf("  together again behind %" PRIu64 " branches of A and %"
+        cli_printf("  together again after %" PRIu64 " branches of A and %"
                    PRIu64 " of B%s\n", g->side[0].n, g->side[1].n,
                    g->levels ? ", in a caller" : "");
     } else if (g->end == DIFF_LOST) {

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/diff.h"
-#include "walk/visits.h"
+#include "cli/diff-print.h"
+#include "find/visits.h"
 
 bool diff_pair_differs(const struct diff_pair *pair)
 {
@@ -229,7 +229,7 @@ int cmd_diff(int argc, char **argv)
         { "kernel", 0, 0, G_OPTION_ARG_NONE, &c.kernel,
           "only what the kernel does for them", NULL },
         { "top", 0, 0, G_OPTION_ARG_INT, &c.top,
-          "so many rows of each list (default: 10; 0: all)", "N" },
+          "this many rows of each list (default: 10; 0: all)", "N" },
         { "time", 0, 0, G_OPTION_ARG_STRING, &c.in[0].time_text,
           "of both, only from second A after the start to before B",
           "A..B" },

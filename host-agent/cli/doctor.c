@@ -11,20 +11,21 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "cli/access.h"
+#include "cli/cli.h"
+#include "client/answer.h"
+#include "client/service-client.h"
 #include "libvirt/apparmor.h"
 #include "libvirt/capabilities.h"
-#include "cli/cli.h"
-#include "cli/sessions.h"
 #include "libvirt/domain.h"
 #include "libvirt/kvm-host.h"
-#include "util/json.h"
 #include "libvirt/tracing.h"
+#include "util/json.h"
+#include "util/unix-socket.h"
 
-enum state {
+enum doctor_state {
     STATE_OK,
     STATE_NOTE,                 /* nothing is wrong, or it cannot be known */
     STATE_PROBLEM,
@@ -38,7 +39,7 @@ struct doctor {
     char *agent;
     gboolean json;
     const char *name;           /* of the domain, or NULL */
-    struct btrail_domain guest;
+    struct domain guest;
     bool local;                 /* libvirt's host is this one */
     xmlDoc *capabilities;       /* of that host, or NULL */
     xmlDoc *emulator_capabilities;      /* or NULL */
@@ -48,7 +49,8 @@ struct doctor {
 };
 
 static void G_GNUC_PRINTF(4, 5) report(struct doctor *d, const char *check,
-                                       enum state state, const char *format,
+                                       enum doctor_state state,
+                                       const char *format,
                                        ...)
 {
     g_autofree char *message = NULL;
@@ -74,7 +76,7 @@ static void G_GNUC_PRINTF(4, 5) report(struct doctor *d, const char *check,
 /* Parses and frees what libvirt has returned; NULL if it is not XML. */
 static xmlDoc *parse_text(char *text)
 {
-    xmlDoc *doc = text ? btrail_document_parse(text, strlen(text), NULL) :
+    xmlDoc *doc = text ? document_parse(text, strlen(text), NULL) :
                   NULL;
 
     free(text);
@@ -87,7 +89,7 @@ static bool check_libvirt(struct doctor *d)
     g_autofree char *uri = NULL;
     const char *driver;
 
-    if (!btrail_domain_open(&d->guest, d->connect, NULL, &error)) {
+    if (!domain_open(&d->guest, d->connect, NULL, &error)) {
         problem(d, "libvirt", "%s; install libvirt (libvirt-daemon-system) or "
                 "start it, join its group (libvirt), or name its URI with "
                 "--connect", error->message);
@@ -95,7 +97,7 @@ static bool check_libvirt(struct doctor *d)
     }
     uri = virConnectGetURI(d->guest.connection);
     driver = virConnectGetType(d->guest.connection);
-    d->local = btrail_domain_is_local(uri);
+    d->local = domain_is_local(uri);
     if (!driver || strcmp(driver, "QEMU")) {
         problem(d, "libvirt", "%s does not run QEMU, whose guests are the only "
                 "ones that can be traced; use --connect qemu:///system", uri);
@@ -159,7 +161,7 @@ static void check_emulator(struct doctor *d, const char *path)
             problem(d, "emulator", "libvirt cannot use %s (%s); check that it "
                     "exists, and that the user who runs libvirt's guests can "
                     "read and execute it and all folders above it", path,
-                    btrail_domain_last_error());
+                    domain_last_error());
             return;
         }
         d->emulator_capabilities = parse_text(capabilities);
@@ -207,7 +209,7 @@ static bool has_virtualization(void)
 /* Can KVM trace?  Domains that QEMU emulates do not need it. */
 static void check_kvm_trace(struct doctor *d, bool wanted)
 {
-    g_autofree char *fault = btrail_kvm_host_fault("");
+    g_autofree char *fault = kvm_host_fault("");
 
     if (!fault) {
         ok(d, "kvm-trace", "KVM can trace its guests, by the CPU's Branch "
@@ -265,7 +267,7 @@ static bool qemu_user(struct doctor *d, struct cli_user *user)
     if (d->guest.domain && virDomainIsActive(d->guest.domain) == 1) {
         n = virDomainGetSecurityLabelList(d->guest.domain, &labels);
     } else if (d->capabilities) {
-        label = btrail_capabilities_label(d->capabilities, "dac", "qemu");
+        label = capabilities_label(d->capabilities, "dac", "qemu");
         found = label && cli_user_parse(user, label);
     }
     for (i = 0; i < n && !found; i++) {
@@ -284,21 +286,13 @@ static bool qemu_user(struct doctor *d, struct cli_user *user)
  */
 static int check_listens(const char *path)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    int fd, result = 0;
+    int sock = unix_try(path, SOCK_DGRAM);
 
-    if (g_strlcpy(address.sun_path, path, sizeof(address.sun_path)) >=
-        sizeof(address.sun_path)) {
-        return ENAMETOOLONG;
+    if (sock < 0) {
+        return errno == EPROTOTYPE ? 0 : errno;
     }
-    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address))) {
-        result = errno == EPROTOTYPE ? 0 : errno;
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    return result;
+    close(sock);
+    return 0;
 }
 
 static void check_agent(struct doctor *d, const char *path)
@@ -311,7 +305,7 @@ static void check_agent(struct doctor *d, const char *path)
     if (!path) {
         problem(d, "agent", "the device has no agent, so virsh cannot trace "
                 "the guest; add one: backtrail enable --agent "
-                BTRAIL_TRACING_AGENT " %s", d->name);
+                TRACING_AGENT " %s", d->name);
     } else if (!d->local) {
         note(d, "agent", "%s is on libvirt's host, and can be checked there "
              "only", path);
@@ -343,7 +337,7 @@ static void check_agent(struct doctor *d, const char *path)
 
 /* An access that must be allowed; the administrator adds rules to the file of
  * the profile's name in local/ */
-struct need {
+struct doctor_need {
     const char *profile;
     const char *path;
     const char *wanted;
@@ -361,32 +355,32 @@ static void check_apparmor(struct doctor *d, const char *emulator,
     g_autofree char *within = qemu ? g_build_filename(bundle, "usr", NULL) :
                               NULL;
     g_autofree char *socket = agent ? realpath(agent, NULL) : NULL;
-    const struct need needs[] = {
+    const struct doctor_need needs[] = {
         { "usr.sbin.libvirtd", qemu, "x", "PUx" },
         { "usr.sbin.virtqemud", qemu, "x", "PUx" },
-        { BTRAIL_APPARMOR_DOMAIN, qemu, "rmx", "rmix" },
-        { BTRAIL_APPARMOR_DOMAIN,
+        { APPARMOR_DOMAIN, qemu, "rmx", "rmix" },
+        { APPARMOR_DOMAIN,
           within && !access(within, F_OK) ? within : NULL, "r", "r" },
-        { BTRAIL_APPARMOR_DOMAIN, socket ? socket : agent, "rw", "rw" },
+        { APPARMOR_DOMAIN, socket ? socket : agent, "rw", "rw" },
     };
     g_autoptr(GString) lacking = g_string_new(NULL);
     bool unknown = false;
 
     if (!d->local || !d->capabilities ||
-        !btrail_capabilities_confines(d->capabilities, d->domain,
-                                      "apparmor")) {
+        !capabilities_confines(d->capabilities, d->domain,
+                               "apparmor")) {
         return;
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(needs); i++) {
-        const struct need *n = &needs[i];
-        enum btrail_apparmor may = !n->path ? BTRAIL_APPARMOR_YES :
-            btrail_apparmor_allows(BTRAIL_APPARMOR_FOLDER, n->profile,
-                                   n->path, n->wanted);
+        const struct doctor_need *n = &needs[i];
+        enum apparmor may = !n->path ? APPARMOR_YES :
+            apparmor_allows(APPARMOR_FOLDER, n->profile,
+                            n->path, n->wanted);
 
-        unknown |= may == BTRAIL_APPARMOR_UNKNOWN;
-        if (may == BTRAIL_APPARMOR_NO) {
+        unknown |= may == APPARMOR_UNKNOWN;
+        if (may == APPARMOR_NO) {
             g_string_append_printf(lacking, "%s'%s%s %s,' to "
-                                   BTRAIL_APPARMOR_FOLDER "/local/%s",
+                                   APPARMOR_FOLDER "/local/%s",
                                    lacking->len ? ", " : "", n->path,
                                    n->path == within ? "/**" : "", n->rule,
                                    n->profile);
@@ -400,7 +394,7 @@ static void check_apparmor(struct doctor *d, const char *emulator,
                 lacking->str);
     } else if (unknown) {
         note(d, "apparmor", "AppArmor confines libvirt's guests, and you "
-             "cannot read all of its rules in " BTRAIL_APPARMOR_FOLDER "; root "
+             "cannot read all of its rules in " APPARMOR_FOLDER "; root "
              "can");
     } else {
         ok(d, "apparmor", "AppArmor's rules allow what tracing needs");
@@ -412,7 +406,7 @@ static void check_selinux(struct doctor *d, const char *emulator)
     g_autofree char *qemu = realpath(emulator, NULL);
 
     if (d->capabilities &&
-        btrail_capabilities_confines(d->capabilities, d->domain, "selinux")) {
+        capabilities_confines(d->capabilities, d->domain, "selinux")) {
         note(d, "selinux", "SELinux confines libvirt's guests; Backtrail has "
              "not been tested with it.  QEMU needs its label (semanage "
              "fcontext -a -t qemu_exec_t '%s', restorecon '%s'), and may need "
@@ -423,7 +417,7 @@ static void check_selinux(struct doctor *d, const char *emulator)
 }
 
 /* Parses the XML that the domain will be started with. */
-static bool parse_domain(struct doctor *d, struct btrail_tracing_state *state)
+static bool parse_domain(struct doctor *d, struct tracing_state *state)
 {
     g_autofree char *text = virDomainGetXMLDesc(d->guest.domain,
                                                 VIR_DOMAIN_XML_INACTIVE);
@@ -431,11 +425,11 @@ static bool parse_domain(struct doctor *d, struct btrail_tracing_state *state)
 
     memset(state, 0, sizeof(*state));
     if (!text) {
-        problem(d, "domain", "%s", btrail_domain_last_error());
+        problem(d, "domain", "%s", domain_last_error());
         return false;
     }
-    d->domain = btrail_document_parse(text, strlen(text), &error);
-    if (!d->domain || !btrail_tracing_inspect(d->domain, state, &error)) {
+    d->domain = document_parse(text, strlen(text), &error);
+    if (!d->domain || !tracing_inspect(d->domain, state, &error)) {
         problem(d, "domain", "%s", error->message);
         return false;
     }
@@ -443,7 +437,7 @@ static bool parse_domain(struct doctor *d, struct btrail_tracing_state *state)
 }
 
 static void check_configuration(struct doctor *d,
-                                const struct btrail_tracing_state *s)
+                                const struct tracing_state *s)
 {
     if (!s->device) {
         problem(d, "device", "the domain has no branch-trace device; add one: "
@@ -498,9 +492,9 @@ static void check_configuration(struct doctor *d,
 static bool check_monitor(struct doctor *d)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(JsonObject) info = btrail_domain_execute(&d->guest,
-                                                       "query-branch-trace",
-                                                       NULL, &error);
+    g_autoptr(JsonObject) info = domain_execute(&d->guest,
+                                                "query-branch-trace",
+                                                NULL, &error);
     const char *capture, *state, *producer;
 
     if (info) {
@@ -518,15 +512,15 @@ static bool check_monitor(struct doctor *d)
         }
         return true;
     }
-    if (error->code == BTRAIL_AGENT_ERROR_SYSTEM) {
+    if (error->code == AGENT_ERROR_SYSTEM) {
         problem(d, "monitor", "libvirt cannot ask QEMU (%s); connect with "
                 "write access, and check that the guest's QEMU answers",
                 error->message);
-    } else if (error->code == BTRAIL_AGENT_ERROR_NO_COMMAND) {
+    } else if (error->code == AGENT_ERROR_NO_COMMAND) {
         problem(d, "monitor", "the QEMU that runs the guest lacks Backtrail's "
                 "patches; backtrail enable %s, then shut it down and start it",
                 d->name);
-    } else if (error->code == BTRAIL_AGENT_ERROR_NO_DEVICE) {
+    } else if (error->code == AGENT_ERROR_NO_DEVICE) {
         problem(d, "monitor", "the guest runs without a branch-trace device; "
                 "backtrail enable %s, then shut it down and start it: a reboot "
                 "is not enough", d->name);
@@ -563,23 +557,16 @@ static void check_names(struct doctor *d, JsonObject *answer)
 static void check_service(struct doctor *d)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(JsonObject) answer = btrail_domain_ask_agent(
-        &d->guest, btrail_json_new("s:do", "status", NULL), 10000, &error);
-    JsonArray *sessions;
-    unsigned n = 0;
+    g_autoptr(JsonObject) answer = domain_execute(
+        &d->guest, SERVICE_CLIENT_COMMAND, service_client_arguments(
+        btrail_json_new("s:do", "status", NULL), NULL), &error);
+    g_auto(GStrv) active = answer ? answer_active(answer, NULL) : NULL;
 
     if (answer) {
-        sessions = btrail_json_array(answer, "sessions");
-        for (unsigned i = 0; sessions && i < json_array_get_length(sessions);
-             i++) {
-            JsonNode *node = json_array_get_element(sessions, i);
-
-            n += JSON_NODE_HOLDS_OBJECT(node) &&
-                 !cli_session_has_ended(json_node_get_object(node));
-        }
-        ok(d, "service", "the agent answers; this guest has %u sessions", n);
+        ok(d, "service", "the agent answers; this guest has %u sessions",
+           g_strv_length(active));
         check_names(d, answer);
-    } else if (error->code == BTRAIL_AGENT_ERROR_NO_COMMAND) {
+    } else if (error->code == AGENT_ERROR_NO_COMMAND) {
         problem(d, "service", "the guest's QEMU is of an older Backtrail and "
                 "cannot ask the service; shut the guest down and start it with "
                 "the new QEMU");
@@ -597,7 +584,7 @@ static void check_devices(struct doctor *d)
     if (!d->emulator_capabilities) {
         return;
     }
-    lacks = btrail_capabilities_lacks(d->emulator_capabilities, d->domain);
+    lacks = capabilities_lacks(d->emulator_capabilities, d->domain);
     list = g_strjoinv(", ", lacks);
     if (*lacks) {
         problem(d, "devices", "the domain will not start: its QEMU lacks %s; "
@@ -612,14 +599,14 @@ static void check_devices(struct doctor *d)
 /* A domain resumes from a saved state, whatever its configuration is now. */
 static void check_saved(struct doctor *d)
 {
-    struct btrail_tracing_state s = { NULL };
+    struct tracing_state s = { NULL };
     g_autoptr(xmlDoc) doc = NULL;
 
     if (virDomainHasManagedSaveImage(d->guest.domain, 0) != 1) {
         return;
     }
     doc = parse_text(virDomainManagedSaveGetXMLDesc(d->guest.domain, 0));
-    if (!doc || !btrail_tracing_inspect(doc, &s, NULL)) {
+    if (!doc || !tracing_inspect(doc, &s, NULL)) {
         note(d, "saved", "the domain resumes from a saved state when it is "
              "started, with the devices that it had then; virsh "
              "managedsave-remove %s discards that state", d->name);
@@ -632,12 +619,12 @@ static void check_saved(struct doctor *d)
         ok(d, "saved", "the domain resumes from a saved state when it is "
            "started, which has the device, too");
     }
-    btrail_tracing_state_clear(&s);
+    tracing_state_clear(&s);
 }
 
 static void check_domain(struct doctor *d)
 {
-    struct btrail_tracing_state s;
+    struct tracing_state s;
     const char *emulator;
 
     if (!parse_domain(d, &s)) {
@@ -665,17 +652,17 @@ static void check_domain(struct doctor *d)
     } else if (check_monitor(d)) {
         check_service(d);
     }
-    btrail_tracing_state_clear(&s);
+    tracing_state_clear(&s);
 }
 
 static void run_checks(struct doctor *d)
 {
     const char *emulator = d->emulator ? d->emulator : BACKTRAIL_EMULATOR;
-    const char *agent = d->agent ? d->agent : BTRAIL_TRACING_AGENT;
+    const char *agent = d->agent ? d->agent : TRACING_AGENT;
     g_autoptr(GError) error = NULL;
 
     if (!check_libvirt(d)) {
-        if (!d->connect || btrail_domain_is_local(d->connect)) {
+        if (!d->connect || domain_is_local(d->connect)) {
             d->local = true;
             ask_emulator(d, emulator);
             check_kvm(d, false);
@@ -684,8 +671,8 @@ static void run_checks(struct doctor *d)
         return;
     }
     if (d->name) {
-        btrail_domain_close(&d->guest);
-        if (!btrail_domain_open(&d->guest, d->connect, d->name, &error)) {
+        domain_close(&d->guest);
+        if (!domain_open(&d->guest, d->connect, d->name, &error)) {
             problem(d, "domain", "%s", error->message);
         } else {
             check_domain(d);
@@ -712,7 +699,7 @@ int cmd_doctor(int argc, char **argv)
           "as configured when Backtrail was built)", "PATH" },
         { "agent", 0, 0, G_OPTION_ARG_FILENAME, &d.agent,
           "the agent's unix socket (default: that of the domain's device; "
-          "without one, " BTRAIL_TRACING_AGENT ")", "PATH" },
+          "without one, " TRACING_AGENT ")", "PATH" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &d.json, "print JSON", NULL },
         { NULL }
     };
@@ -732,7 +719,7 @@ int cmd_doctor(int argc, char **argv)
         code = fflush(stdout) ? CLI_FAILED :
                d.problems ? CLI_DAMAGED : CLI_OK;
     }
-    btrail_domain_close(&d.guest);
+    domain_close(&d.guest);
     g_clear_pointer(&d.capabilities, xmlFreeDoc);
     g_clear_pointer(&d.emulator_capabilities, xmlFreeDoc);
     g_clear_pointer(&d.domain, xmlFreeDoc);

@@ -3,21 +3,22 @@
  * backtrail dump: writes what a session of mode "last" has kept into a trace
  */
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "cli/guest.h"
+#include "cli/guest-client.h"
 #include "cli/sessions.h"
+#include "client/answer.h"
 #include "util/json.h"
 
 static int report(JsonObject *dump, bool json)
 {
-    const char *why = btrail_json_string(dump, "why");
-    g_autofree char *path = cli_session_path(dump);
-    struct progress p = cli_session_progress(dump);
+    const char *why = answer_why(dump);
+    g_autofree char *path = answer_path(dump);
+    struct progress p = answer_progress(dump);
+    g_autofree char *written = progress_written(path, &p);
 
-    if (!g_strcmp0(btrail_json_string(dump, "state"), "failed")) {
+    if (answer_has_failed(dump)) {
         cli_error("%s could not be written: %s", path, why ? why :
                   "the service does not say why");
         return CLI_FAILED;
@@ -25,8 +26,7 @@ static int report(JsonObject *dump, bool json)
     if (json) {
         cli_print_json(json_object_ref(dump));
     } else {
-        cli_printf("%s: %" PRIu64 " records, %" PRIu64 " bytes\n", path,
-                   p.records, p.bytes);
+        cli_printf("%s\n", written);
     }
     return fflush(stdout) ? CLI_FAILED : CLI_OK;
 }
@@ -37,7 +37,7 @@ static int dump(struct cli_guest *g, const char *given, const char *file,
     g_autofree char *name = cli_session_choose(g, given);
     g_autoptr(JsonObject) done = name ? cli_session_do(
         g, btrail_json_new("s:do", "dump", "s:session", name, "S:file", file,
-                           NULL), "dumps") : NULL;
+                           NULL), ANSWER_DUMPS) : NULL;
 
     return done ? report(done, json) : CLI_FAILED;
 }

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libvirt/capabilities.h"
 #include "cli/cli.h"
+#include "libvirt/capabilities.h"
 #include "libvirt/domain.h"
 #include "libvirt/kvm-host.h"
 #include "libvirt/tracing.h"
@@ -29,7 +29,7 @@ struct enable {
     gboolean json;
     /* Results */
     const char *name;
-    struct btrail_domain domain;
+    struct domain domain;
     bool running;
     bool saved;                 /* it has a saved state to resume from */
     char *before;
@@ -50,8 +50,8 @@ static bool enable_fail(const struct enable *e, const char *why)
 static char *read_xml(const char *path, GError **error)
 {
     FILE *file = strcmp(path, "-") ? fopen(path, "re") : stdin;
-    g_autofree char *text = g_malloc(BTRAIL_DOCUMENT_MAX + 2);
-    size_t n = file ? fread(text, 1, BTRAIL_DOCUMENT_MAX + 1, file) : 0;
+    g_autofree char *text = g_malloc(DOCUMENT_MAX + 2);
+    size_t n = file ? fread(text, 1, DOCUMENT_MAX + 1, file) : 0;
     bool failed = !file || ferror(file);
     int reason = errno;
 
@@ -84,7 +84,7 @@ static bool get_xml(struct enable *e)
         e->before = read_xml(e->name, &error);
         return e->before || enable_fail(e, error->message);
     }
-    if (!btrail_domain_open(&e->domain, e->connect, e->name, &error)) {
+    if (!domain_open(&e->domain, e->connect, e->name, &error)) {
         cli_error("%s", error->message);
         return false;
     }
@@ -94,7 +94,7 @@ static bool get_xml(struct enable *e)
                            "created from");
     }
     uri = virConnectGetURI(e->domain.connection);
-    e->local = btrail_domain_is_local(uri);
+    e->local = domain_is_local(uri);
     e->running = virDomainIsActive(e->domain.domain) == 1;
     e->saved = virDomainHasManagedSaveImage(e->domain.domain, 0) == 1;
     if (!e->dry_run) {
@@ -102,13 +102,13 @@ static bool get_xml(struct enable *e)
         flags |= VIR_DOMAIN_XML_SECURE;
     }
     e->before = virDomainGetXMLDesc(e->domain.domain, flags);
-    return e->before || enable_fail(e, btrail_domain_last_error());
+    return e->before || enable_fail(e, domain_last_error());
 }
 
 /* What KVM cannot do on the domain's host, QEMU would say too late. */
 static bool check_kvm(struct enable *e)
 {
-    g_autofree char *fault = e->local && e->kvm ? btrail_kvm_host_fault("") :
+    g_autofree char *fault = e->local && e->kvm ? kvm_host_fault("") :
                              NULL;
 
     if (fault) {
@@ -121,34 +121,34 @@ static bool check_kvm(struct enable *e)
 
 static bool change_xml(struct enable *e)
 {
-    const struct btrail_tracing_options options = {
+    const struct tracing_options options = {
         .emulator = e->emulator ? e->emulator : BACKTRAIL_EMULATOR,
-        .agent = !e->agent ? BTRAIL_TRACING_AGENT :
+        .agent = !e->agent ? TRACING_AGENT :
                  strcmp(e->agent, "none") ? e->agent : NULL,
         .any_agent = !e->agent,
         .tcg = e->tcg,
         .guest_names = e->guest_names,
     };
     g_autoptr(GError) error = NULL;
-    g_autoptr(xmlDoc) doc = btrail_document_parse(e->before,
-                                                  strlen(e->before), &error);
-    struct btrail_tracing_state state;
+    g_autoptr(xmlDoc) doc = document_parse(e->before,
+                                           strlen(e->before), &error);
+    struct tracing_state state;
 
     if (!doc ||
-        !(e->disable ? btrail_tracing_disable(doc, &e->changes, &error) :
-          btrail_tracing_enable(doc, &options, &e->changes, &error)) ||
-        !btrail_tracing_inspect(doc, &state, &error)) {
+        !(e->disable ? tracing_disable(doc, &e->changes, &error) :
+          tracing_enable(doc, &options, &e->changes, &error)) ||
+        !tracing_inspect(doc, &state, &error)) {
         return enable_fail(e, error->message);
     }
     e->kvm = state.kvm;
-    btrail_tracing_state_clear(&state);
+    tracing_state_clear(&state);
     for (unsigned i = 0; i < e->changes->len; i++) {
-        const struct btrail_tracing_change *c =
+        const struct tracing_change *c =
             g_ptr_array_index(e->changes, i);
 
         e->kept += c->kept;
     }
-    e->after = btrail_document_text(doc);
+    e->after = document_text(doc);
     return e->disable || check_kvm(e);
 }
 
@@ -182,8 +182,8 @@ static bool show_difference(struct enable *e)
     int status;
 
     /* Format both alike. */
-    doc = btrail_document_parse(e->before, strlen(e->before), NULL);
-    same = btrail_document_text(doc);
+    doc = document_parse(e->before, strlen(e->before), NULL);
+    same = document_text(doc);
     before = temporary_file(same, &error);
     after = before ? temporary_file(e->after, &error) : NULL;
     if (after) {
@@ -216,11 +216,11 @@ static char *lacking(struct enable *e)
     g_autofree char *text = virConnectGetDomainCapabilities(
         e->domain.connection, emulator, "x86_64", NULL, "qemu", 0);
     g_autoptr(xmlDoc) capabilities =
-        text ? btrail_document_parse(text, strlen(text), NULL) : NULL;
-    g_autoptr(xmlDoc) domain = btrail_document_parse(e->after,
-                                                     strlen(e->after), NULL);
+        text ? document_parse(text, strlen(text), NULL) : NULL;
+    g_autoptr(xmlDoc) domain = document_parse(e->after,
+                                              strlen(e->after), NULL);
     g_auto(GStrv) lacks = capabilities && domain ?
-        btrail_capabilities_lacks(capabilities, domain) : NULL;
+        capabilities_lacks(capabilities, domain) : NULL;
 
     return lacks && *lacks ? g_strjoinv(", ", lacks) : NULL;
 }
@@ -235,7 +235,7 @@ static bool define(struct enable *e)
     }
     domain = virDomainDefineXML(e->domain.connection, e->after);
     if (!domain) {
-        why = g_strdup(btrail_domain_last_error());
+        why = g_strdup(domain_last_error());
         lacks = lacking(e);
         if (lacks) {
             cli_error("%s: %s; our QEMU has no %s: change that first (virsh "
@@ -255,7 +255,7 @@ static void print_changes_json(const struct enable *e)
     JsonArray *changes = json_array_new();
 
     for (unsigned i = 0; i < e->changes->len; i++) {
-        const struct btrail_tracing_change *c =
+        const struct tracing_change *c =
             g_ptr_array_index(e->changes, i);
 
         json_array_add_object_element(changes, btrail_json_new(
@@ -276,7 +276,8 @@ static void print_changes(const struct enable *e)
     }
     cli_printf(e->disable ? "%s: as it was before backtrail enable" :
                "%s: can be traced", e->name);
-    cli_printf("%s\n", e->running ? "; it is running: this takes effect when it "
+    cli_printf("%s\n",
+               e->running ? "; it is running: this takes effect when it "
                "is started the next time, not when it reboots" : "");
     if (e->saved) {
         cli_printf("%s: it has a saved state, and resumes from it with the "
@@ -297,7 +298,7 @@ static int verdict(const struct enable *e)
         return CLI_DAMAGED;
     }
     for (unsigned i = 0; e->disable && i < e->changes->len; i++) {
-        const struct btrail_tracing_change *c =
+        const struct tracing_change *c =
             g_ptr_array_index(e->changes, i);
 
         if (c->kept) {
@@ -349,7 +350,7 @@ static int enable(struct enable *e, int *argc, char ***argv,
         e->name = (*argv)[1];
         code = run_enable(e);
     }
-    btrail_domain_close(&e->domain);
+    domain_close(&e->domain);
     g_clear_pointer(&e->changes, g_ptr_array_unref);
     g_free(e->before);
     g_free(e->after);
@@ -379,7 +380,7 @@ int cmd_enable(int argc, char **argv)
           "as configured when Backtrail was built)", "PATH" },
         { "agent", 0, 0, G_OPTION_ARG_FILENAME, &e.agent,
           "unix socket of the agent on the domain's host, or none (default: "
-          BTRAIL_TRACING_AGENT ")", "PATH" },
+          TRACING_AGENT ")", "PATH" },
         { "tcg", 0, 0, G_OPTION_ARG_NONE, &e.tcg,
           "if the domain runs under KVM, let QEMU emulate it", NULL },
         { "guest-names", 0, 0, G_OPTION_ARG_NONE, &e.guest_names,

@@ -46,7 +46,7 @@ static int failed(const char *path)
  * Copies all chunks of a trace.  Returns an exit code; CLI_DAMAGED if it is
  * incomplete where it is.
  */
-static int copy(struct fetch *f, const struct btrail_folder *folder,
+static int copy(struct fetch *f, const struct folder *folder,
                 const char *path)
 {
     g_autofree char *shown = g_build_filename(folder->path, f->trace, NULL);
@@ -84,7 +84,7 @@ static int copy(struct fetch *f, const struct btrail_folder *folder,
 
 static int copy_here(struct fetch *f)
 {
-    struct btrail_folder *folder = cli_traces_find(&f->traces, &f->trace);
+    struct folder *folder = cli_traces_find(&f->traces, &f->trace);
     g_autoptr(GHashTable) writing = folder ? cli_traces_writing(folder) : NULL;
     g_autoptr(GError) error = NULL;
     g_autofree char *path = NULL;
@@ -96,13 +96,13 @@ static int copy_here(struct fetch *f)
     if (g_hash_table_contains(writing, f->trace)) {
         cli_error("%s/%s is being written; backtrail stop ends the session",
                   folder->path, f->trace);
-    } else if (!(path = btrail_folder_find(folder, f->trace, &fd, &error))) {
+    } else if (!(path = folder_find(folder, f->trace, &fd, &error))) {
         cli_error("%s", error->message);
     } else {
         code = copy(f, folder, path);
         close(fd);
     }
-    btrail_folder_free(folder);
+    folder_free(folder);
     return code;
 }
 
@@ -139,7 +139,7 @@ static int verify(struct fetch *f, int code)
 
     if (found == CLI_FAILED || (found == CLI_DAMAGED && code == CLI_OK) ||
         (f->records && records != f->records)) {
-        cli_error("%s: the trace has not come over whole; try again",
+        cli_error("%s: the copy is incomplete; try again",
                   f->output);
         return CLI_FAILED;
     }
@@ -187,7 +187,7 @@ static int fetch(struct fetch *f)
         return CLI_FAILED;
     }
     if (to_stdout(f) && isatty(STDOUT_FILENO)) {
-        cli_error("a trace is nothing for a terminal: name a file, or a pipe");
+        cli_error("a trace is not written to a terminal: name a file, or a pipe");
         return CLI_FAILED;
     }
     f->begun = g_strdup_printf("%s.fetching-%d", f->output, (int)getpid());

@@ -10,9 +10,9 @@
 
 #include "cli/analysis.h"
 #include "cli/result.h"
-#include "util/quote.h"
 #include "flamegraph-html.h"
 #include "util/hash.h"
+#include "util/quote.h"
 
 /* The traces of a picture: the one that is drawn, and one to compare with */
 enum { AFTER, BEFORE, TRACES };

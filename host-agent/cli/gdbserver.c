@@ -6,9 +6,9 @@
 #include <sys/wait.h>
 
 #include "cli/analysis.h"
-#include "gdb/walk-session.h"
+#include "find/place.h"
+#include "gdb/trace-session.h"
 #include "util/parse.h"
-#include "walk/place.h"
 
 /* gdb's place in the world is not ours: a port of this host */
 #define MAX_PORT    65535
@@ -39,13 +39,13 @@ static void say_ready(const char *command, const char *address)
     fflush(stdout);
 }
 
-static int run_gdb(struct gdbserver *g, struct walk_session *s)
+static int run_gdb(struct gdbserver *g, struct trace_session *s)
 {
     g_autoptr(GError) error = NULL;
     int status = 0;
 
     cli_set_deadline(CLI_DEADLINE_NOT_INT);
-    if (!walk_session_gdb(s, g->gdb_options, g->signals, &status, &error)) {
+    if (!trace_session_gdb(s, g->gdb_options, g->signals, &status, &error)) {
         return failed(error);
     }
     return WIFEXITED(status) && !WEXITSTATUS(status) ? CLI_OK : CLI_FAILED;
@@ -53,28 +53,28 @@ static int run_gdb(struct gdbserver *g, struct walk_session *s)
 
 static int serve(struct gdbserver *g, const struct moment *at)
 {
-    const struct walk_server_options options = {
+    const struct trace_target_options options = {
         .trace = g->in.trace.trace,
         .symbols = g->in.names,
         .walk = { g->process, g->vcpu },
         .at = at,
     };
     g_autoptr(GError) error = NULL;
-    struct walk_session *s = walk_session_new(&options, &error);
+    struct trace_session *s = trace_session_new(&options, &error);
     int code = CLI_OK;
 
     if (!s) {
         return failed(error);
     }
     if (g->stdio) {
-        walk_session_stdio(s, g->signals);
+        trace_session_stdio(s, g->signals);
     } else if (!g->has_port) {
         code = run_gdb(g, s);
-    } else if (!walk_session_port(s, g->port, g->signals, say_ready,
-                                  &error)) {
+    } else if (!trace_session_port(s, g->port, g->signals, say_ready,
+                                   &error)) {
         code = failed(error);
     }
-    walk_session_free(s);
+    trace_session_free(s);
     return code;
 }
 
@@ -82,13 +82,13 @@ static int serve(struct gdbserver *g, const struct moment *at)
 static bool find_place(struct gdbserver *g, struct moment *at)
 {
     g_autoptr(GError) error = NULL;
-    struct walk_place place;
-    bool ok = walk_place_parse(g->at_text, &place, &error);
+    struct find_place place;
+    bool ok = find_place_parse(g->at_text, &place, &error);
 
     if (ok) {
-        ok = walk_place_find(&place, g->in.trace.trace, g->in.names, at,
+        ok = find_place_find(&place, g->in.trace.trace, g->in.names, at,
                              &error);
-        walk_place_clear(&place);
+        find_place_clear(&place);
     }
     if (!ok) {
         cli_error("--at: %s", error->message);
@@ -112,10 +112,10 @@ static int run(struct gdbserver *g, char *const *paths)
     return serve(g, g->at_text ? &at : NULL) ?: verdict;
 }
 
-/* A port is the last operand, behind the files. */
+/* A port is the last operand, after the files. */
 static void take_port(struct gdbserver *g, int *argc, char **argv)
 {
-    if (*argc > 2 && btrail_parse_number(argv[*argc - 1], NULL, &g->port)) {
+    if (*argc > 2 && parse_text_number(argv[*argc - 1], NULL, &g->port)) {
         g->has_port = true;
         argv[--*argc] = NULL;
     }
@@ -138,7 +138,7 @@ static bool check(struct gdbserver *g)
         return false;
     }
     if (g->vcpu_text &&
-        (!btrail_parse_number(g->vcpu_text, NULL, &vcpu) ||
+        (!parse_text_number(g->vcpu_text, NULL, &vcpu) ||
          vcpu >= BTRAIL_MAX_VCPUS)) {
         cli_error("--vcpu: '%s' is not the number of a vCPU", g->vcpu_text);
         return false;

@@ -17,7 +17,7 @@
 #include "cli/guest-files.h"
 #include "cli/missing-files.h"
 #include "cli/print.h"
-#include "guest-words/word-reader.h"
+#include "guest-names/name-reader.h"
 #include "util/unix-socket.h"
 #include "util/whole-io.h"
 
@@ -36,7 +36,7 @@
  */
 struct guest_files {
     int sock;
-    struct word_reader *reader;
+    struct name_reader *reader;
     bool begun;
     int fd;
     uint64_t at;
@@ -67,7 +67,7 @@ static void take_content(struct guest_files *g, const struct word *w)
     }
     g->all += c->size;
     error = g->all > ALL_MAX ? EFBIG :
-            btrail_write_all(g->fd, w->text[0], c->size);
+            whole_write(g->fd, w->text[0], c->size);
     if (error) {
         fail(g, g_strdup_printf("cannot write a file: %s",
                                 g_strerror(error)));
@@ -104,12 +104,12 @@ static bool hear(struct guest_files *g, const bool *until)
             continue;
         }
         if (!ready) {
-            fail(g, g_strdup(g->begun ? "the guest says nothing any more" :
+            fail(g, g_strdup(g->begun ? "the guest has stopped answering" :
                              "backtrail-guest-names does not run in the "
                              "guest, or does not answer"));
         } else if (n <= 0) {
             fail(g, g_strdup(CLOSED));
-        } else if (!word_reader_feed(g->reader, data, (size_t)n, take, g,
+        } else if (!name_reader_feed(g->reader, data, (size_t)n, take, g,
                                      &why)) {
             fail(g, why);
         }
@@ -125,7 +125,7 @@ static bool say(struct guest_files *g, uint16_t type, const GByteArray *data)
 
     g_byte_array_append(all, (const uint8_t *)&header, sizeof(header));
     g_byte_array_append(all, data->data, data->len);
-    error = btrail_send_all(g->sock, all->data, all->len);
+    error = whole_send(g->sock, all->data, all->len);
     if (error) {
         fail(g, g_strdup(error == EPIPE ? CLOSED : g_strerror(error)));
     }
@@ -137,7 +137,7 @@ static bool begin(struct guest_files *g)
     g_autoptr(GByteArray) data = g_byte_array_new();
     struct btrail_guest_open open;
 
-    g->reader = word_reader_open(&open, BTRAIL_GUEST_WANT_FILES);
+    g->reader = name_reader_open(&open, BTRAIL_GUEST_WANT_FILES);
     g_byte_array_append(data, (const uint8_t *)&open, sizeof(open));
     return say(g, BTRAIL_GUEST_OPEN, data) && hear(g, &g->begun);
 }
@@ -214,7 +214,7 @@ bool guest_files_copy(const struct btrail_trace *trace, const char *path,
     if (!all) {
         return true;
     }
-    g.sock = btrail_unix_connect(path, &error);
+    g.sock = unix_connect(path, &error);
     if (error) {
         cli_error("--guest-files: %s", error->message);
         return false;
@@ -235,7 +235,7 @@ bool guest_files_copy(const struct btrail_trace *trace, const char *path,
     }
     ok = !g.why;
     close(g.sock);
-    word_reader_free(g.reader);
+    name_reader_free(g.reader);
     g_free(g.why);
     return ok;
 }

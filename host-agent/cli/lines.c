@@ -352,7 +352,7 @@ static void write_jobs(struct lines *l, unsigned n)
         if (job->done) {
             g_mutex_unlock(&l->lock);
             if (!l->error) {
-                l->error = btrail_write_all(l->options.fd, job->text, job->len);
+                l->error = whole_write(l->options.fd, job->text, job->len);
             }
             g_mutex_lock(&l->lock);
             job->n_items = job->n_records = 0;

@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "cli/listing.h"
 #include "cli/table.h"
+#include "cli/trace-listing.h"
 #include "service/listing.h"
 #include "util/json.h"
 
@@ -17,12 +17,12 @@ JsonArray *cli_listing(GPtrArray *folders)
     JsonArray *guests = json_array_new();
 
     for (unsigned i = 0; i < folders->len; i++) {
-        struct btrail_folder *folder = folders->pdata[i];
+        struct folder *folder = folders->pdata[i];
         g_autoptr(GHashTable) writing = cli_traces_writing(folder);
-        JsonObject *listing = btrail_listing(folder, writing);
+        JsonObject *listing = service_listing(folder, writing);
         g_autofree char *name = NULL, *uuid = NULL;
 
-        btrail_folder_owner(folder, &name, &uuid);
+        folder_owner(folder, &name, &uuid);
         btrail_json_add(listing, "s:guest", name, "S:uuid",
                         *uuid == '-' ? NULL : uuid, NULL);
         json_array_add_object_element(guests, listing);

@@ -6,8 +6,8 @@
 #include <glib/gstdio.h>
 #include <stdlib.h>
 
-#include "cli/print.h"
 #include "cli/missing-files.h"
+#include "cli/print.h"
 #include "util/hash.h"
 
 /* A guest can have any number of files mapped. */

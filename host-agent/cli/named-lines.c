@@ -6,10 +6,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "lib/internal/batch.h"
-#include "symbolize/instruction.h"
 #include "cli/named-lines.h"
-#include "walk/marks.h"
+#include "find/marks.h"
+#include "lib/agent/batch.h"
+#include "symbolize/instruction.h"
 
 /* More instructions without a branch are not code. */
 #define MAX_INSTRUCTIONS    4096
@@ -70,7 +70,7 @@ static void put_line(const struct named_lines *l, const struct process *p,
 
 /* Is something missing in the trace between an instruction and a record? */
 static bool is_hole(const uint8_t *bytes, size_t n, unsigned bits,
-                    uint64_t address, const struct filter_record *r)
+                    uint64_t address, const struct named_record *r)
 {
     struct instruction insn;
 
@@ -82,7 +82,7 @@ static bool is_hole(const uint8_t *bytes, size_t n, unsigned bits,
 /* Prints the instructions that were executed since the last record, as far as
  * they lead to it. */
 static void put_code(const struct named_lines *l, unsigned vcpu,
-                     const struct process *p, const struct filter_record *r)
+                     const struct process *p, const struct named_record *r)
 {
     struct symbolizer_where where = *r->where;
     uint64_t address = l->links[vcpu].to;
@@ -150,7 +150,7 @@ static void put_mark_json(FILE *out, const struct marks_found *f)
 static void put_named_json(const struct named_lines *l, unsigned vcpu,
                      const struct btrail_batch *b,
                      const struct btrail_record *record,
-                     const struct filter_record *r, bool linked,
+                     const struct named_record *r, bool linked,
                      const struct marks_found *mark)
 {
     FILE *out = l->o.out;
@@ -203,7 +203,7 @@ static void put_named_json(const struct named_lines *l, unsigned vcpu,
 static void put_named_text(const struct named_lines *l, unsigned vcpu,
                      const struct btrail_batch *b,
                      const struct btrail_record *record,
-                     const struct filter_record *r, bool linked,
+                     const struct named_record *r, bool linked,
                      const struct marks_found *mark)
 {
     FILE *out = l->o.out;
@@ -247,7 +247,7 @@ static void put_part(struct named_lines *l, unsigned vcpu,
 {
     struct link *link = &l->links[vcpu];
     struct place from, to;
-    struct filter_record r = {
+    struct named_record r = {
         .vcpu = vcpu, .from_place = &from, .to_place = &to,
         .lines = l->o.in->names, .process = task->process,
         .time = window_time(&l->o.in->window, b->time.host),

@@ -45,11 +45,11 @@ void cli_json_copied(JsonObject *o, const struct btrail_merge_result *c)
                     "u:ends", c->ends, NULL);
 }
 
-/* What an unknown option may be meant to be; see btrail_closest_hint() */
+/* What an unknown option may be meant to be; see closest_hint() */
 static char *option_hint(const GError *error, const GOptionEntry *entries)
 {
     const char *word = strstr(error->message, "--");
-    struct btrail_closest closest;
+    struct closest closest;
     g_autofree char *name = NULL;
 
     if (!word || !g_error_matches(error, G_OPTION_ERROR,
@@ -57,11 +57,11 @@ static char *option_hint(const GError *error, const GOptionEntry *entries)
         return g_strdup("");
     }
     name = g_strndup(word + 2, strcspn(word + 2, "="));
-    closest = btrail_closest_to(name);
+    closest = closest_to(name);
     for (; entries->long_name; entries++) {
-        btrail_closest_offer(&closest, entries->long_name);
+        closest_offer(&closest, entries->long_name);
     }
-    return btrail_closest_hint(&closest);
+    return closest_hint(&closest);
 }
 
 bool cli_parse(int *argc, char ***argv, const GOptionEntry *entries,
@@ -110,7 +110,7 @@ static bool bad_value(const char *option, const char *text, const char *want)
 
 bool cli_parse_u64(const char *option, const char *text, uint64_t *value)
 {
-    return btrail_parse_number(text, NULL, value) ||
+    return parse_text_number(text, NULL, value) ||
            bad_value(option, text, "a number");
 }
 
@@ -132,56 +132,33 @@ bool cli_parse_threads(const char *text, unsigned *threads)
 
 bool cli_parse_size(const char *option, const char *text, uint64_t *value)
 {
-    return btrail_parse_size(text, NULL, value) ||
+    return parse_text_size(text, NULL, value) ||
            bad_value(option, text, "a size such as 512K or 2M");
 }
 
 bool cli_parse_duration(const char *option, const char *text, uint64_t *ns)
 {
-    return btrail_parse_time(text, NULL, ns) ||
+    return parse_text_time(text, NULL, ns) ||
            bad_value(option, text, "a time such as 3, 2.5s, 500ms or 10min");
 }
 
 bool cli_parse_vcpus(const char *option, const char *text, bool *vcpus)
 {
-    const char *p = text;
-
-    memset(vcpus, 0, BTRAIL_MAX_VCPUS * sizeof(*vcpus));
-    for (;;) {
-        uint64_t first, last;
-
-        if (!btrail_parse_number(p, &p, &first)) {
-            break;
-        }
-        last = first;
-        if (*p == '-' && !btrail_parse_number(p + 1, &p, &last)) {
-            break;
-        }
-        if (last >= BTRAIL_MAX_VCPUS || first > last) {
-            break;
-        }
-        memset(vcpus + first, true, (last - first + 1) * sizeof(*vcpus));
-        if (!*p) {
-            return true;
-        }
-        if (*p++ != ',') {
-            break;
-        }
-    }
-    return bad_value(option, text, "a list of vCPUs such as 0,2-3");
+    return parse_text_list(text, vcpus, BTRAIL_MAX_VCPUS) ||
+           bad_value(option, text, "a list of vCPUs such as 0,2-3");
 }
 
 bool cli_parse_range(const char *option, const char *text,
-                     struct btrail_range *range)
+                     struct range *range)
 {
-    return btrail_parse_range(text, btrail_parse_number, range) ||
+    return parse_text_range(text, parse_text_number, range) ||
            bad_value(option, text, "a range A..B with A below B");
 }
 
 bool cli_parse_time_range(const char *option, const char *text,
-                          struct btrail_range *range)
+                          struct range *range)
 {
-    return btrail_parse_range(text, btrail_parse_time, range) ||
+    return parse_text_range(text, parse_text_time, range) ||
            bad_value(option, text, "a range A..B of times with A below B");
 }
 

@@ -12,8 +12,9 @@
 #include "cli/own-service.h"
 #include "util/agent-error.h"
 #include "util/own-folder.h"
+#include "util/unix-socket.h"
 
-/* After so many seconds with nothing to do it ends. */
+/* After this many seconds with nothing to do it ends. */
 #define IDLE            "60"
 
 #define PATIENCE_US     (10 * G_USEC_PER_SEC)
@@ -43,17 +44,12 @@ char *cli_own_service_traces(void)
 
 static bool listens(const char *path)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool ok;
+    int sock = unix_try(path, SOCK_STREAM);
 
-    g_strlcpy(address.sun_path, path, sizeof(address.sun_path));
-    ok = sock >= 0 && !connect(sock, (struct sockaddr *)&address,
-                               sizeof(address));
     if (sock >= 0) {
         close(sock);
     }
-    return ok;
+    return sock >= 0;
 }
 
 static char *find_program(void)
@@ -95,7 +91,7 @@ static bool spawn(const char *program, const char *socket, const char *log,
     bool ok = null >= 0 && fd >= 0;
 
     if (!ok) {
-        btrail_agent_error_errno(error, log);
+        agent_error_errno(error, log);
     } else {
         ok = g_spawn_async_with_fds("/", (char **)args, NULL, G_SPAWN_DEFAULT,
                                     detach, NULL, NULL, null, fd, fd, error);
@@ -117,9 +113,9 @@ static bool wait_until_listens(const char *socket, const char *log,
 
     while (!listens(socket)) {
         if (g_get_monotonic_time() > end) {
-            return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_TIMEOUT,
-                                     "your own backtraild does not listen on "
-                                     "%s; %s says why", socket, log);
+            return agent_fail(error, AGENT_ERROR_TIMEOUT,
+                              "your own backtraild does not listen on "
+                              "%s; %s says why", socket, log);
         }
         g_usleep(STEP_US);
     }
@@ -136,17 +132,17 @@ char *cli_own_service_start(GError **error)
     g_autofree char *program = NULL;
 
     if (strlen(socket) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
-        btrail_agent_fail(error, BTRAIL_AGENT_ERROR_SYSTEM,
-                          "%s is too long for a socket; set XDG_RUNTIME_DIR "
-                          "to another folder", socket);
+        agent_fail(error, AGENT_ERROR_SYSTEM,
+                   "%s is too long for a socket; set XDG_RUNTIME_DIR "
+                   "to another folder", socket);
         return NULL;
     }
     if (g_mkdir_with_parents(folder, 0700) < 0) {
-        btrail_agent_error_errno(error, folder);
+        agent_error_errno(error, folder);
         return NULL;
     }
     /* Whoever listens in a folder of somebody else's would get the guest. */
-    if (!btrail_own_folder(folder, error)) {
+    if (!own_folder(folder, error)) {
         g_prefix_error(error, "the folder of your own backtraild cannot be "
                        "trusted: remove it, or set XDG_RUNTIME_DIR to a "
                        "folder that only you may write to: ");
@@ -157,13 +153,13 @@ char *cli_own_service_start(GError **error)
     }
     program = find_program();
     if (!program) {
-        btrail_agent_fail(error, BTRAIL_AGENT_ERROR_SYSTEM,
-                          "there is no backtraild beside this program or in "
-                          "PATH");
+        agent_fail(error, AGENT_ERROR_SYSTEM,
+                   "there is no backtraild beside this program or in "
+                   "PATH");
         return NULL;
     }
     if (g_mkdir_with_parents(state, 0700) < 0) {
-        btrail_agent_error_errno(error, state);
+        agent_error_errno(error, state);
         return NULL;
     }
     return spawn(program, socket, log, error) &&

@@ -26,7 +26,7 @@ static void put_string(GString *line, const char *text, int width, bool left)
 }
 
 /*
- * Appends one conversion, which begins behind its '%'.  Returns where it ends.
+ * Appends one conversion, which begins after its '%'.  Returns where it ends.
  * printf() itself prints numbers.
  */
 static const char *put_conversion(GString *line, const char *p, va_list *args)
@@ -177,7 +177,7 @@ void cli_print_foreign(FILE *out, const char *text, size_t n)
 {
     g_autoptr(GString) quoted = g_string_new(NULL);
 
-    btrail_quote_lines(quoted, text, n);
+    quote_lines(quoted, text, n);
     fwrite(quoted->str, 1, quoted->len, out);
     fflush(out);
 }

@@ -11,7 +11,7 @@
 
 #include "cli/lines.h"
 #include "cli/named-lines.h"
-#include "lib/internal/merged.h"
+#include "lib/agent/merged.h"
 #include "util/whole-io.h"
 
 /* Size of the buffer for raw records */
@@ -22,7 +22,7 @@ struct script {
     unsigned vcpus[BTRAIL_MAX_VCPUS];
     unsigned n_vcpus;
     GArray *cr3s;
-    struct btrail_range index;
+    struct range index;
     gboolean events;
     gboolean events_only;
     gboolean json;
@@ -44,7 +44,7 @@ struct script {
 static void write_raw(struct script *s)
 {
     if (!s->error) {
-        s->error = btrail_write_all(STDOUT_FILENO, s->out, s->len);
+        s->error = whole_write(STDOUT_FILENO, s->out, s->len);
     }
     s->len = 0;
 }
@@ -69,7 +69,7 @@ static void print_raw(struct script *s, const struct btrail_record *r,
 }
 
 /* The index of an event can be any number, also the end of an open range. */
-static bool in_range(const struct btrail_range *range, uint64_t v)
+static bool in_range(const struct range *range, uint64_t v)
 {
     return v >= range->begin && (v < range->end || range->end == UINT64_MAX);
 }

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Sessions of a guest, as its service describes them
+ * Commands about sessions of a guest.  What fails prints an error message.
  */
 
 #ifndef BTRAIL_CLI_SESSIONS_H
 #define BTRAIL_CLI_SESSIONS_H
 
-#include "cli/guest.h"
-#include "cli/progress.h"
+#include "cli/guest-client.h"
+#include "client/session-options.h"
 
-bool cli_session_has_ended(JsonObject *session);
+/* For the table of a command's options, which completes those with words */
+#define CLI_SESSION_ENTRIES(o)  SESSION_OPTIONS(SESSION_OPTION_ENTRY, o)
+void cli_session_complete(void);
 
-/* What it has recorded so far */
-struct progress cli_session_progress(JsonObject *session);
+/* Checks the options as session_options_check() does. */
+bool cli_session_check(struct session_options *o);
 
-/* The path of its trace, or of a dump, on the guest's host; to be freed */
-char *cli_session_path(JsonObject *session);
+/* The command of session_options_start(), checked as the service will, or
+ * NULL */
+JsonObject *cli_session_start(const struct session_options *o,
+                              const char *file);
 
 /*
  * Says what of the session's processes and symbols the guest does not have, so
@@ -26,26 +30,17 @@ void cli_session_explain_missing(struct cli_guest *g, JsonObject *session);
 /* The same for address spaces of which nothing was recorded */
 void cli_session_explain_cr3(const char *guest);
 
-/*
- * Waits for a second at most until a session that has begun has found all, and
- * says what it has not.  @answer: to the command "start"
- */
-void cli_session_await_found(struct cli_guest *g, JsonObject *answer);
-
-/*
- * The session that a command is about, to be freed: @given, or the only one
- * that this user has started.  NULL after an error message.
- */
+/* The session of service_client_choose(), or NULL; to be freed */
 char *cli_session_choose(struct cli_guest *g, const char *given);
 
 /**
  * cli_session_do - have something written, and wait until it is
  * @command: that begins it, taken
- * @list:    of the status that it is in: "sessions", or "dumps"
+ * @array:   of the status that it is in: ANSWER_SESSIONS, or ANSWER_DUMPS
  *
- * Returns what has become of it, or NULL after an error message.
+ * Returns what has become of it, or NULL.
  */
 JsonObject *cli_session_do(struct cli_guest *g, JsonObject *command,
-                           const char *list);
+                           const char *array);
 
 #endif /* BTRAIL_CLI_SESSIONS_H */

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <time.h>
 
 #include "cli/cli.h"
 #include "util/deadline.h"
@@ -99,6 +100,16 @@ static gpointer watch(gpointer opaque)
 void cli_set_deadline(enum cli_deadline which)
 {
     g_atomic_int_set(&deadline, which);
+}
+
+void cli_take_interrupt(void)
+{
+    const struct timespec none = { 0 };
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigtimedwait(&set, NULL, &none);
 }
 
 void cli_set_records(const char *note)

@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "cli/guest.h"
-#include "cli/session-options.h"
+#include "cli/guest-client.h"
 #include "cli/sessions.h"
+#include "client/answer.h"
 #include "util/json.h"
 
 struct start {
@@ -24,7 +24,7 @@ static bool start_domain(struct start *s)
 {
     if (virDomainCreateWithFlags(s->guest.domain.domain,
                                  VIR_DOMAIN_START_PAUSED) < 0) {
-        cli_error("%s: %s", s->guest.name, btrail_domain_last_error());
+        cli_error("%s: %s", s->guest.name, domain_last_error());
         return false;
     }
     s->started = true;
@@ -58,7 +58,7 @@ static bool resume_domain(struct start *s)
 {
     if (s->started && virDomainResume(s->guest.domain.domain) < 0) {
         cli_error("%s is paused: %s", s->guest.name,
-                  btrail_domain_last_error());
+                  domain_last_error());
         return false;
     }
     return true;
@@ -69,6 +69,8 @@ static int start(struct start *s, JsonObject *command)
     g_autoptr(GError) error = NULL;
     g_autoptr(JsonObject) answer = cli_guest_ask(
         &s->guest, json_object_ref(command), &error);
+    const struct service_client client = cli_guest_client(&s->guest);
+    g_autoptr(JsonObject) waiting = NULL;
     g_autofree char *path = NULL;
     const char *session;
 
@@ -80,7 +82,7 @@ static int start(struct start *s, JsonObject *command)
     if (!resume_domain(s)) {
         return CLI_FAILED;
     }
-    path = cli_session_path(answer);
+    path = answer_path(answer);
     session = btrail_json_string(answer, "session");
     if (s->json) {
         btrail_json_add(answer, "s:guest", s->guest.name, NULL);
@@ -91,9 +93,12 @@ static int start(struct start *s, JsonObject *command)
                    s->guest.qmp ? "" : " on its host");
     }
     /* What has not booted yet has nothing that could be found. */
-    if (!s->boot && (s->session.processes || s->session.triggers)) {
+    if (!s->boot && (s->session.process || s->session.trigger)) {
         fflush(stdout);
-        cli_session_await_found(&s->guest, answer);
+        waiting = service_client_await_found(&client, answer);
+    }
+    if (waiting) {
+        cli_session_explain_missing(&s->guest, waiting);
     }
     return fflush(stdout) ? CLI_FAILED : CLI_OK;
 }
@@ -110,21 +115,21 @@ int cmd_start(int argc, char **argv)
         { "boot", 0, 0, G_OPTION_ARG_NONE, &s.boot,
           "start DOMAIN, too, and trace it from its first instruction on",
           NULL },
-        SESSION_OPTION_ENTRIES(&s.session),
+        CLI_SESSION_ENTRIES(&s.session)
         { "json", 0, 0, G_OPTION_ARG_NONE, &s.json, "print JSON", NULL },
         { NULL }
     };
     int code = CLI_USAGE;
 
-    session_options_complete();
+    cli_session_complete();
     if (cli_parse(&argc, &argv, entries, CLI_OPTIONAL, "[DOMAIN]",
                   "Start to trace a guest, by the service on its host.") &&
         cli_guest_check(&s.guest, argv[1]) &&
-        session_options_check(&s.session)) {
+        cli_session_check(&s.session)) {
         if (s.boot && !argv[1]) {
             cli_error("--boot needs a DOMAIN");
         } else {
-            command = session_options_start(&s.session, s.file);
+            command = cli_session_start(&s.session, s.file);
         }
     }
     if (command) {

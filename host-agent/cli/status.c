@@ -8,10 +8,11 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
-#include "cli/guest.h"
-#include "cli/listing.h"
-#include "cli/sessions.h"
+#include "cli/guest-client.h"
 #include "cli/table.h"
+#include "cli/trace-listing.h"
+#include "client/answer.h"
+#include "client/session-facts.h"
 #include "util/json.h"
 
 struct status {
@@ -32,10 +33,10 @@ static void ask(struct status *s, bool quiet)
     if (answer) {
         json_array_add_object_element(s->guests, answer);
     } else if (!quiet ||
-               (!g_error_matches(error, BTRAIL_AGENT_ERROR,
-                                 BTRAIL_AGENT_ERROR_NO_COMMAND) &&
-                !g_error_matches(error, BTRAIL_AGENT_ERROR,
-                                 BTRAIL_AGENT_ERROR_NO_DEVICE))) {
+               (!g_error_matches(error, AGENT_ERROR,
+                                 AGENT_ERROR_NO_COMMAND) &&
+                !g_error_matches(error, AGENT_ERROR,
+                                 AGENT_ERROR_NO_DEVICE))) {
         cli_guest_explain(&s->guest, error);
         s->code = CLI_FAILED;
     }
@@ -47,15 +48,15 @@ static void ask_domains(struct status *s)
     g_autoptr(GError) error = NULL;
     virDomainPtr *domains = NULL;
 
-    if (!btrail_domain_open(&s->guest.domain, s->guest.connect, NULL,
-                            &error)) {
+    if (!domain_open(&s->guest.domain, s->guest.connect, NULL,
+                     &error)) {
         cli_error("%s", error->message);
         s->code = CLI_FAILED;
         return;
     }
     if (virConnectListAllDomains(s->guest.domain.connection, &domains,
                                  VIR_CONNECT_LIST_DOMAINS_ACTIVE) < 0) {
-        cli_error("%s", btrail_domain_last_error());
+        cli_error("%s", domain_last_error());
         s->code = CLI_FAILED;
     }
     for (unsigned i = 0; domains && domains[i]; i++) {
@@ -76,7 +77,7 @@ static int print_gone(struct status *s, const char *name, const char *why)
     JsonArray *guests;
 
     if (!name || s->session ||
-        (s->guest.connect && !btrail_domain_is_local(s->guest.connect))) {
+        (s->guest.connect && !domain_is_local(s->guest.connect))) {
         cli_error("%s: %s", s->guest.name, why);
         return CLI_FAILED;
     }
@@ -100,11 +101,11 @@ static void add_session(GPtrArray *table, JsonObject *guest,
 {
     const char *const names[] = { "session", "owner", "state", "mode" };
     const char *texts[G_N_ELEMENTS(names)];
-    struct progress p = cli_session_progress(session);
+    struct progress p = answer_progress(session);
     g_autofree char *records = g_strdup_printf("%" PRIu64, p.records);
     g_autofree char *lost = g_strdup_printf("%" PRIu64, p.lost);
     g_autofree char *bytes = g_strdup_printf("%" PRIu64, p.bytes);
-    g_autofree char *path = cli_session_path(session);
+    g_autofree char *path = answer_path(session);
     const char *name = btrail_json_string(guest, "guest");
 
     for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
@@ -116,27 +117,9 @@ static void add_session(GPtrArray *table, JsonObject *guest,
                   texts[3], records, lost, bytes, path, NULL);
 }
 
-/* All that is known of a session, as the service calls it */
-static void print_session(JsonObject *session)
+static void print_fact(void *opaque, const char *title, const char *text)
 {
-    g_autoptr(GList) members = json_object_get_members(session);
-
-    for (GList *l = members; l; l = l->next) {
-        JsonNode *node = json_object_get_member(session, l->data);
-        g_autoptr(JsonObject) wrap = NULL;
-        g_autofree char *text = NULL;
-
-        if (json_node_get_value_type(node) == G_TYPE_STRING) {
-            cli_printf("%-14s%s\n", (char *)l->data,
-                       json_node_get_string(node));
-        } else {
-            g_autoptr(JsonGenerator) generator = json_generator_new();
-
-            json_generator_set_root(generator, node);
-            text = json_generator_to_data(generator, NULL);
-            cli_printf("%-14s%s\n", (char *)l->data, text);
-        }
-    }
+    cli_printf("%-15s %s\n", title, text);
 }
 
 /* What is missing of a guest's names, and what is lost by that */
@@ -166,19 +149,16 @@ static void print_answers(const struct status *s)
 
     for (unsigned i = 0; i < json_array_get_length(s->guests); i++) {
         JsonObject *guest = json_array_get_object_element(s->guests, i);
-        JsonArray *sessions = btrail_json_array(guest, "sessions");
-        unsigned n = sessions ? json_array_get_length(sessions) : 0;
+        JsonObject *last = answer_last(guest, ANSWER_SESSIONS, NULL, NULL);
 
-        for (unsigned k = 0; k < n; k++) {
-            JsonNode *node = json_array_get_element(sessions, k);
+        if (s->session && last) {
+            session_facts(last, print_fact, NULL);
+        }
+        for (unsigned k = 0; k < answer_members(guest, ANSWER_SESSIONS); k++) {
+            JsonObject *one = answer_member(guest, ANSWER_SESSIONS, k);
 
-            if (!JSON_NODE_HOLDS_OBJECT(node)) {
-                continue;
-            }
-            if (!s->session) {
-                add_session(table, guest, json_node_get_object(node));
-            } else if (k == n - 1) {
-                print_session(json_node_get_object(node));
+            if (one && !s->session) {
+                add_session(table, guest, one);
             }
         }
     }
@@ -199,8 +179,8 @@ static int status(struct status *s, const char *domain)
     if (!domain && !s->guest.qmp) {
         ask_domains(s);
     } else if (!cli_guest_open(&s->guest, domain, &error)) {
-        if (!g_error_matches(error, BTRAIL_AGENT_ERROR,
-                             BTRAIL_AGENT_ERROR_CLOSED)) {
+        if (!g_error_matches(error, AGENT_ERROR,
+                             AGENT_ERROR_CLOSED)) {
             cli_error("%s", error->message);
             return CLI_FAILED;
         }

@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/guest.h"
+#include "cli/guest-client.h"
 #include "cli/sessions.h"
+#include "client/answer.h"
 #include "util/json.h"
 
 /* How services name their captures */
@@ -16,11 +17,10 @@
 
 static int report(struct cli_guest *g, JsonObject *session, bool json)
 {
-    const char *state = btrail_json_string(session, "state");
-    const char *why = btrail_json_string(session, "why");
-    g_autofree char *path = cli_session_path(session);
-    struct progress p = cli_session_progress(session);
-    bool failed = !g_strcmp0(state, "failed");
+    const char *why = answer_why(session);
+    g_autofree char *path = answer_path(session), *sum = NULL;
+    struct progress p = answer_progress(session);
+    bool failed = answer_has_failed(session);
 
     if (failed) {
         cli_error("%s is incomplete: %s", path, why ? why :
@@ -29,7 +29,8 @@ static int report(struct cli_guest *g, JsonObject *session, bool json)
     if (json) {
         cli_print_json(json_object_ref(session));
     } else {
-        progress_sum(stdout, path, &p, failed ? NULL : why);
+        sum = progress_sum(path, &p, failed ? NULL : why);
+        cli_printf("%s\n", sum);
     }
     cli_session_explain_missing(g, session);
     return fflush(stdout) ? CLI_FAILED : failed ? CLI_DAMAGED : CLI_OK;
@@ -84,7 +85,7 @@ static int stop(struct cli_guest *g, const char *given, bool json)
     name = cli_session_choose(g, given);
     session = name ? cli_session_do(
         g, btrail_json_new("s:do", "stop", "s:session", name, NULL),
-        "sessions") : NULL;
+        ANSWER_SESSIONS) : NULL;
     return session ? report(g, session, json) : CLI_FAILED;
 }
 

@@ -17,7 +17,7 @@ enum {
     CHARACTER,          /* of several bytes */
     ESCAPE,
     CHARSET,
-    COMMAND,            /* behind ESC [ */
+    COMMAND,            /* after ESC [ */
     STRING,             /* up to BEL or ESC \ */
     STRING_ESCAPE,
 };

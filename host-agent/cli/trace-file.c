@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "lib/internal/meta.h"
+#include "lib/agent/meta.h"
 
 const char *cli_strerror(int ret)
 {

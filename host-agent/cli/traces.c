@@ -17,7 +17,7 @@
 #include "cli/cli.h"
 #include "cli/own-service.h"
 #include "cli/traces.h"
-#include "lib/internal/parts.h"
+#include "lib/agent/parts.h"
 #include "service/config.h"
 #include "util/hash.h"
 #include "util/json.h"
@@ -43,7 +43,7 @@ bool cli_traces_check(struct cli_traces *t, const char *name)
 
 bool cli_traces_remote(const struct cli_traces *t)
 {
-    return t->guest.connect && !btrail_domain_is_local(t->guest.connect);
+    return t->guest.connect && !domain_is_local(t->guest.connect);
 }
 
 /* As libvirt calls ssh: with the user, port, key and program of the URI */
@@ -243,7 +243,7 @@ int cli_traces_run_remote(const struct cli_traces *t, const GPtrArray *args,
     if (WIFEXITED(status) && WEXITSTATUS(status) <= CLI_DAMAGED) {
         return WEXITSTATUS(status);
     }
-    cli_error("%s has not run backtrail, whose messages are above",
+    cli_error("backtrail could not be run on %s; the messages above say why",
               t->guest.connect);
     return CLI_FAILED;
 }
@@ -274,22 +274,22 @@ int cli_traces_forward(const struct cli_traces *t, const char *command,
 
 static void free_folder(void *folder)
 {
-    btrail_folder_free(folder);
+    folder_free(folder);
 }
 
 /* Is it what the user has named? */
-static bool is_named(const struct btrail_folder *folder, const char *name)
+static bool is_named(const struct folder *folder, const char *name)
 {
     g_autofree char *guest = NULL, *uuid = NULL;
 
-    btrail_folder_owner(folder, &guest, &uuid);
+    folder_owner(folder, &guest, &uuid);
     return !name || !strcmp(guest, name) || !g_ascii_strcasecmp(uuid, name);
 }
 
 /* Adds the folders of guests in that of all traces; false with errno set */
 static bool add_folders(GPtrArray *folders, const char *path, const char *name)
 {
-    struct btrail_folder all = {
+    struct folder all = {
         (char *)path, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     };
     g_autoptr(GDir) dir = all.fd < 0 ? NULL : g_dir_open(path, 0, NULL);
@@ -297,13 +297,13 @@ static bool add_folders(GPtrArray *folders, const char *path, const char *name)
     int saved = errno;
 
     while (dir && (entry = g_dir_read_name(dir))) {
-        struct btrail_folder *folder = *entry == '.' ? NULL :
-                                       btrail_folder_existing(&all, entry);
+        struct folder *folder = *entry == '.' ? NULL :
+                                       folder_existing(&all, entry);
 
         if (folder && is_named(folder, name)) {
             g_ptr_array_add(folders, folder);
         } else {
-            btrail_folder_free(folder);
+            folder_free(folder);
         }
     }
     if (all.fd >= 0) {
@@ -317,16 +317,16 @@ static bool add_folders(GPtrArray *folders, const char *path, const char *name)
 static char *host_traces(void)
 {
     bool configured = g_file_test(CONFIG, G_FILE_TEST_EXISTS);
-    struct btrail_config *config =
-        btrail_config_read(configured ? CONFIG : NULL, NULL);
+    struct config *config =
+        config_read(configured ? CONFIG : NULL, NULL);
     char *path;
 
     if (!config) {
         /* One that cannot be read, or is wrong, is the service's problem. */
-        config = btrail_config_read(NULL, NULL);
+        config = config_read(NULL, NULL);
     }
     path = g_strdup(config->traces);
-    btrail_config_free(config);
+    config_free(config);
     return path;
 }
 
@@ -339,7 +339,7 @@ static GPtrArray *ask_folder(struct cli_traces *t)
         cli_guest_ask(&t->guest, btrail_json_new("s:do", "list", NULL),
                       &error) : NULL;
     const char *path = answer ? btrail_json_string(answer, "folder") : NULL;
-    struct btrail_folder *folder;
+    struct folder *folder;
     GPtrArray *folders;
     int fd;
 
@@ -354,7 +354,7 @@ static GPtrArray *ask_folder(struct cli_traces *t)
         cli_error("%s: %s", path, g_strerror(errno));
         return NULL;
     }
-    folder = g_new0(struct btrail_folder, 1);
+    folder = g_new0(struct folder, 1);
     folder->path = g_strdup(path);
     folder->fd = fd;
     folders = g_ptr_array_new_with_free_func(free_folder);
@@ -407,14 +407,14 @@ GPtrArray *cli_traces_folders(struct cli_traces *t)
 }
 
 /* The file of a folder that was changed last, and when; or NULL */
-static char *newest(const struct btrail_folder *folder, int64_t *when)
+static char *newest(const struct folder *folder, int64_t *when)
 {
-    g_autoptr(GArray) files = btrail_folder_list(folder);
+    g_autoptr(GArray) files = folder_list(folder);
     char *name = NULL;
 
     for (unsigned i = 0; i < files->len; i++) {
-        const struct btrail_folder_file *f =
-            &g_array_index(files, struct btrail_folder_file, i);
+        const struct folder_file *f =
+            &g_array_index(files, struct folder_file, i);
 
         if (f->changed > *when) {
             *when = f->changed;
@@ -426,13 +426,13 @@ static char *newest(const struct btrail_folder *folder, int64_t *when)
 }
 
 /* Does the folder have a file of the trace? */
-static bool has_trace(const struct btrail_folder *folder, const char *file)
+static bool has_trace(const struct folder *folder, const char *file)
 {
-    g_autoptr(GArray) files = btrail_folder_list(folder);
+    g_autoptr(GArray) files = folder_list(folder);
 
     for (unsigned i = 0; i < files->len; i++) {
         const char *name =
-            g_array_index(files, struct btrail_folder_file, i).name;
+            g_array_index(files, struct folder_file, i).name;
         g_autofree char *first = btrail_part_first(name,
                                                    btrail_part_number(name));
 
@@ -443,7 +443,7 @@ static bool has_trace(const struct btrail_folder *folder, const char *file)
     return false;
 }
 
-struct btrail_folder *cli_traces_find(struct cli_traces *t, char **file)
+struct folder *cli_traces_find(struct cli_traces *t, char **file)
 {
     g_autoptr(GPtrArray) folders = cli_traces_folders(t);
     g_autoptr(GError) error = NULL;
@@ -452,7 +452,7 @@ struct btrail_folder *cli_traces_find(struct cli_traces *t, char **file)
     int found = -1;
 
     if (folders && *file) {
-        checked = btrail_folder_check_name(*file, &error);
+        checked = folder_check_name(*file, &error);
         if (!checked) {
             cli_error("%s", error->message);
             return NULL;
@@ -469,7 +469,7 @@ struct btrail_folder *cli_traces_find(struct cli_traces *t, char **file)
     }
     if (found < 0) {
         if (folders) {
-            const struct btrail_folder *f = folders->len ? folders->pdata[0] :
+            const struct folder *f = folders->len ? folders->pdata[0] :
                                             NULL;
 
             cli_error("%s has no trace%s%s; backtrail list shows them",
@@ -484,13 +484,13 @@ struct btrail_folder *cli_traces_find(struct cli_traces *t, char **file)
  * A file is locked as long as it is written.  The lock is not tried, which
  * could be in its writer's way.
  */
-GHashTable *cli_traces_writing(const struct btrail_folder *folder)
+GHashTable *cli_traces_writing(const struct folder *folder)
 {
     GHashTable *writing = g_hash_table_new_full(btrail_str_hash, g_str_equal,
                                                 g_free, NULL);
     g_autoptr(GHashTable) locked = g_hash_table_new_full(
         btrail_str_hash, g_str_equal, g_free, NULL);
-    g_autoptr(GArray) files = btrail_folder_list(folder);
+    g_autoptr(GArray) files = folder_list(folder);
     g_autofree char *text = NULL;
     g_auto(GStrv) lines = NULL;
 
@@ -506,7 +506,7 @@ GHashTable *cli_traces_writing(const struct btrail_folder *folder)
     }
     for (unsigned i = 0; i < files->len; i++) {
         const char *name =
-            g_array_index(files, struct btrail_folder_file, i).name;
+            g_array_index(files, struct folder_file, i).name;
         g_autofree char *path = g_build_filename(folder->path, name, NULL);
         g_autofree char *key = NULL;
         struct stat st;

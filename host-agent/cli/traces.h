@@ -13,7 +13,7 @@
 #include <glib.h>
 #include <stdbool.h>
 
-#include "cli/guest.h"
+#include "cli/guest-client.h"
 #include "service/folder.h"
 
 /**
@@ -60,7 +60,7 @@ int cli_traces_forward(const struct cli_traces *t, const char *command,
                        const char *option, char *const *operands);
 
 /*
- * The folders of guests, of struct btrail_folder; NULL after an error message.
+ * The folders of guests, of struct folder; NULL after an error message.
  * Of a guest that is named there is one at least.
  */
 GPtrArray *cli_traces_folders(struct cli_traces *t);
@@ -69,10 +69,10 @@ GPtrArray *cli_traces_folders(struct cli_traces *t);
  * The folder that has a trace, to be freed.  Without @file, which is then set,
  * it is the trace that was written last.  NULL after an error message.
  */
-struct btrail_folder *cli_traces_find(struct cli_traces *t, char **file);
+struct folder *cli_traces_find(struct cli_traces *t, char **file);
 
 /* The names of all traces in @folder that are being written */
-GHashTable *cli_traces_writing(const struct btrail_folder *folder);
+GHashTable *cli_traces_writing(const struct folder *folder);
 
 void cli_traces_clear(struct cli_traces *t);
 

@@ -32,21 +32,21 @@ static uint16_t gap_reason(const struct capture_drain *d,
 static void scan(struct capture_drain *d, unsigned snapshots, unsigned checks)
 {
     for (unsigned i = 0; i < CAPTURE_SOURCES; i++) {
-        struct btrail_scanner *scanner = capture_names_scanner(d->names, i);
+        struct scanner *scanner = capture_names_scanner(d->names, i);
 
         if (scanner && snapshots >> i & 1) {
-            btrail_scanner_request(scanner);
+            scanner_request(scanner);
         }
         if (scanner && checks >> i & 1) {
-            btrail_scanner_request_check(scanner);
+            scanner_request_check(scanner);
         }
     }
     for (unsigned i = 0; i < CAPTURE_SOURCES; i++) {
-        struct btrail_scanner *scanner = capture_names_scanner(d->names, i);
+        struct scanner *scanner = capture_names_scanner(d->names, i);
 
         if (scanner && (snapshots | checks) >> i & 1 &&
             d->connection->header.policy == BTRAIL_OVERFLOW_PAUSE) {
-            btrail_scanner_wait(scanner);
+            scanner_wait(scanner);
         }
     }
 }
@@ -59,20 +59,20 @@ static unsigned report_cr3(struct capture_drain *d,
                            const struct capture_vcpu *v, uint64_t cr3)
 {
     unsigned source = capture_names_source(d->names, &v->kernel, cr3);
-    struct btrail_scanner *scanner;
+    struct scanner *scanner;
 
     if (source == CAPTURE_SOURCES) {
         return 0;
     }
     scanner = capture_names_scanner(d->names, source);
     if (v->kernel.known && !v->kernel.number) {
-        btrail_scanner_report_stranger(scanner, cr3);
+        scanner_report_stranger(scanner, cr3);
         return 0;
     }
     if (!v->kernel.known && !(cr3 & BTRAIL_CR3_NESTED)) {
-        btrail_scanner_report_ran(scanner, cr3, v->time);
+        scanner_report_ran(scanner, cr3, v->time);
     }
-    return btrail_scanner_report_cr3(scanner, cr3) ? 1u << source : 0;
+    return scanner_report_cr3(scanner, cr3) ? 1u << source : 0;
 }
 
 /* Reports the address spaces that have run to the scanner. */
@@ -121,10 +121,10 @@ static void report_code(struct capture_drain *d, unsigned vcpu,
         return;
     }
     if (item->linear >> 63) {
-        d->new_kernel_code |= (unsigned)btrail_scanner_report_kernel_code(
+        d->new_kernel_code |= (unsigned)scanner_report_kernel_code(
             capture_names_scanner(d->names, source), item->linear) << source;
     } else {
-        d->new_code |= (unsigned)btrail_scanner_report_code(
+        d->new_code |= (unsigned)scanner_report_code(
             capture_names_scanner(d->names, source), item->cr3,
             item->linear) << source;
     }
@@ -139,13 +139,13 @@ static void got_code(struct capture_drain *d, unsigned vcpu, uint64_t number,
     }
     capture_names_code(d->names, vcpu, item);
     if (d->members->in_step) {
-        btrail_entries_code(d->names->entries, item, page);
+        entries_code(d->names->entries, item, page);
     }
     for (unsigned i = 0; i < d->members->sessions->len; i++) {
-        struct btrail_session *s = capture_member(d->members, i);
+        struct session *s = capture_member(d->members, i);
 
-        if (!btrail_session_over(s)) {
-            btrail_session_code(s, vcpu, number, item, page);
+        if (!session_over(s)) {
+            session_code(s, vcpu, number, item, page);
         }
     }
 }
@@ -158,7 +158,7 @@ static void scan_new_code(struct capture_drain *d)
 }
 
 void capture_drain_init(struct capture_drain *d,
-                        struct btrail_connection *connection,
+                        struct drain_connection *connection,
                         struct capture_members *members,
                         struct capture_names *names)
 {
@@ -170,13 +170,13 @@ void capture_drain_init(struct capture_drain *d,
     d->vcpus = g_new0(struct capture_vcpu, h->vcpus);
     d->events = g_new(struct btrail_event, h->events_per_slab);
     for (unsigned i = 0; h->code_items && i < h->vcpus; i++) {
-        d->vcpus[i].code = btrail_connection_code_tail(connection, i);
+        d->vcpus[i].code = drain_connection_code_tail(connection, i);
     }
 }
 
 void capture_drain_clear(struct capture_drain *d)
 {
-    btrail_connection_free(d->connection);
+    drain_connection_free(d->connection);
     g_free(d->vcpus);
     g_free(d->events);
 }
@@ -184,13 +184,22 @@ void capture_drain_clear(struct capture_drain *d)
 bool capture_drain_is_traced(const struct capture_drain *d, unsigned vcpu)
 {
     return d->vcpus[vcpu].begun ||
-           btrail_connection_state(d->connection, vcpu) != BTRAIL_VCPU_ABSENT;
+           drain_connection_state(d->connection, vcpu) != BTRAIL_VCPU_ABSENT;
+}
+
+bool capture_drain_was_empty(const struct capture_drain *d, unsigned vcpu,
+                             uint64_t time)
+{
+    uint32_t state = drain_connection_state(d->connection, vcpu);
+
+    return d->vcpus[vcpu].empty_at >= time && state != BTRAIL_VCPU_WAITING &&
+           state != BTRAIL_VCPU_LOSING;
 }
 
 bool capture_drain_heads_moved(const struct capture_drain *d)
 {
     for (unsigned i = 0; i < d->connection->header.vcpus; i++) {
-        if (btrail_connection_head(d->connection, i) != d->vcpus[i].tail) {
+        if (drain_connection_head(d->connection, i) != d->vcpus[i].tail) {
             return true;
         }
     }
@@ -201,8 +210,8 @@ bool capture_drain_heads_moved(const struct capture_drain *d)
 static bool drain_items(struct capture_drain *d, unsigned vcpu, bool all,
                         unsigned *n, GError **error)
 {
-    struct btrail_connection *conn = d->connection;
-    uint64_t head = btrail_connection_code_head(conn, vcpu);
+    struct drain_connection *conn = d->connection;
+    uint64_t head = drain_connection_code_head(conn, vcpu);
     uint64_t *tail = &d->vcpus[vcpu].code;
     uint64_t stop = head;
 
@@ -210,7 +219,7 @@ static bool drain_items(struct capture_drain *d, unsigned vcpu, bool all,
         return true;
     }
     if (head < *tail || head - *tail > conn->header.code_items) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                     "the producer broke the protocol: vCPU %u has published %"
                     G_GUINT64_FORMAT " items of code, and %" G_GUINT64_FORMAT
                     " of them were drained", vcpu, head, *tail);
@@ -223,20 +232,20 @@ static bool drain_items(struct capture_drain *d, unsigned vcpu, bool all,
         struct btrail_code_item item;
         uint8_t page[BTRAIL_CODE_PAGE_SIZE];
 
-        if (!btrail_connection_code_item(conn, vcpu, *tail, &item, page,
-                                         error)) {
+        if (!drain_connection_code_item(conn, vcpu, *tail, &item, page,
+                                        error)) {
             return false;
         }
         got_code(d, vcpu, *tail, &item, page);
     }
-    btrail_connection_code_release(conn, vcpu, *tail);
+    drain_connection_code_release(conn, vcpu, *tail);
     return true;
 }
 
 static bool lacks_code(const struct capture_drain *d)
 {
     for (unsigned i = 0; i < d->members->sessions->len; i++) {
-        if (btrail_session_lacks_code(capture_member(d->members, i))) {
+        if (session_lacks_code(capture_member(d->members, i))) {
             return true;
         }
     }
@@ -264,7 +273,7 @@ static bool drain_code_of_slab(struct capture_drain *d, unsigned vcpu,
 
 static bool bad_slab(uint64_t number, unsigned vcpu, GError **error)
 {
-    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                 "the producer broke the protocol: in slab %" G_GUINT64_FORMAT
                 " of vCPU %u, %s", number, vcpu,
                 btrail_strerror(-BTRAIL_ERR_SLAB));
@@ -284,8 +293,8 @@ static bool drain_slab(struct capture_drain *d, unsigned i, GError **error)
     bool several = d->members->sessions->len > 1;
     unsigned k;
 
-    if (!btrail_connection_slab(d->connection, i, v->tail, &slab, d->events,
-                                error)) {
+    if (!drain_connection_slab(d->connection, i, v->tail, &slab, d->events,
+                               error)) {
         return false;
     }
     if (!btrail_slab_check(&slab, v->index, &checked)) {
@@ -303,15 +312,15 @@ static bool drain_slab(struct capture_drain *d, unsigned i, GError **error)
     }
     capture_names_slab(d->names, i, &slab);
     for (k = 0; k < d->members->sessions->len; k++) {
-        struct btrail_session *s = capture_member(d->members, k);
-        uint64_t begin = several ? btrail_clock_cpu_ns() : 0;
+        struct session *s = capture_member(d->members, k);
+        uint64_t begin = several ? clock_cpu_ns() : 0;
 
-        if (!btrail_session_over(s) &&
-            btrail_session_slab(s, i, &checked, v->index, reason)) {
+        if (!session_over(s) &&
+            session_slab(s, i, &checked, v->index, reason)) {
             return bad_slab(v->tail, i, error);
         }
         if (several) {
-            btrail_session_spent(s, btrail_clock_cpu_ns() - begin);
+            session_spent(s, clock_cpu_ns() - begin);
         }
     }
     v->begun |= slab.first_index || slab.n_records;
@@ -329,11 +338,12 @@ static bool drain_slabs(struct capture_drain *d, unsigned i, unsigned max,
 {
     struct capture_vcpu *v = &d->vcpus[i];
     uint32_t slabs = d->connection->header.slabs;
-    uint64_t head = btrail_connection_head(d->connection, i);
+    uint64_t now = clock_ns();
+    uint64_t head = drain_connection_head(d->connection, i);
 
     *n = 0;
     if (!v->started) {
-        v->tail = btrail_connection_tail(d->connection, i);
+        v->tail = drain_connection_tail(d->connection, i);
         v->started = true;
     }
     if (capture_drain_overwrites(d) && head >= v->tail) {
@@ -348,7 +358,7 @@ static bool drain_slabs(struct capture_drain *d, unsigned i, unsigned max,
         }
     }
     if (head < v->tail || head - v->tail > slabs) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                     "the producer broke the protocol: vCPU %u has published %"
                     G_GUINT64_FORMAT " slabs, and %" G_GUINT64_FORMAT
                     " of them were drained", i, head, v->tail);
@@ -360,7 +370,10 @@ static bool drain_slabs(struct capture_drain *d, unsigned i, unsigned max,
         }
         v->tail++;
         (*n)++;
-        btrail_connection_release(d->connection, i, v->tail);
+        drain_connection_release(d->connection, i, v->tail);
+    }
+    if (v->tail == head) {
+        v->empty_at = now;
     }
     return true;
 }
@@ -411,7 +424,7 @@ bool capture_drain_code_urgent(const struct capture_drain *d)
     const struct btrail_shm_header *h = &d->connection->header;
 
     for (unsigned i = 0; h->code_items && i < h->vcpus; i++) {
-        if (btrail_connection_code_head(d->connection, i) - d->vcpus[i].code >
+        if (drain_connection_code_head(d->connection, i) - d->vcpus[i].code >
             h->code_items / 4) {
             return true;
         }
@@ -424,7 +437,7 @@ void capture_drain_end_code(struct capture_drain *d)
     const struct btrail_shm_header *h = &d->connection->header;
 
     for (unsigned i = 0; h->code_items && i < h->vcpus; i++) {
-        uint64_t from = btrail_connection_code_lost_from(d->connection, i);
+        uint64_t from = drain_connection_code_lost_from(d->connection, i);
 
         if (d->vcpus[i].code && from != BTRAIL_CODE_NONE_LOST) {
             const struct btrail_code_item item = {

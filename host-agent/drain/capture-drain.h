@@ -23,6 +23,7 @@
  * @kernel:  that runs, as far as events have said it
  * @time:    of the last TIME event, 0 if there was none
  * @nested_root: the last one of those that it named
+ * @empty_at: when all that it had published was drained
  */
 struct capture_vcpu {
     uint64_t tail;
@@ -34,6 +35,7 @@ struct capture_vcpu {
     struct btrail_kernel kernel;
     uint64_t time;
     uint64_t nested_root;
+    uint64_t empty_at;
 };
 
 /**
@@ -50,7 +52,7 @@ struct capture_vcpu {
  * @records:   drained; atomic
  */
 struct capture_drain {
-    struct btrail_connection *connection;
+    struct drain_connection *connection;
     struct capture_members *members;
     struct capture_names *names;
     struct capture_vcpu *vcpus;
@@ -65,7 +67,7 @@ struct capture_drain {
 
 /* Takes the connection over. */
 void capture_drain_init(struct capture_drain *d,
-                        struct btrail_connection *connection,
+                        struct drain_connection *connection,
                         struct capture_members *members,
                         struct capture_names *names);
 void capture_drain_clear(struct capture_drain *d);
@@ -75,6 +77,13 @@ static inline bool capture_drain_overwrites(const struct capture_drain *d)
 {
     return d->connection->header.policy == BTRAIL_OVERFLOW_OVERWRITE;
 }
+
+/*
+ * Has all been drained that the vCPU had published at @time, and does it not
+ * keep more for lack of a slab?
+ */
+bool capture_drain_was_empty(const struct capture_drain *d, unsigned vcpu,
+                             uint64_t time);
 
 /* Has the vCPU made records, or can it? */
 bool capture_drain_is_traced(const struct capture_drain *d, unsigned vcpu);

@@ -30,11 +30,11 @@ static void update_in_step(struct capture_members *m)
 {
     m->in_step = false;
     for (unsigned i = 0; i < m->sessions->len; i++) {
-        m->in_step |= btrail_session_in_step(capture_member(m, i));
+        m->in_step |= session_in_step(capture_member(m, i));
     }
 }
 
-void capture_members_add(struct capture_members *m, struct btrail_session *s)
+void capture_members_add(struct capture_members *m, struct session *s)
 {
     g_mutex_lock(&m->lock);
     g_ptr_array_add(m->sessions, s);
@@ -43,7 +43,7 @@ void capture_members_add(struct capture_members *m, struct btrail_session *s)
 }
 
 void capture_members_remove(struct capture_members *m,
-                            struct btrail_session *s)
+                            struct session *s)
 {
     g_mutex_lock(&m->lock);
     g_ptr_array_remove(m->sessions, s);
@@ -56,7 +56,7 @@ void capture_members_remove(struct capture_members *m,
 }
 
 void capture_members_add_late(struct capture_members *m, unsigned source,
-                              struct btrail_session *s)
+                              struct session *s)
 {
     g_mutex_lock(&m->lock);
     g_ptr_array_add(m->late[source], s);
@@ -64,7 +64,7 @@ void capture_members_add_late(struct capture_members *m, unsigned source,
 }
 
 bool capture_members_request(struct capture_members *m,
-                             struct btrail_session *s, bool remove)
+                             struct session *s, bool remove)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&m->lock);
     struct capture_request request = { s, remove };

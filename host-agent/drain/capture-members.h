@@ -15,7 +15,7 @@
 
 /* A request to add a session to the capture, or to remove it */
 struct capture_request {
-    struct btrail_session *session;
+    struct session *session;
     bool remove;
 };
 
@@ -46,23 +46,23 @@ struct capture_members {
 void capture_members_init(struct capture_members *m);
 void capture_members_clear(struct capture_members *m);
 
-static inline struct btrail_session *
+static inline struct session *
 capture_member(const struct capture_members *m, unsigned i)
 {
     return g_ptr_array_index(m->sessions, i);
 }
 
-void capture_members_add(struct capture_members *m, struct btrail_session *s);
+void capture_members_add(struct capture_members *m, struct session *s);
 void capture_members_remove(struct capture_members *m,
-                            struct btrail_session *s);
+                            struct session *s);
 
 /* Has what a source has found before sent to a member. */
 void capture_members_add_late(struct capture_members *m, unsigned source,
-                              struct btrail_session *s);
+                              struct session *s);
 
 /* Makes a request; returns false if no more are taken.  Any thread */
 bool capture_members_request(struct capture_members *m,
-                             struct btrail_session *s, bool remove);
+                             struct session *s, bool remove);
 
 /* Returns the oldest request, which the caller frees with g_free(), or NULL. */
 struct capture_request *capture_members_next(struct capture_members *m);

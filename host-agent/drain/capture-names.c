@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "drain/capture-names.h"
-#include "lib/internal/bytes.h"
-#include "lib/internal/sideband.h"
+#include "lib/agent/bytes.h"
+#include "lib/agent/sideband.h"
 #include "util/clock.h"
 #include "util/event-fd.h"
 #include "util/random.h"
@@ -26,8 +26,8 @@ void capture_names_init(struct capture_names *n,
                         struct capture_members *members)
 {
     n->members = members;
-    n->entries = btrail_entries_new();
-    btrail_random(n->key, sizeof(n->key));
+    n->entries = entries_new();
+    random_bytes(n->key, sizeof(n->key));
     if (n->wanted) {
         n->result.why = g_strdup("this QEMU does not share the guest's RAM");
     }
@@ -35,9 +35,9 @@ void capture_names_init(struct capture_names *n,
 
 void capture_names_clear(struct capture_names *n)
 {
-    btrail_scanner_result_clear(&n->result);
-    btrail_guest_words_result_clear(&n->told);
-    btrail_entries_free(n->entries);
+    scanner_result_clear(&n->result);
+    guest_words_result_clear(&n->told);
+    entries_free(n->entries);
     btrail_budget_unref(n->budget);
     guest_memory_files_free(n->files);
     g_free(n->release);
@@ -56,30 +56,30 @@ void capture_names_known(struct capture_names *n)
 {
     n->known = true;
     for (unsigned i = 0; i < n->members->sessions->len; i++) {
-        btrail_session_names(capture_member(n->members, i), why_none(n));
+        session_names(capture_member(n->members, i), why_none(n));
     }
 }
 
-void capture_names_resend(struct capture_names *n, struct btrail_session *s)
+void capture_names_resend(struct capture_names *n, struct session *s)
 {
     for (unsigned i = 0; i < CAPTURE_SOURCES; i++) {
-        struct btrail_scanner *scanner = capture_names_scanner(n, i);
+        struct scanner *scanner = capture_names_scanner(n, i);
 
         if (scanner) {
             capture_members_add_late(n->members, i, s);
-            btrail_scanner_resend(scanner);
+            scanner_resend(scanner);
         }
     }
     if (n->words) {
-        btrail_guest_words_resend(n->words);
+        guest_words_resend(n->words);
     }
 }
 
-void capture_names_join(struct capture_names *n, struct btrail_session *s,
+void capture_names_join(struct capture_names *n, struct session *s,
                         bool late)
 {
     if (!n->wanted || n->known) {
-        btrail_session_names(s, why_none(n));
+        session_names(s, why_none(n));
     }
     if (late) {
         capture_names_resend(n, s);
@@ -87,7 +87,7 @@ void capture_names_join(struct capture_names *n, struct btrail_session *s,
 }
 
 /* Says to one session what was so at a time. */
-static void send_last(struct btrail_session *s, uint16_t kind, uint16_t kernel,
+static void send_last(struct session *s, uint16_t kind, uint16_t kernel,
                       uint64_t time, const void *data, uint32_t size)
 {
     const struct btrail_sideband_info info = {
@@ -96,27 +96,27 @@ static void send_last(struct btrail_session *s, uint16_t kind, uint16_t kernel,
     struct btrail_buf packed = { 0 };
 
     btrail_sideband_pack(&info, data, &packed);
-    btrail_session_sideband(s, kind, packed.data, packed.len);
+    session_sideband(s, kind, packed.data, packed.len);
     btrail_buf_free(&packed);
 }
 
 /* Says what a scanner has found last. */
-static void take_leave(struct capture_names *n, struct btrail_session *s,
-                       struct btrail_scanner *scanner)
+static void take_leave(struct capture_names *n, struct session *s,
+                       struct scanner *scanner)
 {
-    struct btrail_scanner_last last;
+    struct scanner_last last;
     uint64_t now;
     uint8_t known[BTRAIL_SIDEBAND_ENDED_SIZE];
 
-    btrail_scanner_request_check(scanner);
-    btrail_scanner_wait(scanner);
+    scanner_request_check(scanner);
+    scanner_wait(scanner);
     g_mutex_lock(&n->members->lock);
-    btrail_scanner_last(scanner, &last);
-    if (last.held && btrail_session_sees(s, BTRAIL_PRIVILEGE_KERNEL)) {
+    scanner_last(scanner, &last);
+    if (last.held && session_sees(s, BTRAIL_PRIVILEGE_KERNEL)) {
         send_last(s, BTRAIL_SIDEBAND_HELD, last.kernel, last.held, NULL, 0);
     }
     if (last.ran) {
-        now = btrail_clock_ns();
+        now = clock_ns();
         btrail_put64(known, now);
         send_last(s, BTRAIL_SIDEBAND_ENDED, last.kernel, MIN(last.ran, now),
                   known, sizeof(known));
@@ -124,7 +124,7 @@ static void take_leave(struct capture_names *n, struct btrail_session *s,
     g_mutex_unlock(&n->members->lock);
 }
 
-void capture_names_leave(struct capture_names *n, struct btrail_session *s)
+void capture_names_leave(struct capture_names *n, struct session *s)
 {
     for (unsigned i = 0; i < CAPTURE_SOURCES; i++) {
         if (capture_names_scanner(n, i)) {
@@ -135,7 +135,7 @@ void capture_names_leave(struct capture_names *n, struct btrail_session *s)
 
 /* Hands a snapshot to the sessions that see nothing of the kernel. */
 static void send_user_snapshot(struct capture_names *n,
-                               const struct btrail_found *found)
+                               const struct scanner_found *found)
 {
     struct btrail_sideband_info info = {
         .kind = found->kind, .kernel = found->kernel,
@@ -145,21 +145,21 @@ static void send_user_snapshot(struct capture_names *n,
     size_t size;
 
     for (unsigned i = 0; i < n->members->sessions->len; i++) {
-        struct btrail_session *s = capture_member(n->members, i);
+        struct session *s = capture_member(n->members, i);
 
-        if (btrail_session_sees(s, BTRAIL_PRIVILEGE_KERNEL)) {
+        if (session_sees(s, BTRAIL_PRIVILEGE_KERNEL)) {
             continue;
         }
         if (!data) {
-            if (btrail_snapshot_encode_user(found->snapshot, n->key, &data,
-                                            &size)) {
+            if (snapshot_encode_user(found->snapshot, n->key, &data,
+                                     &size)) {
                 return;
             }
             info.size = (uint32_t)size;
             info.time = found->snapshot->end;
             btrail_sideband_pack(&info, data, &packed);
         }
-        btrail_session_sideband(s, found->kind, packed.data, packed.len);
+        session_sideband(s, found->kind, packed.data, packed.len);
     }
     free(data);
     btrail_buf_free(&packed);
@@ -181,8 +181,26 @@ static uint32_t sees_of(uint16_t kind)
     }
 }
 
+/* The text of symbols that were found: few sessions read it themselves. */
+struct symbols_text {
+    void *data;
+    size_t size;
+};
+
+static void unpack_symbols(struct symbols_text *text,
+                           const struct scanner_found *found)
+{
+    struct btrail_sideband_info info;
+
+    if (!text->data && !btrail_sideband_unpack(found->packed,
+                                               found->packed_size, &info,
+                                               &text->data)) {
+        text->size = info.size;
+    }
+}
+
 static void send_found(struct capture_names *n, const GPtrArray *to,
-                       const struct btrail_found *found)
+                       const struct scanner_found *found)
 {
     uint32_t sees = sees_of(found->kind);
     /* Filters, triggers and entries are of the guest itself. */
@@ -190,28 +208,31 @@ static void send_found(struct capture_names *n, const GPtrArray *to,
                                              found->snapshot;
     bool symbols = found->kind == BTRAIL_SIDEBAND_SYMBOLS && !found->nested;
     bool entries = false;
+    struct symbols_text text = { NULL };
 
     for (unsigned i = 0; i < to->len; i++) {
-        struct btrail_session *s = g_ptr_array_index(to, i);
+        struct session *s = g_ptr_array_index(to, i);
 
         if (snapshot) {
-            btrail_session_snapshot(s, snapshot);
+            session_snapshot(s, snapshot);
         }
-        if (btrail_session_sees(s, sees)) {
-            btrail_session_sideband(s, found->kind, found->packed,
-                                    found->packed_size);
+        if (session_sees(s, sees)) {
+            session_sideband(s, found->kind, found->packed,
+                             found->packed_size);
         } else {
             entries = true;
         }
-        if (symbols && btrail_session_wants_symbols(s)) {
-            btrail_session_symbols(s, found->kernel, found->data,
-                                   found->size);
+        if (symbols && session_wants_symbols(s)) {
+            unpack_symbols(&text, found);
+            session_symbols(s, found->kernel, text.data, text.size);
         }
     }
     /* A session that does not see the symbols has names of entries instead. */
     if (symbols && entries) {
-        btrail_entries_symbols(n->entries, found->data, found->size);
+        unpack_symbols(&text, found);
+        entries_symbols(n->entries, text.data, text.size);
     }
+    free(text.data);
 }
 
 /*
@@ -220,15 +241,15 @@ static void send_found(struct capture_names *n, const GPtrArray *to,
  * sessions meanwhile.
  */
 static void find_places(struct capture_names *n,
-                        const struct btrail_found *found)
+                        const struct scanner_found *found)
 {
     g_autoptr(GPtrArray) triggers = g_ptr_array_new_with_free_func(
-        (GDestroyNotify)btrail_triggers_unref);
+        (GDestroyNotify)triggers_unref);
 
     g_mutex_lock(&n->members->lock);
     for (unsigned i = 0; i < n->members->sessions->len; i++) {
-        struct btrail_triggers *t =
-            btrail_session_triggers(capture_member(n->members, i));
+        struct triggers *t =
+            session_triggers(capture_member(n->members, i));
 
         if (t) {
             g_ptr_array_add(triggers, t);
@@ -236,8 +257,8 @@ static void find_places(struct capture_names *n,
     }
     g_mutex_unlock(&n->members->lock);
     for (unsigned i = 0; i < triggers->len; i++) {
-        btrail_triggers_find(g_ptr_array_index(triggers, i), found->snapshot,
-                             found->memory, found->levels);
+        triggers_find(g_ptr_array_index(triggers, i), found->snapshot,
+                      found->memory, found->levels);
     }
 }
 
@@ -266,7 +287,7 @@ static unsigned source_of(const struct capture_names *n, uint64_t nested)
 }
 
 /* Hands on what the scanner has found; called by the scanner's thread. */
-static void got_found(void *opaque, const struct btrail_found *found)
+static void got_found(void *opaque, const struct scanner_found *found)
 {
     struct capture_names *n = opaque;
     struct capture_members *m = n->members;
@@ -291,7 +312,7 @@ static void got_found(void *opaque, const struct btrail_found *found)
     if (found->tasks) {
         n->tasks[source] = *found->tasks;
         __atomic_store_n(&n->tasks_due, 1, __ATOMIC_RELAXED);
-        btrail_event_fd_set(n->wake_fd);
+        event_fd_set(n->wake_fd);
     } else if (found->packed) {
         send_found(n, found->again ? m->resending[source] : m->sessions,
                    found);
@@ -312,7 +333,7 @@ static unsigned find_room(struct capture_names *n, uint64_t now)
     for (unsigned i = 1; i < CAPTURE_SOURCES; i++) {
         const struct capture_nested *nested = &n->nested[i];
 
-        if (!nested->root || btrail_scanner_is_over(nested->scanner)) {
+        if (!nested->root || scanner_is_over(nested->scanner)) {
             return i;
         }
         if (!nested->ran && now > nested->ran_at + NESTED_ROOM_NS &&
@@ -328,13 +349,13 @@ static unsigned find_room(struct capture_names *n, uint64_t now)
 static void drop_nested(struct capture_names *n, unsigned source)
 {
     struct capture_nested *nested = &n->nested[source];
-    struct btrail_scanner_result result;
+    struct scanner_result result;
 
     if (!nested->root) {
         return;
     }
-    btrail_scanner_finish(nested->scanner, &result);
-    btrail_scanner_result_clear(&result);
+    scanner_finish(nested->scanner, &result);
+    scanner_result_clear(&result);
     g_mutex_lock(&n->members->lock);
     *nested = (struct capture_nested) { 0 };
     n->tasks[source] = (struct btrail_tasks) { 0 };
@@ -347,7 +368,7 @@ static void drop_nested(struct capture_names *n, unsigned source)
 static unsigned add_nested(struct capture_names *n, uint64_t root,
                            uint64_t cr3)
 {
-    uint64_t now = btrail_clock_ns();
+    uint64_t now = clock_ns();
     unsigned source;
 
     /* Before it has page tables of its own, there is nothing to look for. */
@@ -364,8 +385,8 @@ static unsigned add_nested(struct capture_names *n, uint64_t root,
         g_mutex_lock(&n->members->lock);
         n->nested[source] = (struct capture_nested) {
             .root = root, .ran = true, .ran_at = now,
-            .scanner = btrail_scanner_new_nested(n->scanner, n->files, root,
-                                                 cr3),
+            .scanner = scanner_new_nested(n->scanner, n->files, root,
+                                          cr3),
         };
         g_mutex_unlock(&n->members->lock);
     }
@@ -387,7 +408,7 @@ unsigned capture_names_source(struct capture_names *n,
     }
     source = source_of(n, kernel->nested_root);
     if (source < CAPTURE_SOURCES &&
-        btrail_scanner_is_over(n->nested[source].scanner)) {
+        scanner_is_over(n->nested[source].scanner)) {
         drop_nested(n, source);
         source = CAPTURE_SOURCES;
     }
@@ -425,7 +446,7 @@ void capture_names_take_memory(struct capture_names *n,
         }
         for (unsigned i = 0; i < CAPTURE_SOURCES; i++) {
             if (capture_names_scanner(n, i)) {
-                btrail_scanner_memory(capture_names_scanner(n, i), files);
+                scanner_memory(capture_names_scanner(n, i), files);
             }
         }
         guest_memory_files_free(n->files);
@@ -435,8 +456,8 @@ void capture_names_take_memory(struct capture_names *n,
     g_clear_pointer(&n->result.why, g_free);
     switch (files->reason) {
     case BTRAIL_MEMORY_SHARED:
-        n->scanner = btrail_scanner_new(files, n->wait_for_scan, n->limit,
-                                        n->budget, got_found, n);
+        n->scanner = scanner_new(files, n->wait_for_scan, n->limit,
+                                 n->budget, got_found, n);
         break;
     case BTRAIL_MEMORY_PRIVATE:
         n->result.why = g_strdup(
@@ -461,15 +482,15 @@ void capture_names_ask(struct capture_names *n, int sock)
         close(sock);
         return;
     }
-    __atomic_store_n(&n->words, btrail_guest_words_new(sock, n->limit,
-                                                       n->budget, got_found,
-                                                       n),
+    __atomic_store_n(&n->words, guest_words_new(sock, n->limit,
+                                                n->budget, got_found,
+                                                n),
                      __ATOMIC_RELEASE);
 }
 
 /* What the guest itself has said is better than nothing. */
-static void add_told(struct btrail_scanner_result *result,
-                     const struct btrail_guest_words_result *told)
+static void add_told(struct scanner_result *result,
+                     const struct guest_words_result *told)
 {
     if (result->snapshots || (!told->named && !told->why)) {
         return;
@@ -500,7 +521,7 @@ char **capture_names_missing(const struct capture_names *n, char **missing)
 
 /* The same for what a session gets at its end */
 static void add_left_out(const struct capture_names *n,
-                         struct btrail_scanner_result *result)
+                         struct scanner_result *result)
 {
     char **missing = capture_names_missing(n, result->missing);
 
@@ -509,21 +530,21 @@ static void add_left_out(const struct capture_names *n,
 }
 
 void capture_names_so_far(struct capture_names *n,
-                          struct btrail_scanner_result *result)
+                          struct scanner_result *result)
 {
     if (n->scanner) {
-        btrail_scanner_status(n->scanner, result);
+        scanner_status(n->scanner, result);
     } else {
-        *result = (struct btrail_scanner_result) {
+        *result = (struct scanner_result) {
             .why = g_strdup(n->result.why),
         };
     }
     if (n->words) {
-        struct btrail_guest_words_result told;
+        struct guest_words_result told;
 
-        btrail_guest_words_status(n->words, &told);
+        guest_words_status(n->words, &told);
         add_told(result, &told);
-        btrail_guest_words_result_clear(&told);
+        guest_words_result_clear(&told);
     }
     add_left_out(n, result);
 }
@@ -554,13 +575,13 @@ void capture_names_end(struct capture_names *n)
         drop_nested(n, i);
     }
     if (n->scanner) {
-        btrail_scanner_finish(n->scanner, &n->result);
+        scanner_finish(n->scanner, &n->result);
     }
     g_mutex_lock(&n->members->lock);
     n->ended = true;
     g_mutex_unlock(&n->members->lock);
     if (n->words) {
-        btrail_guest_words_finish(n->words, &n->told);
+        guest_words_finish(n->words, &n->told);
         n->words = NULL;
         add_told(&n->result, &n->told);
     }

@@ -11,9 +11,9 @@
 
 #include "drain/capture-members.h"
 #include "guest-linux/entries.h"
-#include "guest-linux/user-snapshot.h"
 #include "guest-linux/scanner.h"
-#include "guest-words/guest-words.h"
+#include "guest-linux/user-snapshot.h"
+#include "guest-names/guest-names.h"
 
 /**
  * struct capture_nested - a guest of the guest
@@ -24,7 +24,7 @@
  */
 struct capture_nested {
     uint64_t root;
-    struct btrail_scanner *scanner;
+    struct scanner *scanner;
     bool ran;
     uint64_t ran_at;
 };
@@ -33,7 +33,7 @@ struct capture_nested {
  * struct capture_names
  * @members: that get what is found
  * @wanted:  the capture's option to scan for names
- * @wait_for_scan: see btrail_scanner_new()
+ * @wait_for_scan: see scanner_new()
  * @limit:   likewise
  * @budget:  of memory, for what is kept of the guest
  * @scanner: NULL if there is none
@@ -47,7 +47,7 @@ struct capture_nested {
  * @told:    of @words at its end
  * @result:  of the scanner at its end; before, why there is no scanner
  * @known:   the members know whether there can be names
- * @key:     see btrail_snapshot_encode_user()
+ * @key:     see snapshot_encode_user()
  * @entries: how the guest's kernel is entered
  * @release: of the guest's kernel, as far as one was found, and
  * @missing: of its names; both under the lock of @members
@@ -60,20 +60,20 @@ struct capture_names {
     struct capture_members *members;
     bool wanted;
     bool wait_for_scan;
-    struct btrail_cpu_limit *limit;
+    struct cpu_limit *limit;
     struct btrail_budget *budget;
-    struct btrail_scanner *scanner;
+    struct scanner *scanner;
     bool nests;
     struct capture_nested nested[CAPTURE_SOURCES];
     uint64_t nested_at;
     struct guest_memory_files *files;
-    struct btrail_guest_words *words;
+    struct guest_words *words;
     bool ended;
-    struct btrail_guest_words_result told;
-    struct btrail_scanner_result result;
+    struct guest_words_result told;
+    struct scanner_result result;
     bool known;
-    uint8_t key[BTRAIL_USER_SNAPSHOT_KEY];
-    struct btrail_entries *entries;
+    uint8_t key[USER_SNAPSHOT_KEY];
+    struct entries *entries;
     char *release;
     char **missing;
     struct btrail_tasks tasks[CAPTURE_SOURCES];
@@ -92,11 +92,11 @@ void capture_names_known(struct capture_names *n);
  * The same for a session that has just become a member, if it is known.  Sends
  * it what was found before if it is @late.
  */
-void capture_names_join(struct capture_names *n, struct btrail_session *s,
+void capture_names_join(struct capture_names *n, struct session *s,
                         bool late);
 
 /* Has the scanner send what it has found before to a member. */
-void capture_names_resend(struct capture_names *n, struct btrail_session *s);
+void capture_names_resend(struct capture_names *n, struct session *s);
 
 /*
  * Starts the scanner, or learns why there is none; later, tells the scanner
@@ -115,31 +115,31 @@ void capture_names_ask(struct capture_names *n, int sock);
 static inline void capture_names_slab(struct capture_names *n, unsigned vcpu,
                                       const struct btrail_slab *slab)
 {
-    struct btrail_guest_words *w = __atomic_load_n(&n->words,
-                                                   __ATOMIC_ACQUIRE);
+    struct guest_words *w = __atomic_load_n(&n->words,
+                                            __ATOMIC_ACQUIRE);
 
     if (w) {
-        btrail_guest_words_slab(w, vcpu, slab);
+        guest_words_slab(w, vcpu, slab);
     }
 }
 
 static inline void capture_names_code(struct capture_names *n, unsigned vcpu,
                                       const struct btrail_code_item *item)
 {
-    struct btrail_guest_words *w = __atomic_load_n(&n->words,
-                                                   __ATOMIC_ACQUIRE);
+    struct guest_words *w = __atomic_load_n(&n->words,
+                                            __ATOMIC_ACQUIRE);
 
     if (w) {
-        btrail_guest_words_code(w, vcpu, item);
+        guest_words_code(w, vcpu, item);
     }
 }
 
 /* Tells a session that leaves until when its symbols have held. */
-void capture_names_leave(struct capture_names *n, struct btrail_session *s);
+void capture_names_leave(struct capture_names *n, struct session *s);
 
-/* Gets what is known now; to be cleared with btrail_scanner_result_clear(). */
+/* Gets what is known now; to be cleared with scanner_result_clear(). */
 void capture_names_so_far(struct capture_names *n,
-                          struct btrail_scanner_result *result);
+                          struct scanner_result *result);
 
 /*
  * What is missing of the names: @missing, and what was left out for want of
@@ -167,7 +167,7 @@ unsigned capture_names_source(struct capture_names *n,
                               uint64_t cr3);
 
 /* The scanner of a source */
-static inline struct btrail_scanner *
+static inline struct scanner *
 capture_names_scanner(const struct capture_names *n, unsigned source)
 {
     return source ? n->nested[source].scanner : n->scanner;

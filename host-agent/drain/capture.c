@@ -62,18 +62,18 @@
 /* How long QEMU may take to say HELLO */
 #define HELLO_TIMEOUT_MS    30000
 
-/* One of so many bytes that are kept of a guest are for what is on its way */
+/* One of this many bytes that are kept of a guest are for what is on its way */
 #define SPARE_PART          4
 
-struct btrail_capture {
-    struct btrail_capture_options options;
+struct capture {
+    struct capture_options options;
     GThread *thread;
     int wake_fd;
     int cancel_fd;
     int done_fd;
     int stop;                   /* atomic */
     int detach;                 /* atomic */
-    struct btrail_capture_progress progress; /* atomic; not .records */
+    struct capture_progress progress; /* atomic; not .records */
     struct capture_members members;
     struct capture_names names;
     struct capture_drain drain;
@@ -87,6 +87,7 @@ struct btrail_capture {
     uint64_t names_deadline;    /* for the producer to share its memory */
     uint64_t stop_deadline;
     uint64_t last_tick, next_tick;
+    uint64_t flushed, flushed_before; /* when the last two were asked for */
     uint64_t cpu_shared;        /* CPU time up to here is in sessions' sums */
     uint64_t cpu_charged;       /* and in the limit; 0 if it did not hold */
     uint64_t drained_at;        /* when something was drained last */
@@ -96,22 +97,22 @@ struct btrail_capture {
 };
 
 /* Returns where to put an error: only the first one is reported. */
-static GError **first_error(struct btrail_capture *c)
+static GError **first_error(struct capture *c)
 {
     return c->error ? NULL : &c->error;
 }
 
-static const struct btrail_shm_header *header(const struct btrail_capture *c)
+static const struct btrail_shm_header *header(const struct capture *c)
 {
     return &c->drain.connection->header;
 }
 
 /* Takes a session out of the capture and ends it. */
-static void end_session(struct btrail_capture *c, struct btrail_session *s,
+static void end_session(struct capture *c, struct session *s,
                         uint16_t reason,
-                        const struct btrail_scanner_result *names)
+                        const struct scanner_result *names)
 {
-    const struct btrail_session_ending ending = {
+    const struct session_ending ending = {
         .reason = reason,
         .error = c->error,
         .release = names->release,
@@ -121,39 +122,39 @@ static void end_session(struct btrail_capture *c, struct btrail_session *s,
     };
 
     capture_members_remove(&c->members, s);
-    btrail_session_end(s, &ending);
+    session_end(s, &ending);
 }
 
 /* Ends a session that was removed or cannot continue; the capture does. */
-static void remove_session(struct btrail_capture *c, struct btrail_session *s)
+static void remove_session(struct capture *c, struct session *s)
 {
-    struct btrail_scanner_result names;
+    struct scanner_result names;
 
     for (unsigned i = 0; i < header(c)->vcpus; i++) {
-        if (!btrail_session_error(s) &&
+        if (!session_error(s) &&
             capture_drain_is_traced(&c->drain, i) &&
-            !btrail_session_stream_ended(s, i)) {
-            btrail_session_end_stream(s, i, c->drain.vcpus[i].index, 0,
-                                      BTRAIL_END_STOPPED);
+            !session_stream_ended(s, i)) {
+            session_end_stream(s, i, c->drain.vcpus[i].index, 0,
+                               BTRAIL_END_STOPPED);
         }
     }
     capture_names_leave(&c->names, s);
     capture_names_so_far(&c->names, &names);
     end_session(c, s, BTRAIL_END_STOPPED, &names);
-    btrail_scanner_result_clear(&names);
+    scanner_result_clear(&names);
 }
 
-static void add_session(struct btrail_capture *c, struct btrail_session *s)
+static void add_session(struct capture *c, struct session *s)
 {
     unsigned n = header(c)->vcpus;
     g_autofree uint64_t *indices = g_new(uint64_t, n);
-    const struct btrail_session_source source = {
+    const struct session_source source = {
         .header = header(c),
         .attached = c->options.attached,
         .beginning = !c->drain.drained,
         .indices = indices,
         .budget = c->names.budget,
-        .entry = btrail_entries_find,
+        .entry = entries_find,
         .opaque = c->names.entries,
         .wake_fd = c->wake_fd,
     };
@@ -161,14 +162,14 @@ static void add_session(struct btrail_capture *c, struct btrail_session *s)
     for (unsigned i = 0; i < n; i++) {
         indices[i] = c->drain.vcpus[i].index;
     }
-    btrail_session_begin(s, &source);
+    session_begin(s, &source);
     capture_members_add(&c->members, s);
     capture_names_join(&c->names, s, c->ready);
     c->resend_due |= c->ready;
 }
 
 /* Returns false if the producer has broken the protocol. */
-static bool handle_requests(struct btrail_capture *c)
+static bool handle_requests(struct capture *c)
 {
     struct capture_request *request;
     unsigned n = 0;
@@ -178,7 +179,7 @@ static bool handle_requests(struct btrail_capture *c)
         return true;
     }
     while (ok && (request = capture_members_next(&c->members))) {
-        struct btrail_session *s = request->session;
+        struct session *s = request->session;
 
         if (!request->remove) {
             add_session(c, s);
@@ -194,12 +195,12 @@ static bool handle_requests(struct btrail_capture *c)
     return ok;
 }
 
-static void remove_finished_sessions(struct btrail_capture *c)
+static void remove_finished_sessions(struct capture *c)
 {
     unsigned i = 0;
 
     while (i < c->members.sessions->len) {
-        if (btrail_session_over(capture_member(&c->members, i))) {
+        if (session_over(capture_member(&c->members, i))) {
             remove_session(c, capture_member(&c->members, i));
         } else {
             i++;
@@ -207,44 +208,44 @@ static void remove_finished_sessions(struct btrail_capture *c)
     }
 }
 
-static void update_progress(struct btrail_capture *c)
+static void update_progress(struct capture *c)
 {
     uint64_t lost = 0, paused_ns = 0;
 
     for (unsigned i = 0; i < header(c)->vcpus; i++) {
-        lost += btrail_connection_lost(c->drain.connection, i);
-        paused_ns += btrail_connection_paused_ns(c->drain.connection, i);
+        lost += drain_connection_lost(c->drain.connection, i);
+        paused_ns += drain_connection_paused_ns(c->drain.connection, i);
     }
     __atomic_store_n(&c->progress.lost, lost, __ATOMIC_RELAXED);
     __atomic_store_n(&c->progress.paused_ns, paused_ns, __ATOMIC_RELAXED);
 }
 
 /* A single session gets all of the CPU time; of several each is measured. */
-static void share_cpu(struct btrail_capture *c)
+static void share_cpu(struct capture *c)
 {
-    uint64_t now = btrail_clock_cpu_ns();
+    uint64_t now = clock_cpu_ns();
 
     if (c->members.sessions->len == 1) {
-        btrail_session_spent(capture_member(&c->members, 0),
-                             now - c->cpu_shared);
+        session_spent(capture_member(&c->members, 0),
+                      now - c->cpu_shared);
     }
     c->cpu_shared = now;
 }
 
 /* Sends a message; returns whether that need not be tried again. */
-static bool send_once(struct btrail_capture *c, uint16_t type)
+static bool send_once(struct capture *c, uint16_t type)
 {
     g_autoptr(GError) error = NULL;
 
     /* If the producer is gone, handle_input() notices. */
-    return btrail_connection_send(c->drain.connection, type, &error) || error;
+    return drain_connection_send(c->drain.connection, type, &error) || error;
 }
 
 /*
  * Has the producer resend code: at once, as what a session records before has
  * none; and once for all that join within a tick, as the guest waits for it.
  */
-static void send_resend(struct btrail_capture *c, uint64_t now)
+static void send_resend(struct capture *c, uint64_t now)
 {
     if (c->resend_due && header(c)->code_items &&
         now >= c->resent_at + FLUSH_INTERVAL_NS / 2 &&
@@ -255,7 +256,7 @@ static void send_resend(struct btrail_capture *c, uint64_t now)
 }
 
 /* Says how tasks are found, once that is known. */
-static void send_tasks(struct btrail_capture *c)
+static void send_tasks(struct capture *c)
 {
     struct btrail_tasks tasks[CAPTURE_SOURCES];
     unsigned n;
@@ -264,36 +265,59 @@ static void send_tasks(struct btrail_capture *c)
     /* If the producer is gone, handle_input() notices. */
     if (capture_names_tasks(&c->names, tasks, &n) &&
         (header(c)->accepts & BTRAIL_ACCEPTS_TASKS) && !c->stop_sent &&
-        !btrail_connection_send_tasks(c->drain.connection, tasks, n,
-                                      &error) && !error) {
+        !drain_connection_send_tasks(c->drain.connection, tasks, n,
+                                     &error) && !error) {
         /* The socket is full. */
         __atomic_store_n(&c->names.tasks_due, 1, __ATOMIC_RELAXED);
     }
 }
 
 /* Requests to learn of RAM that comes and goes, if it is read. */
-static void want_memory(struct btrail_capture *c)
+static void want_memory(struct capture *c)
 {
     g_autoptr(GError) error = NULL;
 
     /* If the producer is gone, handle_input() notices. */
     if (c->names.scanner && !c->stop_sent &&
         (header(c)->accepts & BTRAIL_ACCEPTS_MEMORY)) {
-        btrail_connection_want_memory(c->drain.connection, &error);
+        drain_connection_want_memory(c->drain.connection, &error);
     }
 }
 
-static void capture_tick(struct btrail_capture *c, uint64_t now)
+/*
+ * Tells a session up to when it has got all that vCPUs did.  What the producer
+ * had before it was asked to flush has been published when it is asked again.
+ */
+static void report_passed(struct capture *c, struct session *s)
+{
+    for (unsigned i = 0; i < header(c)->vcpus; i++) {
+        if (capture_drain_was_empty(&c->drain, i, c->flushed)) {
+            session_passed(s, i, c->flushed_before);
+        }
+    }
+}
+
+/* Has the producer publish slabs in progress. */
+static void send_flush(struct capture *c, uint64_t now)
+{
+    if (send_once(c, BTRAIL_MSG_FLUSH)) {
+        c->flushed_before = c->flushed;
+        c->flushed = now;
+    }
+}
+
+static void capture_tick(struct capture *c, uint64_t now)
 {
     c->last_tick = now;
     c->next_tick = now + FLUSH_INTERVAL_NS / 2;
     update_progress(c);
     capture_names_age(&c->names, now);
     for (unsigned i = 0; i < c->members.sessions->len; i++) {
-        struct btrail_session *s = capture_member(&c->members, i);
+        struct session *s = capture_member(&c->members, i);
 
-        btrail_session_tick(s, c->flush_due);
-        if (btrail_session_renews_names(s)) {
+        report_passed(c, s);
+        session_tick(s, c->flush_due);
+        if (session_renews_names(s)) {
             capture_names_resend(&c->names, s);
             c->resend_due = true;
         }
@@ -306,22 +330,22 @@ static void capture_tick(struct btrail_capture *c, uint64_t now)
     c->flush_due = !c->flush_due;
     want_memory(c);
     if (!capture_drain_overwrites(&c->drain) && !c->stop_sent) {
-        send_once(c, BTRAIL_MSG_FLUSH);
+        send_flush(c, now);
     }
 }
 
 /* Brings the next tick forward if a session waits for it. */
-static void advance_tick(struct btrail_capture *c)
+static void advance_tick(struct capture *c)
 {
     for (unsigned i = 0; i < c->members.sessions->len; i++) {
-        if (btrail_session_awaits_tick(capture_member(&c->members, i))) {
+        if (session_awaits_tick(capture_member(&c->members, i))) {
             c->next_tick = MIN(c->next_tick, c->last_tick + FAST_TICK_NS);
         }
     }
 }
 
 /* Returns false if the producer does not stop. */
-static bool handle_stop(struct btrail_capture *c, uint64_t now)
+static bool handle_stop(struct capture *c, uint64_t now)
 {
     if (!__atomic_load_n(&c->stop, __ATOMIC_RELAXED)) {
         return true;
@@ -335,28 +359,28 @@ static bool handle_stop(struct btrail_capture *c, uint64_t now)
     if (now < c->stop_deadline) {
         return true;
     }
-    g_set_error(first_error(c), BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_TIMEOUT,
+    g_set_error(first_error(c), AGENT_ERROR, AGENT_ERROR_TIMEOUT,
                 "QEMU was asked to end the capture and did not do so");
     return false;
 }
 
 /* Returns false when there is nothing to wait for any more. */
-static bool handle_input(struct btrail_capture *c)
+static bool handle_input(struct capture *c)
 {
-    switch (btrail_connection_receive(c->drain.connection, &c->reason,
-                                      first_error(c))) {
-    case BTRAIL_CONNECTION_NOTHING:
+    switch (drain_connection_receive(c->drain.connection, &c->reason,
+                                     first_error(c))) {
+    case DRAIN_CONNECTION_NOTHING:
         return true;
-    case BTRAIL_CONNECTION_END:
+    case DRAIN_CONNECTION_END:
         c->drain.ended = true;
         return false;
-    case BTRAIL_CONNECTION_MEMORY:
+    case DRAIN_CONNECTION_MEMORY:
         capture_names_take_memory(
-            &c->names, btrail_connection_take_memory(c->drain.connection));
+            &c->names, drain_connection_take_memory(c->drain.connection));
         return true;
-    case BTRAIL_CONNECTION_CLOSED:
-        g_set_error(first_error(c), BTRAIL_AGENT_ERROR,
-                    BTRAIL_AGENT_ERROR_CLOSED,
+    case DRAIN_CONNECTION_CLOSED:
+        g_set_error(first_error(c), AGENT_ERROR,
+                    AGENT_ERROR_CLOSED,
                     "QEMU has gone away without ending the capture");
         return false;
     default:
@@ -364,7 +388,7 @@ static bool handle_input(struct btrail_capture *c)
     }
 }
 
-static bool something_moved(struct btrail_capture *c)
+static bool something_moved(struct capture *c)
 {
     return capture_drain_code_urgent(&c->drain) ||
            (!capture_drain_overwrites(&c->drain) &&
@@ -372,18 +396,18 @@ static bool something_moved(struct btrail_capture *c)
 }
 
 /* Waits until an fd of the capture is readable; the last one is wake_fd. */
-static void wait_for_fds(struct btrail_capture *c, struct pollfd *fds,
+static void wait_for_fds(struct capture *c, struct pollfd *fds,
                          unsigned n, long ns)
 {
     const struct timespec timeout = { .tv_nsec = ns };
 
     ppoll(fds, n, &timeout, NULL);
     if (fds[n - 1].revents & POLLIN) {
-        btrail_event_fd_clear(c->wake_fd);
+        event_fd_clear(c->wake_fd);
     }
 }
 
-static void sleep_until_tick(struct btrail_capture *c, uint64_t now)
+static void sleep_until_tick(struct capture *c, uint64_t now)
 {
     struct pollfd fds[] = {
         { .fd = c->drain.connection->ready_fd, .events = POLLIN },
@@ -391,47 +415,47 @@ static void sleep_until_tick(struct btrail_capture *c, uint64_t now)
         { .fd = c->wake_fd, .events = POLLIN },
     };
 
-    btrail_connection_sleep(c->drain.connection);
+    drain_connection_sleep(c->drain.connection);
     if (!something_moved(c)) {
         wait_for_fds(c, fds, G_N_ELEMENTS(fds),
                      c->next_tick > now ? c->next_tick - now : 0);
     }
-    btrail_connection_wake(c->drain.connection);
+    drain_connection_wake(c->drain.connection);
 }
 
 /*
  * Charges the limit with the CPU time that this thread and those of the
  * sessions have used since the last call.  The scanner charges its own.
  */
-static void charge_since(struct btrail_capture *c, uint64_t now)
+static void charge_since(struct capture *c, uint64_t now)
 {
-    uint64_t cpu = btrail_clock_cpu_ns();
+    uint64_t cpu = clock_cpu_ns();
     uint64_t spent = cpu - c->cpu_charged;
 
     for (unsigned i = 0; i < c->members.sessions->len; i++) {
-        spent += btrail_session_written_ns(capture_member(&c->members, i));
+        spent += session_written_ns(capture_member(&c->members, i));
     }
     /* Time from before there was a limit is not charged. */
     if (c->cpu_charged) {
-        btrail_cpu_limit_spend(c->options.limit, spent, now);
+        cpu_limit_spend(c->options.limit, spent, now);
     }
     c->cpu_charged = cpu;
 }
 
 /* How long nothing may be drained, to keep to the limit; 0 if it may now */
-static uint64_t limited(struct btrail_capture *c, uint64_t now)
+static uint64_t limited(struct capture *c, uint64_t now)
 {
-    if (!c->options.limit || !btrail_cpu_limit_holds(c->options.limit) ||
+    if (!c->options.limit || !cpu_limit_holds(c->options.limit) ||
         __atomic_load_n(&c->stop, __ATOMIC_RELAXED)) {
         c->cpu_charged = 0;
         return 0;
     }
     charge_since(c, now);
-    return btrail_cpu_limit_wait(c->options.limit, now);
+    return cpu_limit_wait(c->options.limit, now);
 }
 
 /* Drains a share of whatever there is; @n grows by how much. */
-static bool drain_turn(struct btrail_capture *c, uint64_t now, unsigned *n)
+static bool drain_turn(struct capture *c, uint64_t now, unsigned *n)
 {
     /*
      * Code comes in drops, for which it is not worth to stay awake.  With a
@@ -448,7 +472,7 @@ static bool drain_turn(struct btrail_capture *c, uint64_t now, unsigned *n)
 }
 
 /* Waits for a while, unless something must be done at once. */
-static void hold_back(struct btrail_capture *c, uint64_t wait, uint64_t now)
+static void hold_back(struct capture *c, uint64_t wait, uint64_t now)
 {
     struct pollfd fds[] = {
         { .fd = c->drain.connection->sock, .events = POLLIN },
@@ -458,7 +482,7 @@ static void hold_back(struct btrail_capture *c, uint64_t wait, uint64_t now)
     wait_for_fds(c, fds, G_N_ELEMENTS(fds),
                  CLAMP(wait, LIMIT_LEAST_NS, LIMIT_STEP_NS));
     if (capture_drain_heads_moved(&c->drain)) {
-        __atomic_fetch_add(&c->progress.limited_ns, btrail_clock_ns() - now,
+        __atomic_fetch_add(&c->progress.limited_ns, clock_ns() - now,
                            __ATOMIC_RELAXED);
     }
 }
@@ -470,14 +494,14 @@ static struct timespec nap_of(const struct btrail_shm_header *h)
     return (struct timespec) { .tv_nsec = MIN(ns, MOST_NAP_NS) };
 }
 
-static void drain_until_end(struct btrail_capture *c)
+static void drain_until_end(struct capture *c)
 {
     const struct timespec nap = nap_of(header(c));
     bool overwrites = capture_drain_overwrites(&c->drain);
     unsigned idle = 0;
 
     for (;;) {
-        uint64_t now = btrail_clock_ns();
+        uint64_t now = clock_ns();
         uint64_t wait = overwrites ? 0 : limited(c, now);
         unsigned n = 0;
 
@@ -524,7 +548,7 @@ static void drain_until_end(struct btrail_capture *c)
  * Drains what the producer has published by its end, and not what it may
  * publish from here on.
  */
-static void drain_rest(struct btrail_capture *c)
+static void drain_rest(struct capture *c)
 {
     unsigned n = 0;
 
@@ -534,30 +558,30 @@ static void drain_rest(struct btrail_capture *c)
 }
 
 /* Each stream ends with an END event; this is for one without it. */
-static void end_stream_of_all(struct btrail_capture *c, unsigned vcpu)
+static void end_stream_of_all(struct capture *c, unsigned vcpu)
 {
-    uint64_t index = btrail_connection_index(c->drain.connection, vcpu);
+    uint64_t index = drain_connection_index(c->drain.connection, vcpu);
 
     for (unsigned i = 0; i < c->members.sessions->len; i++) {
-        struct btrail_session *s = capture_member(&c->members, i);
+        struct session *s = capture_member(&c->members, i);
 
-        if (btrail_session_over(s) || btrail_session_stream_ended(s, vcpu)) {
+        if (session_over(s) || session_stream_ended(s, vcpu)) {
             continue;
         }
-        btrail_session_end_stream(s, vcpu, index, BTRAIL_GAP_PRODUCER_LOST,
-                                  BTRAIL_END_PRODUCER_LOST);
+        session_end_stream(s, vcpu, index, BTRAIL_GAP_PRODUCER_LOST,
+                           BTRAIL_END_PRODUCER_LOST);
     }
 }
 
-static void end_streams(struct btrail_capture *c)
+static void end_streams(struct capture *c)
 {
     for (unsigned i = 0; i < header(c)->vcpus; i++) {
         if (c->drain.vcpus[i].ended ||
             !capture_drain_is_traced(&c->drain, i)) {
             continue;
         }
-        g_set_error(first_error(c), BTRAIL_AGENT_ERROR,
-                    BTRAIL_AGENT_ERROR_PROTOCOL,
+        g_set_error(first_error(c), AGENT_ERROR,
+                    AGENT_ERROR_PROTOCOL,
                     "the producer broke the protocol: the stream of vCPU %u "
                     "has no end", i);
         end_stream_of_all(c, i);
@@ -565,18 +589,18 @@ static void end_streams(struct btrail_capture *c)
 }
 
 /* Returns false if there are sessions and none of them can be written. */
-static bool can_begin(struct btrail_capture *c)
+static bool can_begin(struct capture *c)
 {
     unsigned i;
 
     for (i = 0; i < c->members.sessions->len; i++) {
-        if (!btrail_session_over(capture_member(&c->members, i))) {
+        if (!session_over(capture_member(&c->members, i))) {
             return true;
         }
     }
     if (i && !c->error) {
         c->error = g_error_copy(
-            btrail_session_error(capture_member(&c->members, 0)));
+            session_error(capture_member(&c->members, 0)));
     }
     return !i;
 }
@@ -585,16 +609,16 @@ static bool can_begin(struct btrail_capture *c)
  * Is the guest traced only when it is known how its tasks are found?  A guest
  * whose capture is attached to is traced already.
  */
-static bool holds(const struct btrail_capture *c)
+static bool holds(const struct capture *c)
 {
     return c->options.names && !c->options.attached &&
            (header(c)->accepts & BTRAIL_ACCEPTS_HOLD);
 }
 
 /* Waits until the guest's kernel was searched for, and describes its tasks. */
-static bool wait_for_tasks(struct btrail_capture *c)
+static bool wait_for_tasks(struct capture *c)
 {
-    uint64_t now = btrail_clock_ns(), deadline = now + HOLD_NS;
+    uint64_t now = clock_ns(), deadline = now + HOLD_NS;
     struct pollfd fds[] = {
         { .fd = c->drain.connection->sock, .events = POLLIN },
         { .fd = c->wake_fd, .events = POLLIN },
@@ -608,38 +632,38 @@ static bool wait_for_tasks(struct btrail_capture *c)
         if (!handle_input(c)) {
             return false;
         }
-        now = btrail_clock_ns();
+        now = clock_ns();
     }
     send_tasks(c);
     return true;
 }
 
 /* Has the producer trace; with @hold after a wait */
-static bool send_ready(struct btrail_capture *c, bool hold)
+static bool send_ready(struct capture *c, bool hold)
 {
     uint64_t flags = (c->options.names ? BTRAIL_READY_MEMORY : 0) |
                      (hold ? BTRAIL_READY_HOLD : 0) |
                      (header(c)->accepts & BTRAIL_ACCEPTS_KERNELS ?
                       BTRAIL_READY_KERNELS : 0);
 
-    c->names_deadline = btrail_clock_ns() + NAMES_TIMEOUT_NS;
-    if (!btrail_connection_ready(c->drain.connection, flags, &c->error) ||
+    c->names_deadline = clock_ns() + NAMES_TIMEOUT_NS;
+    if (!drain_connection_ready(c->drain.connection, flags, &c->error) ||
         (hold && (!wait_for_tasks(c) ||
-                  !btrail_connection_send(c->drain.connection,
-                                          BTRAIL_MSG_READY, &c->error)))) {
-        g_set_error(first_error(c), BTRAIL_AGENT_ERROR,
-                    BTRAIL_AGENT_ERROR_PROTOCOL,
+                  !drain_connection_send(c->drain.connection,
+                                         BTRAIL_MSG_READY, &c->error)))) {
+        g_set_error(first_error(c), AGENT_ERROR,
+                    AGENT_ERROR_PROTOCOL,
                     "the producer does not read its messages");
         return false;
     }
     return true;
 }
 
-static bool begin_draining(struct btrail_capture *c)
+static bool begin_draining(struct capture *c)
 {
-    struct btrail_connection *connection =
-        btrail_connection_accept(c->options.sock, HELLO_TIMEOUT_MS,
-                                 c->cancel_fd, &c->error);
+    struct drain_connection *connection =
+        drain_connection_accept(c->options.sock, HELLO_TIMEOUT_MS,
+                                c->cancel_fd, &c->error);
 
     if (!connection) {
         close(c->options.sock);
@@ -647,7 +671,7 @@ static bool begin_draining(struct btrail_capture *c)
     }
     capture_drain_init(&c->drain, connection, &c->members, &c->names);
     c->names.nests = header(c)->accepts & BTRAIL_ACCEPTS_NESTED;
-    c->next_tick = btrail_clock_ns() + FLUSH_INTERVAL_NS / 2;
+    c->next_tick = clock_ns() + FLUSH_INTERVAL_NS / 2;
     /* The files must exist before a guest is traced. */
     if (!handle_requests(c) || !can_begin(c)) {
         return false;
@@ -660,19 +684,19 @@ static bool begin_draining(struct btrail_capture *c)
 }
 
 /* Ends a session that was added too late to get anything. */
-static void end_late(struct btrail_capture *c, struct btrail_session *s)
+static void end_late(struct capture *c, struct session *s)
 {
-    g_autoptr(GError) over = g_error_new(BTRAIL_AGENT_ERROR,
-                                         BTRAIL_AGENT_ERROR_CLOSED,
+    g_autoptr(GError) over = g_error_new(AGENT_ERROR,
+                                         AGENT_ERROR_CLOSED,
                                          "the guest is not traced any more");
-    const struct btrail_session_ending ending = {
+    const struct session_ending ending = {
         .reason = c->reason, .error = c->error ?: over,
     };
 
-    btrail_session_end(s, &ending);
+    session_end(s, &ending);
 }
 
-static void close_requests(struct btrail_capture *c)
+static void close_requests(struct capture *c)
 {
     struct capture_request *request;
 
@@ -685,12 +709,12 @@ static void close_requests(struct btrail_capture *c)
     }
 }
 
-static void end_capture(struct btrail_capture *c)
+static void end_capture(struct capture *c)
 {
     bool connected = c->drain.connection;
 
     if (connected && !c->drain.ended && c->error &&
-        c->error->code == BTRAIL_AGENT_ERROR_PROTOCOL) {
+        c->error->code == AGENT_ERROR_PROTOCOL) {
         /* Otherwise the guest would be traced without an agent. */
         send_once(c, BTRAIL_MSG_STOP);
     }
@@ -709,7 +733,7 @@ static void end_capture(struct btrail_capture *c)
 
 static gpointer capture_thread(gpointer opaque)
 {
-    struct btrail_capture *c = opaque;
+    struct capture *c = opaque;
 
     /* The kernel may let timers be late by this much, and naps are short. */
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
@@ -718,7 +742,7 @@ static gpointer capture_thread(gpointer opaque)
     if (begin_draining(c)) {
         drain_until_end(c);
         if (c->drain.ended || !c->error ||
-            c->error->code != BTRAIL_AGENT_ERROR_PROTOCOL) {
+            c->error->code != AGENT_ERROR_PROTOCOL) {
             drain_rest(c);
         }
         if (!c->detached) {
@@ -726,29 +750,29 @@ static gpointer capture_thread(gpointer opaque)
         }
     }
     end_capture(c);
-    btrail_event_fd_set(c->done_fd);
+    event_fd_set(c->done_fd);
     return NULL;
 }
 
-static bool request(struct btrail_capture *c, struct btrail_session *s,
+static bool request(struct capture *c, struct session *s,
                     bool remove)
 {
     if (!capture_members_request(&c->members, s, remove)) {
         return false;
     }
-    btrail_event_fd_set(c->wake_fd);
+    event_fd_set(c->wake_fd);
     return true;
 }
 
-struct btrail_capture *
-btrail_capture_start(const struct btrail_capture_options *options)
+struct capture *
+capture_start(const struct capture_options *options)
 {
-    struct btrail_capture *c = g_new0(struct btrail_capture, 1);
+    struct capture *c = g_new0(struct capture, 1);
 
     c->options = *options;
-    c->wake_fd = btrail_event_fd_new();
-    c->cancel_fd = btrail_event_fd_new();
-    c->done_fd = btrail_event_fd_new();
+    c->wake_fd = event_fd_new();
+    c->cancel_fd = event_fd_new();
+    c->done_fd = event_fd_new();
     capture_members_init(&c->members);
     c->names.wanted = options->names;
     c->names.wait_for_scan = options->wait_for_scan;
@@ -758,20 +782,20 @@ btrail_capture_start(const struct btrail_capture_options *options)
     c->names.wake_fd = c->wake_fd;
     capture_names_init(&c->names, &c->members);
     for (unsigned i = 0; i < options->n_sessions; i++) {
-        btrail_session_added(options->sessions[i]);
+        session_added(options->sessions[i]);
         request(c, options->sessions[i], false);
     }
     c->thread = g_thread_new("drain", capture_thread, c);
     return c;
 }
 
-int btrail_capture_done_fd(const struct btrail_capture *c)
+int capture_done_fd(const struct capture *c)
 {
     return c->done_fd;
 }
 
-void btrail_capture_progress(struct btrail_capture *c,
-                             struct btrail_capture_progress *p)
+void capture_progress(struct capture *c,
+                      struct capture_progress *p)
 {
     p->records = __atomic_load_n(&c->drain.records, __ATOMIC_RELAXED);
     p->lost = __atomic_load_n(&c->progress.lost, __ATOMIC_RELAXED);
@@ -780,63 +804,63 @@ void btrail_capture_progress(struct btrail_capture *c,
                                     __ATOMIC_RELAXED);
 }
 
-JsonObject *btrail_capture_names(struct btrail_capture *c)
+JsonObject *capture_names(struct capture *c)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&c->members.lock);
     JsonObject *names;
     char **missing;
 
     missing = capture_names_missing(&c->names, c->names.missing);
-    names = btrail_session_describe_names(c->names.release, missing);
+    names = session_describe_names(c->names.release, missing);
     g_strfreev(missing);
     return names;
 }
 
-void btrail_capture_add(struct btrail_capture *c, struct btrail_session *s)
+void capture_add(struct capture *c, struct session *s)
 {
-    btrail_session_added(s);
+    session_added(s);
     if (!request(c, s, false)) {
         end_late(c, s);
     }
 }
 
-void btrail_capture_remove(struct btrail_capture *c, struct btrail_session *s)
+void capture_remove(struct capture *c, struct session *s)
 {
     request(c, s, true);
 }
 
-void btrail_capture_ask_guest(struct btrail_capture *c, int sock)
+void capture_ask_guest(struct capture *c, int sock)
 {
     capture_names_ask(&c->names, sock);
 }
 
 /* Sets a flag and wakes the thread to see it. */
-static void signal_thread(struct btrail_capture *c, int *flag)
+static void signal_thread(struct capture *c, int *flag)
 {
     __atomic_store_n(flag, 1, __ATOMIC_RELAXED);
-    btrail_event_fd_set(c->cancel_fd);
-    btrail_event_fd_set(c->wake_fd);
+    event_fd_set(c->cancel_fd);
+    event_fd_set(c->wake_fd);
 }
 
-void btrail_capture_stop(struct btrail_capture *c)
+void capture_stop(struct capture *c)
 {
     signal_thread(c, &c->stop);
 }
 
-void btrail_capture_detach(struct btrail_capture *c)
+void capture_detach(struct capture *c)
 {
     signal_thread(c, &c->detach);
 }
 
-void btrail_capture_finish(struct btrail_capture *c,
-                           struct btrail_capture_result *result)
+void capture_finish(struct capture *c,
+                    struct capture_result *result)
 {
     g_thread_join(c->thread);
-    *result = (struct btrail_capture_result) {
+    *result = (struct capture_result) {
         .reason = c->reason,
         .error = c->error,
     };
-    btrail_capture_progress(c, &result->progress);
+    capture_progress(c, &result->progress);
     capture_names_clear(&c->names);
     capture_members_clear(&c->members);
     close(c->wake_fd);

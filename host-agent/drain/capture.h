@@ -9,20 +9,20 @@
  * that session prefers to lose records.
  *
  * Threads: any thread may call a function here, if nothing else is said; one
- * thread starts and finishes a capture.  Only btrail_capture_finish() waits for
+ * thread starts and finishes a capture.  Only capture_finish() waits for
  * the producer or for a disk.
  */
 
 #ifndef BTRAIL_CAPTURE_H
 #define BTRAIL_CAPTURE_H
 
-#include "util/cpu-limit.h"
 #include "drain/session.h"
+#include "util/cpu-limit.h"
 
-struct btrail_capture;
+struct capture;
 
 /**
- * struct btrail_capture_options
+ * struct capture_options
  * @sock:     data connection to the producer, before its HELLO; the capture
  *            owns it from the start
  * @attached: another agent has drained this capture before
@@ -36,28 +36,28 @@ struct btrail_capture;
  *            for names on their way to files; 0 for BTRAIL_BUDGET_GUEST.  When
  *            they are used up, names are left out
  * @sessions: the sessions that are in it from its beginning, @n_sessions of
- *            them: as if by btrail_capture_add(), and surely before HELLO
+ *            them: as if by capture_add(), and surely before HELLO
  */
-struct btrail_capture_options {
+struct capture_options {
     int sock;
     bool attached;
     bool names;
     bool wait_for_scan;
-    struct btrail_cpu_limit *limit;
+    struct cpu_limit *limit;
     uint64_t keep;
-    struct btrail_session *const *sessions;
+    struct session *const *sessions;
     unsigned n_sessions;
 };
 
 /**
- * struct btrail_capture_progress - so far
+ * struct capture_progress - so far
  * @records:    drained
  * @lost:       that the producer has lost
  * @paused_ns:  that vCPUs have waited, summed up
  * @limited_ns: in which there was something to drain and options.limit
  *              prevented it
  */
-struct btrail_capture_progress {
+struct capture_progress {
     uint64_t records;
     uint64_t lost;
     uint64_t paused_ns;
@@ -65,14 +65,14 @@ struct btrail_capture_progress {
 };
 
 /**
- * struct btrail_capture_result - how it ended
- * @reason:   enum btrail_end_reason, or 0 after btrail_capture_detach()
+ * struct capture_result - how it ended
+ * @reason:   enum btrail_end_reason, or 0 after capture_detach()
  * @progress: at the end
  * @error:    NULL if all went well
  */
-struct btrail_capture_result {
+struct capture_result {
     uint16_t reason;
-    struct btrail_capture_progress progress;
+    struct capture_progress progress;
     GError *error;
 };
 
@@ -81,61 +81,61 @@ struct btrail_capture_result {
  * sessions have been added by then and none of them can write its file, the
  * capture ends before the guest is traced, with the error of the first.
  */
-struct btrail_capture *
-btrail_capture_start(const struct btrail_capture_options *options);
+struct capture *
+capture_start(const struct capture_options *options);
 
 /*
  * Readable once the capture has ended: the producer has said END, or is gone,
  * or has broken the protocol.  Its sessions have then ended, too; their files
  * may not be complete yet.
  */
-int btrail_capture_done_fd(const struct btrail_capture *c);
+int capture_done_fd(const struct capture *c);
 
-void btrail_capture_progress(struct btrail_capture *c,
-                             struct btrail_capture_progress *progress);
+void capture_progress(struct capture *c,
+                      struct capture_progress *progress);
 
 /*
- * What names there are: see btrail_session_describe_names(), to be freed.  Any
+ * What names there are: see session_describe_names(), to be freed.  Any
  * thread
  */
-JsonObject *btrail_capture_names(struct btrail_capture *c);
+JsonObject *capture_names(struct capture *c);
 
 /**
- * btrail_capture_add - add a session, which gets what comes from here on
+ * capture_add - add a session, which gets what comes from here on
  * @s: a new one.  It stays its owner's, and only
- *     btrail_session_finish() may free it
+ *     session_finish() may free it
  *
  * Returns at once.  Before the first record the session is in the capture from
  * its beginning; later, from the next slab of each vCPU on, and symbols,
  * processes and code are resent to it.  If the capture has ended, or ends
  * before it handles the request, the session ends without a record, with the
- * capture's error or, if it has none, with BTRAIL_AGENT_ERROR_CLOSED.
+ * capture's error or, if it has none, with AGENT_ERROR_CLOSED.
  */
-void btrail_capture_add(struct btrail_capture *c, struct btrail_session *s);
+void capture_add(struct capture *c, struct session *s);
 
 /**
- * btrail_capture_remove - end a session
+ * capture_remove - end a session
  * @s: that was added
  *
- * Returns at once; btrail_session_done_fd() says when it is done.  The session
+ * Returns at once; session_done_fd() says when it is done.  The session
  * gets all that was drained, and all that the producer had published at the
  * time of the call.  Nothing happens if the session has ended already.  The
  * capture continues, even without a session: it then discards what it drains
  * until one is added.
  */
-void btrail_capture_remove(struct btrail_capture *c, struct btrail_session *s);
+void capture_remove(struct capture *c, struct session *s);
 
 /*
  * Asks backtrail-guest-names in the guest for names, through a connection to it
  * that is the capture's from here on.  Only the first one counts
  */
-void btrail_capture_ask_guest(struct btrail_capture *c, int sock);
+void capture_ask_guest(struct capture *c, int sock);
 
 /*
  * Asks the producer to end the capture, and drains what it has.  Ends the
  * capture at once if there was no HELLO yet.
  */
-void btrail_capture_stop(struct btrail_capture *c);
+void capture_stop(struct capture *c);
 
 /*
  * Hands the capture over to another agent: drains what the producer has, and
@@ -143,14 +143,14 @@ void btrail_capture_stop(struct btrail_capture *c);
  * can continue.  The producer gets no message; its connection is closed.  The
  * result's reason is then 0.
  */
-void btrail_capture_detach(struct btrail_capture *c);
+void capture_detach(struct capture *c);
 
 /*
  * Waits until the capture has ended, and frees it.  No other thread may use it
  * any more.  The caller frees @result's error, and finishes the sessions that
  * were in it, before or after.
  */
-void btrail_capture_finish(struct btrail_capture *c,
-                           struct btrail_capture_result *result);
+void capture_finish(struct capture *c,
+                    struct capture_result *result);
 
 #endif /* BTRAIL_CAPTURE_H */

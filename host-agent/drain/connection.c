@@ -22,7 +22,7 @@
 
 static bool check_failed(GError **error, const char *what)
 {
-    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                 "the producer's shared memory has an invalid header: %s",
                 what);
     return false;
@@ -35,8 +35,8 @@ static bool check_failed(GError **error, const char *what)
         }                                       \
     } while (0)
 
-bool btrail_connection_check_header(const struct btrail_shm_header *h,
-                                    uint64_t size, GError **error)
+bool drain_connection_check_header(const struct btrail_shm_header *h,
+                                   uint64_t size, GError **error)
 {
     CHECK(h->magic == BTRAIL_SHM_MAGIC, "magic");
     CHECK(h->version == BTRAIL_TRANSPORT_VERSION,
@@ -103,7 +103,7 @@ bool btrail_connection_check_header(const struct btrail_shm_header *h,
 
 static bool protocol_error(GError **error, const char *what)
 {
-    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                 "the producer broke the protocol: %s", what);
     return false;
 }
@@ -188,7 +188,7 @@ static ssize_t receive_some(int sock, struct btrail_msg *msg, size_t len,
         return errno == EAGAIN ? -EAGAIN : 0;
     }
     if (n < 0) {
-        btrail_agent_error_errno(error, "recvmsg");
+        agent_error_errno(error, "recvmsg");
     } else if (n && !take_fds(&mh, fds, max, n_fds)) {
         protocol_error(error, "too many file descriptors");
         n = -EPROTO;
@@ -207,7 +207,7 @@ static bool receive_hello(int sock, int timeout_ms, int cancel_fd,
     while (len < sizeof(*hello)) {
         ssize_t n;
 
-        if (!btrail_wait(sock, POLLIN, deadline, cancel_fd,
+        if (!wait_for_fd(sock, POLLIN, deadline, cancel_fd,
                          "the producer did not say hello", error)) {
             return false;
         }
@@ -216,7 +216,7 @@ static bool receive_hello(int sock, int timeout_ms, int cancel_fd,
             continue;
         }
         if (!n) {
-            g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CLOSED,
+            g_set_error(error, AGENT_ERROR, AGENT_ERROR_CLOSED,
                         "the producer closed the connection");
         }
         if (n <= 0) {
@@ -244,7 +244,7 @@ static bool check_memfd(int fd, uint64_t size, GError **error)
     int seals = fcntl(fd, F_GET_SEALS);
 
     if (fstat(fd, &st) < 0) {
-        return btrail_agent_error_errno(error, "fstat");
+        return agent_error_errno(error, "fstat");
     }
     if (seals < 0 || !(seals & F_SEAL_SHRINK)) {
         return protocol_error(error, "the shared memory is not sealed");
@@ -261,17 +261,17 @@ static bool set_nonblocking(int fd, GError **error)
     int flags = fcntl(fd, F_GETFL);
 
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
-        return btrail_agent_error_errno(error, "fcntl");
+        return agent_error_errno(error, "fcntl");
     }
     return true;
 }
 
-struct btrail_connection *btrail_connection_accept(int sock, int timeout_ms,
-                                                   int cancel_fd,
-                                                   GError **error)
+struct drain_connection *drain_connection_accept(int sock, int timeout_ms,
+                                                 int cancel_fd,
+                                                 GError **error)
 {
     int fds[HELLO_FDS] = { -1, -1, -1 };
-    struct btrail_connection *conn;
+    struct drain_connection *conn;
     struct btrail_shm_header header;
     struct btrail_msg hello;
     uint8_t *map = MAP_FAILED;
@@ -284,16 +284,16 @@ struct btrail_connection *btrail_connection_accept(int sock, int timeout_ms,
     map = mmap(NULL, hello.value, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0],
                0);
     if (map == MAP_FAILED) {
-        btrail_agent_error_errno(error, "cannot map the shared memory");
+        agent_error_errno(error, "cannot map the shared memory");
         goto fail;
     }
     memcpy(&header, map, sizeof(header));
-    if (!btrail_connection_check_header(&header, hello.value, error)) {
+    if (!drain_connection_check_header(&header, hello.value, error)) {
         goto fail;
     }
 
     close(fds[0]);
-    conn = g_new0(struct btrail_connection, 1);
+    conn = g_new0(struct drain_connection, 1);
     conn->sock = sock;
     conn->slot = hello.reason;
     conn->ready_fd = fds[1];
@@ -310,7 +310,7 @@ fail:
     return NULL;
 }
 
-void btrail_connection_free(struct btrail_connection *conn)
+void drain_connection_free(struct drain_connection *conn)
 {
     if (conn) {
         munmap(conn->map, conn->header.total_size);
@@ -323,8 +323,8 @@ void btrail_connection_free(struct btrail_connection *conn)
     }
 }
 
-/* Sends a message, and @size bytes behind it. */
-static bool send_with(struct btrail_connection *conn, uint16_t type,
+/* Sends a message, and @size bytes after it. */
+static bool send_with(struct drain_connection *conn, uint16_t type,
                       uint64_t value, const void *data, size_t size,
                       GError **error)
 {
@@ -352,24 +352,24 @@ static bool send_with(struct btrail_connection *conn, uint16_t type,
         return false;
     }
     if (n < 0) {
-        btrail_agent_error_errno(error, "cannot send to the producer");
+        agent_error_errno(error, "cannot send to the producer");
     } else {
         /* A unix socket takes a small message whole or not at all. */
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_SYSTEM,
                     "cannot send to the producer: only %zd bytes went out", n);
     }
     return false;
 }
 
-static bool send_to_producer(struct btrail_connection *conn, uint16_t type,
+static bool send_to_producer(struct drain_connection *conn, uint16_t type,
                              uint64_t value, GError **error)
 {
     return send_with(conn, type, value, NULL, 0, error);
 }
 
-bool btrail_connection_send_tasks(struct btrail_connection *conn,
-                                  const struct btrail_tasks *tasks, unsigned n,
-                                  GError **error)
+bool drain_connection_send_tasks(struct drain_connection *conn,
+                                 const struct btrail_tasks *tasks, unsigned n,
+                                 GError **error)
 {
     size_t size = conn->header.accepts & BTRAIL_ACCEPTS_NESTED ?
                   n * sizeof(*tasks) :
@@ -379,21 +379,21 @@ bool btrail_connection_send_tasks(struct btrail_connection *conn,
     return send_with(conn, BTRAIL_MSG_TASKS, size, tasks, size, error);
 }
 
-bool btrail_connection_send(struct btrail_connection *conn, uint16_t type,
-                            GError **error)
+bool drain_connection_send(struct drain_connection *conn, uint16_t type,
+                           GError **error)
 {
     return send_to_producer(conn, type, 0, error);
 }
 
-bool btrail_connection_ready(struct btrail_connection *conn, uint64_t flags,
-                             GError **error)
+bool drain_connection_ready(struct drain_connection *conn, uint64_t flags,
+                            GError **error)
 {
     conn->wants_memory = flags & BTRAIL_READY_MEMORY;
     return send_to_producer(conn, BTRAIL_MSG_READY, flags, error);
 }
 
-bool btrail_connection_want_memory(struct btrail_connection *conn,
-                                   GError **error)
+bool drain_connection_want_memory(struct drain_connection *conn,
+                                  GError **error)
 {
     if (!conn->wants_memory) {
         conn->wants_memory = send_to_producer(conn, BTRAIL_MSG_MEMORY, 0,
@@ -403,7 +403,7 @@ bool btrail_connection_want_memory(struct btrail_connection *conn,
 }
 
 struct guest_memory_files *
-btrail_connection_take_memory(struct btrail_connection *conn)
+drain_connection_take_memory(struct drain_connection *conn)
 {
     return g_steal_pointer(&conn->memory);
 }
@@ -438,7 +438,7 @@ static bool read_memory_table(struct guest_memory_files *m, int fd,
     return true;
 }
 
-static bool receive_memory(struct btrail_connection *conn, GError **error)
+static bool receive_memory(struct drain_connection *conn, GError **error)
 {
     struct guest_memory_files *m;
 
@@ -471,9 +471,9 @@ static bool receive_memory(struct btrail_connection *conn, GError **error)
     return true;
 }
 
-enum btrail_connection_input
-btrail_connection_receive(struct btrail_connection *conn, uint16_t *reason,
-                          GError **error)
+enum drain_connection_input
+drain_connection_receive(struct drain_connection *conn, uint16_t *reason,
+                         GError **error)
 {
     while (conn->in_len < sizeof(conn->in)) {
         ssize_t n = receive_some(conn->sock, &conn->in, conn->in_len,
@@ -481,35 +481,35 @@ btrail_connection_receive(struct btrail_connection *conn, uint16_t *reason,
                                  &conn->n_in_fds, error);
 
         if (n <= 0) {
-            return n == -EAGAIN ? BTRAIL_CONNECTION_NOTHING :
-                   n ? BTRAIL_CONNECTION_FAILED : BTRAIL_CONNECTION_CLOSED;
+            return n == -EAGAIN ? DRAIN_CONNECTION_NOTHING :
+                   n ? DRAIN_CONNECTION_FAILED : DRAIN_CONNECTION_CLOSED;
         }
         conn->in_len += n;
     }
     conn->in_len = 0;
     if (!check_message(&conn->in, error)) {
-        return BTRAIL_CONNECTION_FAILED;
+        return DRAIN_CONNECTION_FAILED;
     }
     if (conn->in.type == BTRAIL_MSG_MEMORY) {
-        return receive_memory(conn, error) ? BTRAIL_CONNECTION_MEMORY :
-               BTRAIL_CONNECTION_FAILED;
+        return receive_memory(conn, error) ? DRAIN_CONNECTION_MEMORY :
+               DRAIN_CONNECTION_FAILED;
     }
     if (conn->in.type != BTRAIL_MSG_END || conn->n_in_fds) {
         protocol_error(error, "unexpected message");
-        return BTRAIL_CONNECTION_FAILED;
+        return DRAIN_CONNECTION_FAILED;
     }
     if (conn->in.reason < BTRAIL_END_STOPPED ||
         conn->in.reason > BTRAIL_END_UNPLUGGED) {
         protocol_error(error, "unknown reason in END");
-        return BTRAIL_CONNECTION_FAILED;
+        return DRAIN_CONNECTION_FAILED;
     }
     *reason = conn->in.reason;
-    return BTRAIL_CONNECTION_END;
+    return DRAIN_CONNECTION_END;
 }
 
-static uint8_t *area(const struct btrail_connection *conn, unsigned vcpu)
+static uint8_t *area(const struct drain_connection *conn, unsigned vcpu)
 {
-    return (uint8_t *)btrail_connection_vcpu(conn, vcpu);
+    return (uint8_t *)drain_connection_vcpu(conn, vcpu);
 }
 
 /* Copies shared memory so that the compiler cannot read it a second time. */
@@ -519,9 +519,9 @@ static void copy_once(void *copy, const void *shared, size_t len)
     __asm__ volatile("" : : : "memory");
 }
 
-bool btrail_connection_slab(const struct btrail_connection *conn, unsigned vcpu,
-                            uint64_t number, struct btrail_slab *slab,
-                            struct btrail_event *events, GError **error)
+bool drain_connection_slab(const struct drain_connection *conn, unsigned vcpu,
+                           uint64_t number, struct btrail_slab *slab,
+                           struct btrail_event *events, GError **error)
 {
     const struct btrail_shm_header *h = &conn->header;
     unsigned slot = number % h->slabs;
@@ -533,7 +533,7 @@ bool btrail_connection_slab(const struct btrail_connection *conn, unsigned vcpu,
               sizeof(desc));
     if (desc.records > h->records_per_slab ||
         desc.events > h->events_per_slab) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                     "the producer broke the protocol: slab %" G_GUINT64_FORMAT
                     " of vCPU %u claims to hold %u records and %u events",
                     number, vcpu, desc.records, desc.events);
@@ -562,14 +562,14 @@ static void signal_free(int fd)
     }
 }
 
-bool btrail_connection_code_item(const struct btrail_connection *conn,
-                                 unsigned vcpu, uint64_t number,
-                                 struct btrail_code_item *item, uint8_t *page,
-                                 GError **error)
+bool drain_connection_code_item(const struct drain_connection *conn,
+                                unsigned vcpu, uint64_t number,
+                                struct btrail_code_item *item, uint8_t *page,
+                                GError **error)
 {
     unsigned slot = number % conn->header.code_items;
     const struct btrail_code_item *items =
-        (const void *)(btrail_connection_code(conn, vcpu) + 1);
+        (const void *)(drain_connection_code(conn, vcpu) + 1);
 
     copy_once(item, &items[slot], sizeof(*item));
     switch (item->type) {
@@ -588,14 +588,14 @@ bool btrail_connection_code_item(const struct btrail_connection *conn,
     default:
         break;
     }
-    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                 "the producer broke the protocol: item %" G_GUINT64_FORMAT
                 " of the code of vCPU %u is of type %u, content %"
                 G_GUINT64_FORMAT, number, vcpu, item->type, item->number);
     return false;
 }
 
-static void wake_producer(struct btrail_connection *conn, unsigned vcpu)
+static void wake_producer(struct drain_connection *conn, unsigned vcpu)
 {
     uint32_t state;
 
@@ -604,29 +604,29 @@ static void wake_producer(struct btrail_connection *conn, unsigned vcpu)
      * the reverse, so at least one of the two sees the other's store.
      */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    state = btrail_connection_state(conn, vcpu);
+    state = drain_connection_state(conn, vcpu);
     if (state == BTRAIL_VCPU_WAITING || state == BTRAIL_VCPU_LOSING) {
         signal_free(conn->free_fd);
     }
 }
 
-void btrail_connection_release(struct btrail_connection *conn, unsigned vcpu,
-                               uint64_t tail)
+void drain_connection_release(struct drain_connection *conn, unsigned vcpu,
+                              uint64_t tail)
 {
-    __atomic_store_n(&btrail_connection_vcpu(conn, vcpu)->tail[conn->slot],
+    __atomic_store_n(&drain_connection_vcpu(conn, vcpu)->tail[conn->slot],
                      tail, __ATOMIC_RELEASE);
     wake_producer(conn, vcpu);
 }
 
-void btrail_connection_code_release(struct btrail_connection *conn,
-                                    unsigned vcpu, uint64_t tail)
+void drain_connection_code_release(struct drain_connection *conn,
+                                   unsigned vcpu, uint64_t tail)
 {
-    __atomic_store_n(&btrail_connection_code(conn, vcpu)->tail[conn->slot],
+    __atomic_store_n(&drain_connection_code(conn, vcpu)->tail[conn->slot],
                      tail, __ATOMIC_RELEASE);
     wake_producer(conn, vcpu);
 }
 
-static void set_sleeps(struct btrail_connection *conn, uint32_t sleeps)
+static void set_sleeps(struct drain_connection *conn, uint32_t sleeps)
 {
     struct btrail_shm_header *h = (struct btrail_shm_header *)conn->map;
 
@@ -635,12 +635,12 @@ static void set_sleeps(struct btrail_connection *conn, uint32_t sleeps)
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-void btrail_connection_sleep(struct btrail_connection *conn)
+void drain_connection_sleep(struct drain_connection *conn)
 {
     set_sleeps(conn, 1);
 }
 
-void btrail_connection_wake(struct btrail_connection *conn)
+void drain_connection_wake(struct drain_connection *conn)
 {
     uint64_t count[64];
 

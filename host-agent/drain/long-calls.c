@@ -3,91 +3,209 @@
  * Calls of a function that take longer than some time: see long-calls.h
  */
 
+#include <string.h>
+
 #include "drain/long-calls.h"
 #include "util/hash.h"
 
 /* Threads and places of calls that are remembered.  The guest chooses them. */
 #define MAX_THREADS 4096
 #define MAX_SITES   4096
+/* Runs that wait for what came before them: of a thread, and of all */
+#define MAX_RUNS    64
+#define MAX_WAITING 4096
+/* Returns in a run from calls that began before it */
+#define MAX_ENDS    4
+/* Threads that began a call since the last TIME event of a vCPU */
+#define MAX_BEGUN   8
 
 /* The longest call instruction that is in use: REX, FF /2, SIB, disp32 */
 #define MAX_CALL    9
+
+/* A bit for each address to which a call can return, by its lower bits */
+#define BITS        (1u << 16)
 
 /* Threads that no number names: those of an address space, the idle ones */
 #define OF_SPACE    (UINT64_C(1) << 62)     /* not a bit of any root */
 #define OF_VCPU     (UINT64_C(1) << 61)
 
-/*
- * A thread, and its outermost call.  Calls that the function makes of itself
- * are part of that.
+/* Where a call comes from */
+struct site {
+    uint64_t from;
+    uint64_t known_since;       /* a number of struct long_calls.now */
+    bool returns;               /* so it is no jump */
+};
+
+/**
+ * struct call
+ * @begin:   at the latest
+ * @unsure:  its end may have been missed
  */
-struct thread {
-    uint64_t key;
-    unsigned vcpu;              /* that it ran on last */
-    uint64_t seen;              /* when it was switched to there */
-    bool runs;
-    bool calls;
+struct call {
+    bool lasts;
     bool found;                 /* to be too long */
+    bool unsure;
     uint64_t from;
     uint64_t begin;
 };
 
+/*
+ * The outermost call of a thread: calls that the function makes of itself are
+ * part of it.  One from where none has returned can be a jump, which never
+ * ends: the next one takes its place, and it is @outer until it returns.
+ */
+struct thread_calls {
+    struct call call;
+    struct call outer;
+};
+
+/**
+ * struct thread_run - a thread runs on a vCPU, from a TASK event to the next
+ * @vcpu:   which
+ * @in:     when it began; earlier where the thread ran there last, but not
+ *          before that run
+ * @number: when it was handed over, by struct long_calls.now
+ * @joined: what the thread did before it is known, so its calls are those of
+ *          the thread
+ * @calls:  else: those that began in it
+ * @ends:   and where it returned to from others
+ */
+struct thread_run {
+    unsigned vcpu;
+    uint64_t in;
+    uint64_t number;
+    bool joined;
+    struct thread_calls calls;
+    struct {
+        uint64_t to;
+        uint64_t time;
+    } ends[MAX_ENDS];
+    unsigned n_ends;
+};
+
+/**
+ * struct thread
+ * @runs: that have ended, and wait for what came before them; or NULL
+ * @known_from: runs that began before are too late, or not known: the last that
+ *        was joined, or forgotten, began then
+ * @seen_in, @seen_number: the last begin, and the least number, of runs with
+ *        nothing to join
+ * @waits: it has runs that were not joined
+ */
+struct thread {
+    uint64_t key;
+    struct thread_calls calls;
+    GArray *runs;
+    uint64_t known_from;
+    uint64_t seen_in;
+    uint64_t seen_number;
+    bool waits;
+};
+
+/**
+ * struct vcpu
+ * @time:    of the last TIME event; 0: none yet
+ * @passed:  all that was before has been handed over
+ * @idle:    it has no ticks, or may have none
+ * @thread:  that TASK has named, or NULL
+ * @run:     of that
+ * @between: a KERNEL event has come, and no TASK event yet
+ */
 struct vcpu {
     bool nested;
-    uint64_t time;              /* of the last TIME event; 0: none yet */
-    struct thread *thread;      /* that TASK has named, or NULL */
+    uint64_t kernel;
+    uint64_t time;
+    uint64_t passed;
+    bool idle;
+    struct thread *thread;
+    struct thread_run run;
+    bool between;
+    uint64_t begun[MAX_BEGUN];  /* keys of threads that began a call since */
+    unsigned n_begun;           /* MAX_BEGUN + 1: or any other one */
 };
 
-struct btrail_long_calls {
+struct long_calls {
     uint64_t ns, tick;
-    unsigned n_calls;
+    uint64_t now;               /* grows with each event and site */
+    uint64_t forgotten;         /* what runs were that began before */
+    unsigned n_runs;            /* that wait */
     GHashTable *threads;        /* by key */
-    GHashTable *sites;          /* of calls that have returned */
-    struct vcpu vcpus[BTRAIL_MAX_VCPUS];
+    GHashTable *sites;          /* by address */
+    uint64_t returns[BITS / 64];
+    unsigned n_vcpus;
+    struct vcpu *vcpus;
 };
 
-struct btrail_long_calls *btrail_long_calls_new(uint64_t ns)
+static void free_thread(gpointer p)
 {
-    struct btrail_long_calls *c = g_new0(struct btrail_long_calls, 1);
+    struct thread *t = p;
+
+    if (t->runs) {
+        g_array_unref(t->runs);
+    }
+    g_free(t);
+}
+
+struct long_calls *long_calls_new(uint64_t ns)
+{
+    struct long_calls *c = g_new0(struct long_calls, 1);
 
     c->ns = ns;
     c->threads = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, NULL,
-                                       g_free);
-    c->sites = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, g_free,
-                                     NULL);
+                                       free_thread);
+    c->sites = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, NULL,
+                                     g_free);
     return c;
 }
 
-void btrail_long_calls_free(struct btrail_long_calls *c)
+void long_calls_free(struct long_calls *c)
 {
     if (c) {
         g_hash_table_unref(c->threads);
         g_hash_table_unref(c->sites);
+        g_free(c->vcpus);
         g_free(c);
     }
 }
 
-void btrail_long_calls_set_tick(struct btrail_long_calls *c, uint64_t ns)
+void long_calls_set_device(struct long_calls *c, uint64_t tick_ns,
+                           unsigned vcpus)
 {
-    c->tick = ns;
-}
-
-bool btrail_long_calls_any(const struct btrail_long_calls *c)
-{
-    return c->n_calls;
-}
-
-/* Forgets all threads, of which there are too many, or which are not known. */
-static void forget_all(struct btrail_long_calls *c)
-{
-    g_hash_table_remove_all(c->threads);
-    c->n_calls = 0;
-    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        c->vcpus[i].thread = NULL;
+    c->tick = tick_ns;
+    c->n_vcpus = vcpus;
+    g_free(c->vcpus);
+    c->vcpus = g_new0(struct vcpu, vcpus);
+    for (unsigned i = 0; i < vcpus; i++) {
+        c->vcpus[i].idle = true;
     }
 }
 
-static struct thread *find_thread(struct btrail_long_calls *c, uint64_t key)
+/*
+ * Threads
+ */
+
+/* Up to when has all been handed over that a vCPU did? */
+static uint64_t handed_until(const struct vcpu *v)
+{
+    return MAX(v->time, v->passed);
+}
+
+/*
+ * Forgets all threads, of which there are too many, or which are not known.
+ * What one vCPU did can have ended a call that another one has yet to hand
+ * over.
+ */
+static void forget_all(struct long_calls *c)
+{
+    g_hash_table_remove_all(c->threads);
+    c->n_runs = 0;
+    for (unsigned i = 0; i < c->n_vcpus; i++) {
+        c->vcpus[i].thread = NULL;
+        c->forgotten = MAX(c->forgotten, handed_until(&c->vcpus[i]));
+    }
+}
+
+static struct thread *find_thread(struct long_calls *c, uint64_t key)
 {
     struct thread *t = g_hash_table_lookup(c->threads, &key);
 
@@ -97,85 +215,517 @@ static struct thread *find_thread(struct btrail_long_calls *c, uint64_t key)
         }
         t = g_new0(struct thread, 1);
         t->key = key;
+        t->seen_number = UINT64_MAX;
+        t->known_from = c->forgotten;
         g_hash_table_insert(c->threads, &t->key, t);
     }
     return t;
 }
 
-/* The one that runs on a vCPU */
-static struct thread *running(struct btrail_long_calls *c, unsigned vcpu,
-                              uint64_t cr3)
+/*
+ * The one that runs on a vCPU; @run gets its run if that has not been joined.
+ */
+static struct thread *running(struct long_calls *c, unsigned vcpu,
+                              uint64_t cr3, struct thread_run **run)
 {
-    return c->vcpus[vcpu].thread ? c->vcpus[vcpu].thread :
-           find_thread(c, OF_SPACE | btrail_cr3_root(cr3));
+    struct vcpu *v = &c->vcpus[vcpu];
+
+    *run = NULL;
+    if (!v->thread || v->between) {
+        return find_thread(c, OF_SPACE | btrail_cr3_root(cr3));
+    }
+    if (!v->run.joined) {
+        *run = &v->run;
+    }
+    return v->thread;
 }
 
-static void stop_running(struct vcpu *v)
+/*
+ * Places
+ */
+
+static bool is_return(const struct long_calls *c, uint64_t to)
 {
-    if (v->thread) {
-        v->thread->runs = false;
-        v->thread = NULL;
+    unsigned bit = to % BITS;
+
+    return c->returns[bit / 64] >> bit % 64 & 1;
+}
+
+/* Returns NULL if there are too many. */
+static struct site *make_site(struct long_calls *c, uint64_t from)
+{
+    struct site *site = g_hash_table_lookup(c->sites, &from);
+
+    if (!site && g_hash_table_size(c->sites) < MAX_SITES) {
+        site = g_new0(struct site, 1);
+        site->from = from;
+        site->known_since = ++c->now;
+        g_hash_table_insert(c->sites, &site->from, site);
+        for (unsigned i = 1; i <= MAX_CALL; i++) {
+            unsigned bit = (from + i) % BITS;
+
+            c->returns[bit / 64] |= UINT64_C(1) << bit % 64;
+        }
+    }
+    return site;
+}
+
+/* Can a call from there return to @to? */
+static bool returns_to(uint64_t from, uint64_t to)
+{
+    return to - from - 1 < MAX_CALL;
+}
+
+static bool is_return_of_site(const struct long_calls *c, uint64_t to)
+{
+    for (unsigned i = 1; i <= MAX_CALL; i++) {
+        uint64_t from = to - i;
+
+        if (g_hash_table_contains(c->sites, &from)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_returned(const struct long_calls *c, uint64_t from)
+{
+    const struct site *site = g_hash_table_lookup(c->sites, &from);
+
+    return site && site->returns;
+}
+
+/*
+ * Calls
+ */
+
+static bool is_too_long(const struct long_calls *c,
+                        const struct call *call, uint64_t time)
+{
+    return time > call->begin && time - call->begin > c->ns;
+}
+
+static void begin_call(const struct long_calls *c,
+                       struct thread_calls *calls, const struct call *call)
+{
+    struct call *outer = &calls->outer;
+
+    if (outer->lasts && outer->from == call->from) {
+        /* It must have ended without a return. */
+        outer->lasts = false;
+    } else if (outer->lasts && has_returned(c, outer->from)) {
+        return;
+    }
+    if (calls->call.lasts && calls->call.from != call->from) {
+        if (has_returned(c, calls->call.from)) {
+            return;
+        }
+        *outer = calls->call;
+    }
+    calls->call = *call;
+}
+
+/* Ends a call; returns 1 if it was too long and has not been found before. */
+static unsigned end_one(struct long_calls *c, struct call *call,
+                        uint64_t time)
+{
+    struct site *site = g_hash_table_lookup(c->sites, &call->from);
+
+    site->returns = true;
+    call->lasts = false;
+    return !call->found && is_too_long(c, call, time);
+}
+
+/* Does a branch to @to end a call?  @found grows if that was too long. */
+static bool end_call(struct long_calls *c, struct thread_calls *calls,
+                     uint64_t to, uint64_t time, unsigned *found)
+{
+    if (calls->call.lasts && returns_to(calls->call.from, to)) {
+        *found += end_one(c, &calls->call, time);
+        return true;
+    }
+    if (calls->outer.lasts && returns_to(calls->outer.from, to)) {
+        calls->call.lasts = false;
+        *found += end_one(c, &calls->outer, time);
+        return true;
+    }
+    return false;
+}
+
+static unsigned find_one(const struct long_calls *c, struct call *call,
+                         uint64_t time)
+{
+    if (call->lasts && !call->found && !call->unsure &&
+        is_too_long(c, call, time) && has_returned(c, call->from)) {
+        call->found = true;
+        return 1;
+    }
+    return 0;
+}
+
+/* Those that have not ended at @time, and are too long */
+static unsigned find_lasting(const struct long_calls *c,
+                             struct thread_calls *calls, uint64_t time)
+{
+    return find_one(c, &calls->call, time) + find_one(c, &calls->outer, time);
+}
+
+static bool any_lasts(const struct thread_calls *calls)
+{
+    return calls->call.lasts || calls->outer.lasts;
+}
+
+/*
+ * Runs
+ */
+
+static bool has_anything(const struct thread_run *r)
+{
+    return r->n_ends || any_lasts(&r->calls);
+}
+
+/* Does it matter what a thread did before it came to the vCPU? */
+static bool must_join(const struct vcpu *v)
+{
+    const struct thread *t = v->thread;
+
+    return t && !v->run.joined && !v->between &&
+           (any_lasts(&t->calls) || (t->runs && t->runs->len) ||
+            has_anything(&v->run));
+}
+
+/* Has all been handed over that any other vCPU did before the run began? */
+static bool is_next(struct long_calls *c, const struct thread *t,
+                    const struct thread_run *r)
+{
+    for (unsigned i = 0; i < c->n_vcpus; i++) {
+        struct vcpu *v = &c->vcpus[i];
+
+        if (i == r->vcpu) {
+            continue;
+        }
+        if (handed_until(v) < r->in) {
+            return false;
+        }
+        if (v->thread == t && v->run.in < r->in) {
+            /* It has not said that the thread has left it. */
+            v->thread = NULL;
+        }
+    }
+    return true;
+}
+
+static bool may_be_missed(const struct long_calls *c,
+                          const struct call *call, uint64_t number)
+{
+    const struct site *site = g_hash_table_lookup(c->sites, &call->from);
+
+    return site->known_since > number;
+}
+
+/*
+ * Returns to a place were not looked for in what was handed over before the
+ * place was known.
+ */
+static void doubt(const struct long_calls *c, struct thread_calls *calls,
+                  uint64_t number)
+{
+    if (calls->call.lasts && may_be_missed(c, &calls->call, number)) {
+        calls->call.unsure = true;
+    }
+    if (calls->outer.lasts && may_be_missed(c, &calls->outer, number)) {
+        calls->outer.unsure = true;
     }
 }
 
-static void switch_task(struct btrail_long_calls *c, unsigned vcpu,
-                        const struct btrail_event *e)
+/* The thread continues with a run. */
+static unsigned join(struct long_calls *c, struct thread *t,
+                     struct thread_run *r)
 {
+    unsigned found = 0;
+
+    r->joined = true;
+    t->known_from = r->in;
+    for (unsigned i = 0; i < r->n_ends; i++) {
+        end_call(c, &t->calls, r->ends[i].to, r->ends[i].time, &found);
+    }
+    doubt(c, &t->calls, r->number);
+    if (r->calls.outer.lasts) {
+        begin_call(c, &t->calls, &r->calls.outer);
+    }
+    if (r->calls.call.lasts) {
+        begin_call(c, &t->calls, &r->calls.call);
+    }
+    if (t->seen_in > r->in) {
+        doubt(c, &t->calls, t->seen_number);
+    }
+    return found;
+}
+
+/* Its run that is first of those that were not joined; @i gets its index if it
+ * has ended. */
+static struct thread_run *first_run(struct thread *t, struct vcpu *v,
+                                    unsigned *index)
+{
+    struct thread_run *first = v && v->thread == t && !v->run.joined &&
+                               v->run.in >= t->known_from ? &v->run : NULL;
+
+    *index = MAX_RUNS;
+    for (unsigned i = 0; t->runs && i < t->runs->len; i++) {
+        struct thread_run *r = &g_array_index(t->runs, struct thread_run, i);
+
+        /* Of the same moment, those that have ended were before. */
+        if (!first || r->in < first->in ||
+            (*index == MAX_RUNS && r->in == first->in)) {
+            first = r;
+            *index = i;
+        }
+    }
+    return first;
+}
+
+static void remove_run(struct long_calls *c, struct thread *t,
+                       unsigned i)
+{
+    g_array_remove_index(t->runs, i);
+    c->n_runs--;
+}
+
+/*
+ * Joins those runs of a thread of which it is known what came before; @v is the
+ * vCPU on which it runs, or NULL.  Returns how many calls have been found.
+ */
+static unsigned join_runs(struct long_calls *c, struct thread *t,
+                          struct vcpu *v)
+{
+    unsigned found = 0, i;
+    struct thread_run *r;
+
+    while ((r = first_run(t, v, &i)) && is_next(c, t, r)) {
+        found += join(c, t, r);
+        if (i < MAX_RUNS) {
+            remove_run(c, t, i);
+        }
+    }
+    return found;
+}
+
+/* Forgets what a thread did in its runs: there are too many. */
+static void forget_runs(struct long_calls *c, struct thread *t)
+{
+    for (; t->runs->len; remove_run(c, t, t->runs->len - 1)) {
+        t->known_from = MAX(t->known_from,
+                            g_array_index(t->runs, struct thread_run,
+                                          t->runs->len - 1).in);
+    }
+    memset(&t->calls, 0, sizeof(t->calls));
+    for (unsigned i = 0; i < c->n_vcpus; i++) {
+        struct vcpu *v = &c->vcpus[i];
+
+        if (v->thread == t && v->run.in < t->known_from) {
+            v->run.joined = false;
+        }
+    }
+}
+
+/* Keeps a run that has ended, if there is something to join. */
+static void keep_run(struct long_calls *c, struct thread *t,
+                     const struct thread_run *r)
+{
+    if (r->joined || r->in < t->known_from) {
+        return;
+    }
+    if (!has_anything(r)) {
+        t->seen_in = MAX(t->seen_in, r->in);
+        t->seen_number = MIN(t->seen_number, r->number);
+        return;
+    }
+    if (c->n_runs == MAX_WAITING) {
+        forget_all(c);
+        return;
+    }
+    if (!t->runs) {
+        t->runs = g_array_new(FALSE, FALSE, sizeof(struct thread_run));
+    }
+    if (t->runs->len == MAX_RUNS) {
+        forget_runs(c, t);
+        return;
+    }
+    g_array_append_vals(t->runs, r, 1);
+    c->n_runs++;
+}
+
+static void leave_thread(struct long_calls *c, struct vcpu *v)
+{
+    struct thread *t = v->thread;
+
+    if (t) {
+        v->thread = NULL;
+        keep_run(c, t, &v->run);
+    }
+}
+
+/*
+ * When a task was switched to.  One without a clock ran here last, so it is
+ * enough that this is not before what the vCPU did until then.
+ */
+static uint64_t switch_time(const struct vcpu *v, const struct btrail_event *e)
+{
+    uint32_t since = e->clock - (uint32_t)(v->time / BTRAIL_CLOCK_NS);
+
+    return e->clock ? v->time + (uint64_t)since * BTRAIL_CLOCK_NS :
+           handed_until(v);
+}
+
+/* Does a run count that has not been known from its beginning? */
+static bool is_known_again(const struct vcpu *v)
+{
+    return v->run.in < v->thread->known_from &&
+           v->time >= v->thread->known_from;
+}
+
+static unsigned switch_task(struct long_calls *c, unsigned vcpu,
+                            const struct btrail_event *e)
+{
+    bool idle = !e->data[0], unknown = e->reason & BTRAIL_TASK_UNKNOWN;
+    uint64_t key = idle ? OF_VCPU | vcpu :
+                   e->data[0] & ~(OF_SPACE | OF_VCPU);
     struct vcpu *v = &c->vcpus[vcpu];
     struct thread *t;
 
-    stop_running(v);
-    if (e->reason & BTRAIL_TASK_UNKNOWN) {
-        return;
+    v->between = false;
+    if (v->thread && v->thread->key == key && !unknown && !is_known_again(v)) {
+        return 0;
     }
-    t = find_thread(c, e->data[0] ? e->data[0] & ~(OF_SPACE | OF_VCPU) :
-                    OF_VCPU | vcpu);
-    t->vcpu = vcpu;
-    t->seen = v->time;
-    t->runs = true;
+    leave_thread(c, v);
+    v->passed = MAX(v->passed, switch_time(v, e));
+    v->idle = idle || unknown;
+    if (v->idle) {
+        /* They began within a tick of the last TIME event. */
+        v->n_begun = 0;
+    }
+    if (unknown) {
+        return 0;
+    }
+    t = find_thread(c, key);
     v->thread = t;
+    v->run = (struct thread_run) {
+        .vcpu = vcpu,
+        .in = switch_time(v, e),
+        .number = ++c->now,
+        .joined = idle,
+    };
+    return must_join(v) ? join_runs(c, t, v) : 0;
 }
 
-static bool is_too_long(const struct btrail_long_calls *c,
-                        const struct thread *t, uint64_t now)
+/*
+ * Time
+ */
+
+static void delay(struct call *call, uint64_t begin, uint64_t time)
 {
-    return now > t->begin && now - t->begin > c->ns &&
-           now - t->begin - c->ns > c->tick;
+    if (call->lasts && call->begin == begin) {
+        call->begin = time;
+    }
 }
 
-static bool has_returned(const struct btrail_long_calls *c, uint64_t from)
+static void delay_calls(struct thread_calls *calls, uint64_t begin,
+                        uint64_t time)
 {
-    return g_hash_table_contains(c->sites, &from);
+    delay(&calls->call, begin, time);
+    delay(&calls->outer, begin, time);
 }
 
-unsigned btrail_long_calls_event(struct btrail_long_calls *c, unsigned vcpu,
-                                 const struct btrail_event *e)
+static void delay_thread(struct thread *t, uint64_t begin, uint64_t time)
+{
+    delay_calls(&t->calls, begin, time);
+    for (unsigned i = 0; t->runs && i < t->runs->len; i++) {
+        delay_calls(&g_array_index(t->runs, struct thread_run, i).calls, begin,
+                    time);
+    }
+}
+
+/*
+ * The device's tick is late: what has begun since the last one can have begun
+ * at any time up to this one.
+ */
+static void begun_before(struct long_calls *c, struct vcpu *v,
+                          uint64_t time)
+{
+    uint64_t most = v->time + c->tick;
+
+    if (v->n_begun > MAX_BEGUN) {
+        GHashTableIter iter;
+        gpointer t;
+
+        g_hash_table_iter_init(&iter, c->threads);
+        while (g_hash_table_iter_next(&iter, NULL, &t)) {
+            delay_thread(t, most, time);
+        }
+    }
+    for (unsigned i = 0; i < MIN(v->n_begun, MAX_BEGUN); i++) {
+        struct thread *t = g_hash_table_lookup(c->threads, &v->begun[i]);
+
+        if (t) {
+            delay_thread(t, most, time);
+        }
+    }
+    if (v->thread) {
+        delay_calls(&v->run.calls, most, time);
+    }
+}
+
+static unsigned set_time(struct long_calls *c, unsigned vcpu,
+                         uint64_t time)
 {
     struct vcpu *v = &c->vcpus[vcpu];
     struct thread *t = v->thread;
+    unsigned found = 0;
+
+    if (v->time && time > v->time + c->tick && !v->idle) {
+        begun_before(c, v, time);
+    }
+    if (!v->time) {
+        /* The first one: the run has made no record before. */
+        v->run.in = MAX(v->run.in, time);
+    }
+    v->time = time;
+    v->n_begun = 0;
+    if (!t || v->between) {
+        return 0;
+    }
+    if (must_join(v)) {
+        found = join_runs(c, t, v);
+    }
+    return found + find_lasting(c, v->run.joined ? &t->calls : &v->run.calls,
+                                time);
+}
+
+unsigned long_calls_event(struct long_calls *c, unsigned vcpu,
+                          const struct btrail_event *e)
+{
+    struct vcpu *v = &c->vcpus[vcpu];
 
     switch (e->type) {
     case BTRAIL_EVENT_TASK:
         /* A nested guest has the same numbers again. */
-        if (!v->nested) {
-            switch_task(c, vcpu, e);
-        }
-        return 0;
+        return v->nested ? 0 : switch_task(c, vcpu, e);
     case BTRAIL_EVENT_KERNEL:
-        stop_running(v);
+        /* Each slab has one, with the TASK in force after it. */
         v->nested = e->reason & BTRAIL_KERNEL_NESTED;
+        if (v->nested || v->kernel != e->data[0]) {
+            leave_thread(c, v);
+        }
+        if (!v->nested) {
+            v->kernel = e->data[0];
+        }
+        v->between = true;
         return 0;
     case BTRAIL_EVENT_TIME:
-        v->time = e->data[0];
-        if (t && t->calls && !t->found && has_returned(c, t->from) &&
-            is_too_long(c, t, v->time)) {
-            t->found = true;
-            return 1;
-        }
-        return 0;
+        return set_time(c, vcpu, e->data[0]);
     case BTRAIL_EVENT_GAP:
         if (e->data[0]) {
-            btrail_long_calls_lost(c, vcpu);
+            long_calls_lost(c, vcpu);
         }
         return 0;
     default:
@@ -184,75 +734,150 @@ unsigned btrail_long_calls_event(struct btrail_long_calls *c, unsigned vcpu,
 }
 
 /* Any thread can have returned there. */
-void btrail_long_calls_lost(struct btrail_long_calls *c, unsigned vcpu)
+void long_calls_lost(struct long_calls *c, unsigned vcpu)
 {
     forget_all(c);
 }
 
-void btrail_long_calls_begin(struct btrail_long_calls *c, unsigned vcpu,
-                             uint64_t cr3, uint64_t from)
+static void add_begun(struct vcpu *v, uint64_t key)
 {
-    struct vcpu *v = &c->vcpus[vcpu];
-    struct thread *t = running(c, vcpu, cr3);
-
-    /*
-     * Without a time nothing can be measured.  A thread that runs elsewhere
-     * already, whose records came first, may have returned there.
-     */
-    if (!v->time ||
-        (t->vcpu != vcpu && t->seen && t->seen + c->tick >= v->time)) {
-        return;
+    for (unsigned i = 0; i < MIN(v->n_begun, MAX_BEGUN); i++) {
+        if (v->begun[i] == key) {
+            return;
+        }
     }
-    /* One that goes on, unless it must have ended without a return */
-    if (t->calls && t->from != from) {
-        return;
+    if (v->n_begun < MAX_BEGUN) {
+        v->begun[v->n_begun] = key;
     }
-    c->n_calls += !t->calls;
-    t->calls = true;
-    t->found = false;
-    t->from = from;
-    t->begin = v->time;
+    v->n_begun = MIN(v->n_begun + 1, MAX_BEGUN + 1);
 }
 
-bool btrail_long_calls_end(struct btrail_long_calls *c, unsigned vcpu,
-                           uint64_t cr3, uint64_t to)
+void long_calls_begin(struct long_calls *c, unsigned vcpu,
+                      uint64_t cr3, uint64_t from)
 {
-    struct thread *t = running(c, vcpu, cr3);
-    bool found;
+    struct vcpu *v = &c->vcpus[vcpu];
+    const struct call call = {
+        .lasts = true,
+        .from = from,
+        .begin = v->time + c->tick,
+    };
+    struct thread *t;
+    struct thread_run *run;
 
-    if (!t->calls || to - t->from - 1 >= MAX_CALL) {
+    /* Without a time nothing can be measured. */
+    if (!v->time || !make_site(c, from)) {
+        return;
+    }
+    t = running(c, vcpu, cr3, &run);
+    begin_call(c, run ? &run->calls : &t->calls, &call);
+    add_begun(v, t->key);
+}
+
+/* Remembers the first return of a run to a place. */
+static void add_end(const struct long_calls *c, struct thread_run *r,
+                    uint64_t to, uint64_t time)
+{
+    for (unsigned i = 0; i < r->n_ends; i++) {
+        if (r->ends[i].to == to) {
+            return;
+        }
+    }
+    if (r->n_ends < MAX_ENDS && is_return_of_site(c, to)) {
+        r->ends[r->n_ends].to = to;
+        r->ends[r->n_ends++].time = time;
+    }
+}
+
+bool long_calls_end(struct long_calls *c, unsigned vcpu,
+                    uint64_t cr3, uint64_t to)
+{
+    uint64_t time = c->vcpus[vcpu].time;
+    struct thread *t;
+    struct thread_run *run;
+    unsigned found = 0;
+
+    if (!is_return(c, to)) {
         return false;
     }
-    found = !t->found && is_too_long(c, t, c->vcpus[vcpu].time);
-    if (!has_returned(c, t->from) &&
-        g_hash_table_size(c->sites) < MAX_SITES) {
-        g_hash_table_add(c->sites, g_memdup2(&t->from, sizeof(t->from)));
+    t = running(c, vcpu, cr3, &run);
+    if (!end_call(c, run ? &run->calls : &t->calls, to, time, &found) && run) {
+        add_end(c, run, to, time);
     }
-    t->calls = false;
-    c->n_calls--;
     return found;
 }
 
-unsigned btrail_long_calls_waiting(struct btrail_long_calls *c, uint64_t now)
+void long_calls_passed(struct long_calls *c, unsigned vcpu,
+                       uint64_t time)
 {
-    uint64_t time = now - MIN(now, BTRAIL_LONG_CALLS_LATE);
+    struct vcpu *v = &c->vcpus[vcpu];
+
+    v->passed = MAX(v->passed, time);
+    if (v->n_begun && time > v->time + c->tick) {
+        begun_before(c, v, time);
+        v->n_begun = 0;
+    }
+}
+
+/* Up to when is it known what all vCPUs did? */
+static uint64_t known_until(const struct long_calls *c)
+{
+    uint64_t until = UINT64_MAX;
+
+    for (unsigned i = 0; i < c->n_vcpus; i++) {
+        until = MIN(until, handed_until(&c->vcpus[i]));
+    }
+    return until;
+}
+
+/*
+ * The threads whose last call began since the last tick of a vCPU, which may be
+ * late.  Returns whether it may be any.
+ */
+static bool wait_for_tick(struct long_calls *c, const struct vcpu *v)
+{
+    for (unsigned i = 0; i < MIN(v->n_begun, MAX_BEGUN); i++) {
+        struct thread *t = g_hash_table_lookup(c->threads, &v->begun[i]);
+
+        if (t) {
+            t->waits = true;
+        }
+    }
+    return v->n_begun > MAX_BEGUN;
+}
+
+unsigned long_calls_waiting(struct long_calls *c)
+{
+    uint64_t until = known_until(c);
     GHashTableIter iter;
     gpointer value;
+    bool all_wait = false;
     unsigned n = 0;
 
-    if (!c->n_calls) {
-        return 0;
+    for (unsigned i = 0; i < c->n_vcpus; i++) {
+        struct vcpu *v = &c->vcpus[i];
+        struct thread *t = v->thread;
+
+        if (must_join(v)) {
+            n += join_runs(c, t, v);
+            t->waits |= !v->run.joined && has_anything(&v->run);
+        }
+        all_wait |= wait_for_tick(c, v);
     }
     g_hash_table_iter_init(&iter, c->threads);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         struct thread *t = value;
 
-        if (t->calls && !t->runs && !t->found &&
-            !(t->key & (OF_SPACE | OF_VCPU)) && has_returned(c, t->from) &&
-            is_too_long(c, t, time)) {
-            t->found = true;
-            n++;
+        if (t->runs && t->runs->len) {
+            n += join_runs(c, t, NULL);
+            t->waits |= t->runs->len;
         }
+        if (t->seen_in < until) {
+            t->seen_number = UINT64_MAX;
+        }
+        if (!t->waits && !all_wait && !(t->key & (OF_SPACE | OF_VCPU))) {
+            n += find_lasting(c, &t->calls, until);
+        }
+        t->waits = false;
     }
     return n;
 }

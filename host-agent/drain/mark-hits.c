@@ -15,19 +15,19 @@
 /* Records that are passed for one value */
 #define MAX_RECORDS     (1u << 24)
 
-struct reading {
+struct value_reading {
     struct mark mark;
     struct mark_value value;
     struct mark_thread thread;
     unsigned records;
 };
 
-struct vcpu {
+struct hits_vcpu {
     bool nested;
     bool named;
     uint64_t tid;
     unsigned n;
-    struct reading *readings;   /* MAX_READINGS of them, or NULL */
+    struct value_reading *readings;   /* MAX_READINGS of them, or NULL */
 };
 
 struct mark_hits {
@@ -38,7 +38,7 @@ struct mark_hits {
     bool alone;                 /* one vCPU */
     mark_hit_fn *hit;
     void *opaque;
-    struct vcpu vcpus[BTRAIL_MAX_VCPUS];
+    struct hits_vcpu vcpus[BTRAIL_MAX_VCPUS];
 };
 
 struct mark_hits *mark_hits_new(const struct mark_wanted *wanted, unsigned n,
@@ -99,25 +99,25 @@ bool mark_hits_lack_code(const struct mark_hits *h)
     return marked_code_lacks(h->code);
 }
 
-static void remove_reading(struct vcpu *v, unsigned i)
+static void remove_reading(struct hits_vcpu *v, unsigned i)
 {
     memmove(v->readings + i, v->readings + i + 1,
             (--v->n - i) * sizeof(*v->readings));
 }
 
-static void begin_reading(struct vcpu *v, const struct mark *mark,
+static void begin_reading(struct hits_vcpu *v, const struct mark *mark,
                           const struct mark_thread *thread)
 {
-    struct reading *r;
+    struct value_reading *r;
 
     if (!v->readings) {
-        v->readings = g_new(struct reading, MAX_READINGS);
+        v->readings = g_new(struct value_reading, MAX_READINGS);
     }
     if (v->n == MAX_READINGS) {
         remove_reading(v, 0);
     }
     r = &v->readings[v->n++];
-    *r = (struct reading) { .mark = *mark, .thread = *thread };
+    *r = (struct value_reading) { .mark = *mark, .thread = *thread };
     mark_value_begin(&r->value, mark);
 }
 
@@ -148,7 +148,7 @@ static bool wants_value(const struct mark_hits *h, const struct mark *mark)
 }
 
 static enum mark_value_state add_record(const struct mark_hits *h,
-                                        struct reading *r,
+                                        struct value_reading *r,
                                         const struct mark_thread *now,
                                         const struct btrail_record *record)
 {
@@ -161,12 +161,12 @@ static enum mark_value_state add_record(const struct mark_hits *h,
                           mark_thread_is_same(&r->thread, &r->mark, now));
 }
 
-static void read_values(struct mark_hits *h, struct vcpu *v,
+static void read_values(struct mark_hits *h, struct hits_vcpu *v,
                         const struct mark_thread *now,
                         const struct btrail_record *record)
 {
     for (unsigned i = 0; i < v->n;) {
-        struct reading *r = &v->readings[i];
+        struct value_reading *r = &v->readings[i];
         enum mark_value_state state = add_record(h, r, now, record);
 
         if (state == MARK_VALUE_MORE) {
@@ -183,7 +183,7 @@ static void read_values(struct mark_hits *h, struct vcpu *v,
 void mark_hits_record(struct mark_hits *h, unsigned vcpu, uint64_t index,
                       uint64_t cr3, uint64_t from, uint64_t to)
 {
-    struct vcpu *v = &h->vcpus[vcpu];
+    struct hits_vcpu *v = &h->vcpus[vcpu];
     const struct mark_thread now = { v->named, v->tid, cr3 };
     struct mark mark;
 
@@ -205,7 +205,7 @@ void mark_hits_record(struct mark_hits *h, unsigned vcpu, uint64_t index,
 void mark_hits_event(struct mark_hits *h, unsigned vcpu,
                      const struct btrail_event *event)
 {
-    struct vcpu *v = &h->vcpus[vcpu];
+    struct hits_vcpu *v = &h->vcpus[vcpu];
 
     switch (event->type) {
     case BTRAIL_EVENT_TASK:

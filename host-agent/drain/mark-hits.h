@@ -2,7 +2,7 @@
 /*
  * Marks that the guest leaves, found in a capture's records as they come
  *
- * A value is in the records behind its mark.  It is followed through interrupts
+ * A value is in the records after its mark.  It is followed through interrupts
  * of its thread, on its vCPU.  It is not known, and meets no condition, if
  * records are missing in its middle, or if another thread runs there before its
  * end: the first one may go on elsewhere, whose records may have come before.

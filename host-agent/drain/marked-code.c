@@ -32,29 +32,29 @@ struct content {
     struct recent_entry entry;
     uint64_t names;             /* a bit for each wanted one that it has */
     bool before;                /* a mark can begin on the page before */
-    bool behind;                /* a mark can end on the page behind */
+    bool behind;                /* a mark can end on the page after */
     uint8_t page[MARK_PAGE];
 };
 
 /* What any content has of a mark whose jump is elsewhere, by its number */
-struct edges {
+struct page_edges {
     struct recent_entry entry;
     uint8_t last;
     uint8_t begin[MARK_SIZE_MAX];
 };
 
 /* From record @index on.  It holds while the vCPU has lost no code. */
-struct version {
+struct page_version {
     uint64_t index;
     uint64_t number;
     uint64_t losses;
 };
 
 /* A page of a vCPU, by its address and the address space */
-struct page {
+struct marked_page {
     struct recent_entry entry;
     unsigned n;
-    struct version versions[MAX_VERSIONS];  /* by index */
+    struct page_version versions[MAX_VERSIONS];  /* by index */
 };
 
 struct awaited {
@@ -120,12 +120,12 @@ static void forget_content(void *opaque, void *entry)
 
 static void forget_edges(void *opaque, void *entry)
 {
-    forget(opaque, sizeof(struct edges));
+    forget(opaque, sizeof(struct page_edges));
 }
 
 static void forget_page(void *opaque, void *entry)
 {
-    forget(opaque, sizeof(struct page));
+    forget(opaque, sizeof(struct marked_page));
 }
 
 struct marked_code *marked_code_new(const struct mark_wanted *wanted,
@@ -221,7 +221,7 @@ static void take_mark(void *opaque, uint64_t from, uint64_t to,
 static void add_edges(struct marked_code *c, uint64_t number,
                       const uint8_t *page)
 {
-    struct edges *edges = g_new(struct edges, 1);
+    struct page_edges *edges = g_new(struct page_edges, 1);
 
     edges->entry.key[0] = number;
     edges->entry.key[1] = 0;
@@ -268,7 +268,7 @@ static bool read_content(struct marked_code *c, uint64_t number, unsigned at,
                          uint8_t *buf, unsigned n)
 {
     const struct content *content = recent_find(c->contents, number, 0);
-    const struct edges *edges;
+    const struct page_edges *edges;
 
     if (content) {
         memcpy(buf, content->page + at, n);
@@ -302,10 +302,10 @@ static uint64_t space_of(uint64_t cr3, uint64_t address)
 }
 
 /* NULL if there is no room for it */
-static struct page *new_page(struct marked_code *c, struct recent *table,
-                             uint64_t key, uint64_t space)
+static struct marked_page *new_page(struct marked_code *c, struct recent *table,
+                                    uint64_t key, uint64_t space)
 {
-    struct page *p = g_new0(struct page, 1);
+    struct marked_page *p = g_new0(struct marked_page, 1);
 
     p->entry.key[0] = key;
     p->entry.key[1] = space;
@@ -313,10 +313,10 @@ static struct page *new_page(struct marked_code *c, struct recent *table,
 }
 
 /* A page that is remembered though others may be forgotten */
-static struct page *keep_page(struct marked_code *c, uint64_t key,
-                              uint64_t space)
+static struct marked_page *keep_page(struct marked_code *c, uint64_t key,
+                                     uint64_t space)
 {
-    struct page *p = recent_find(c->pages, key, space);
+    struct marked_page *p = recent_find(c->pages, key, space);
 
     if (!p) {
         p = recent_take(c->others, key, space);
@@ -328,15 +328,15 @@ static struct page *keep_page(struct marked_code *c, uint64_t key,
     return p;
 }
 
-static struct page *find_page(struct marked_code *c, uint64_t key,
-                              uint64_t space)
+static struct marked_page *find_page(struct marked_code *c, uint64_t key,
+                                     uint64_t space)
 {
-    struct page *p = recent_find(c->pages, key, space);
+    struct marked_page *p = recent_find(c->pages, key, space);
 
     return p ? p : recent_find(c->others, key, space);
 }
 
-static void add_version(struct page *p, const struct version *v)
+static void add_version(struct marked_page *p, const struct page_version *v)
 {
     unsigned at = p->n;
 
@@ -384,10 +384,11 @@ static void keep_pages(struct marked_code *c, unsigned vcpu,
 static void add_page(struct marked_code *c, unsigned vcpu,
                      const struct btrail_code_item *item)
 {
-    const struct version v = { item->index, item->number, c->losses[vcpu] };
+    const struct page_version v = { item->index, item->number,
+    c->losses[vcpu] };
     uint64_t space = space_of(item->cr3, item->linear);
     uint64_t key = page_key(vcpu, item->linear);
-    struct page *p;
+    struct marked_page *p;
 
     keep_pages(c, vcpu, item);
     p = find_page(c, key, space);
@@ -457,7 +458,7 @@ bool marked_code_item(struct marked_code *c, unsigned vcpu,
 static uint64_t content_at(struct marked_code *c, unsigned vcpu,
                            uint64_t space, uint64_t address, uint64_t index)
 {
-    struct page *p = find_page(c, page_key(vcpu, address), space);
+    struct marked_page *p = find_page(c, page_key(vcpu, address), space);
     unsigned n = p ? p->n : 0;
 
     while (n && p->versions[n - 1].index > index) {
@@ -482,7 +483,7 @@ static bool read_code(struct marked_code *c, unsigned vcpu, uint64_t index,
     if (first == size) {
         return true;
     }
-    /* The second page is known once it runs, which is behind this. */
+    /* The second page is known once it runs, which is after this. */
     number = content_at(c, vcpu, space, next, index);
     if (!number) {
         number = content_at(c, vcpu, space, next, index + 1);

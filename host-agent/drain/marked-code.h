@@ -15,7 +15,7 @@
 #define BTRAIL_MARKED_CODE_H
 
 #include "backtrail/transport.h"
-#include "lib/internal/budget.h"
+#include "lib/agent/budget.h"
 #include "util/mark-wanted.h"
 #include "util/mark.h"
 

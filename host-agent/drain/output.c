@@ -5,8 +5,8 @@
 
 #include <errno.h>
 
-#include "util/clock.h"
 #include "drain/output.h"
+#include "util/clock.h"
 
 /*
  * Bytes that may wait.  Blocks have some 100 KB; those that cannot be
@@ -25,13 +25,13 @@ struct sideband_piece {
 
 /* A function for the thread to call, while the caller waits */
 struct output_call {
-    btrail_output_fn *fn;
+    output_fn *fn;
     void *opaque;
     unsigned blocks;            /* that must be written before */
     bool done;
 };
 
-struct btrail_output {
+struct output {
     struct btrail_block_sink sink;
     struct btrail_store *store;
     struct btrail_store *names;
@@ -40,6 +40,8 @@ struct btrail_output {
     GMutex lock;                /* of all up to the next blank line */
     GCond changed;
     GQueue full;
+    GQueue held;                /* that wait until slabs are returned */
+    bool in_slab;
     GQueue sideband;            /* of struct sideband_piece */
     GQueue calls;               /* of struct output_call */
     GQueue unused;
@@ -56,15 +58,53 @@ struct btrail_output {
     uint64_t lost;              /* atomic */
 };
 
+/* With the lock */
+static void queue_block(struct output *o, struct btrail_block *block)
+{
+    g_queue_push_tail(&o->full, block);
+    o->waiting += btrail_block_size(block);
+    g_cond_broadcast(&o->changed);
+}
+
+static void queue_held(struct output *o)
+{
+    struct btrail_block *block;
+
+    while ((block = g_queue_pop_head(&o->held))) {
+        queue_block(o, block);
+    }
+}
+
+void output_slab(struct output *o)
+{
+    g_mutex_lock(&o->lock);
+    queue_held(o);
+    o->in_slab = true;
+    g_mutex_unlock(&o->lock);
+}
+
+void output_returned(struct output *o)
+{
+    g_mutex_lock(&o->lock);
+    queue_held(o);
+    o->in_slab = false;
+    g_mutex_unlock(&o->lock);
+}
+
 static struct btrail_block *output_get(struct btrail_block_sink *sink)
 {
-    struct btrail_output *o = (struct btrail_output *)sink;
+    struct output *o = (struct output *)sink;
     struct btrail_block *block;
 
     g_mutex_lock(&o->lock);
     while (o->waiting > MAX_WAITING ||
            (g_queue_is_empty(&o->unused) && !o->blocks_left)) {
-        g_cond_wait(&o->changed, &o->lock);
+        if (o->waiting) {
+            g_cond_wait(&o->changed, &o->lock);
+        } else {
+            /* One slab has ended more blocks than there may be. */
+            queue_held(o);
+        }
     }
     block = g_queue_pop_head(&o->unused);
     if (!block) {
@@ -75,7 +115,7 @@ static struct btrail_block *output_get(struct btrail_block_sink *sink)
     return block;
 }
 
-bool btrail_output_full(struct btrail_output *o)
+bool output_full(struct output *o)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&o->lock);
 
@@ -87,19 +127,21 @@ bool btrail_output_full(struct btrail_output *o)
 static int output_put(struct btrail_block_sink *sink,
                       struct btrail_block *block)
 {
-    struct btrail_output *o = (struct btrail_output *)sink;
+    struct output *o = (struct output *)sink;
 
     g_mutex_lock(&o->lock);
-    g_queue_push_tail(&o->full, block);
-    o->waiting += btrail_block_size(block);
-    g_cond_broadcast(&o->changed);
+    if (o->in_slab) {
+        g_queue_push_tail(&o->held, block);
+    } else {
+        queue_block(o, block);
+    }
     g_mutex_unlock(&o->lock);
-    return btrail_output_error(o) ? -BTRAIL_ERR_IO : 0;
+    return output_error(o) ? -BTRAIL_ERR_IO : 0;
 }
 
-void btrail_output_sideband(struct btrail_output *o,
-                            const struct btrail_sideband_info *info,
-                            void *data)
+void output_sideband(struct output *o,
+                     const struct btrail_sideband_info *info,
+                     void *data)
 {
     struct sideband_piece *piece = g_new(struct sideband_piece, 1);
 
@@ -114,8 +156,8 @@ void btrail_output_sideband(struct btrail_output *o,
     g_mutex_unlock(&o->lock);
 }
 
-void btrail_output_packed(struct btrail_output *o, void *payload, size_t size,
-                          struct btrail_budget *budget)
+void output_packed(struct output *o, void *payload, size_t size,
+                   struct btrail_budget *budget)
 {
     struct sideband_piece *piece = g_new0(struct sideband_piece, 1);
 
@@ -133,7 +175,7 @@ static void add_to(uint64_t *counter, uint64_t n)
     __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 
-static void write_block(struct btrail_output *o, struct btrail_packer *packer,
+static void write_block(struct output *o, struct btrail_packer *packer,
                         const struct btrail_block *block,
                         struct btrail_buf *payload)
 {
@@ -151,7 +193,7 @@ static void write_block(struct btrail_output *o, struct btrail_packer *packer,
                      __ATOMIC_RELAXED);
 }
 
-static void write_piece(struct btrail_output *o,
+static void write_piece(struct output *o,
                         const struct sideband_piece *piece,
                         struct btrail_buf *payload)
 {
@@ -170,13 +212,13 @@ static void write_piece(struct btrail_output *o,
                      __ATOMIC_RELAXED);
 }
 
-static void update_cpu_ns(struct btrail_output *o)
+static void update_cpu_ns(struct output *o)
 {
-    __atomic_store_n(&o->cpu_ns, btrail_clock_cpu_ns(), __ATOMIC_RELAXED);
+    __atomic_store_n(&o->cpu_ns, clock_cpu_ns(), __ATOMIC_RELAXED);
 }
 
-void btrail_output_call(struct btrail_output *o, btrail_output_fn *fn,
-                        void *opaque)
+void output_call(struct output *o, output_fn *fn,
+                 void *opaque)
 {
     struct output_call call = { fn, opaque, 0, false };
 
@@ -191,18 +233,18 @@ void btrail_output_call(struct btrail_output *o, btrail_output_fn *fn,
 }
 
 /* Returns when it must be called again, or 0. */
-static gint64 sync_store(struct btrail_output *o)
+static gint64 sync_store(struct output *o)
 {
     gint64 next = 0;
 
-    if (!btrail_output_error(o) && btrail_store_sync(o->store, &next)) {
+    if (!output_error(o) && btrail_store_sync(o->store, &next)) {
         __atomic_store_n(&o->error, errno, __ATOMIC_RELEASE);
     }
     return next;
 }
 
 /* A block has been taken from the queue. */
-static void count_for_calls(struct btrail_output *o)
+static void count_for_calls(struct output *o)
 {
     for (GList *i = o->calls.head; i; i = i->next) {
         struct output_call *call = i->data;
@@ -212,14 +254,14 @@ static void count_for_calls(struct btrail_output *o)
 }
 
 /* Must a function be called now?  With the lock */
-static bool has_call(struct btrail_output *o)
+static bool has_call(struct output *o)
 {
     const struct output_call *call = g_queue_peek_head(&o->calls);
 
     return call && !call->blocks && g_queue_is_empty(&o->sideband);
 }
 
-static void handle_call(struct btrail_output *o)
+static void handle_call(struct output *o)
 {
     struct output_call *call = g_queue_pop_head(&o->calls);
     struct btrail_store *names;
@@ -236,7 +278,7 @@ static void handle_call(struct btrail_output *o)
 
 static gpointer output_thread(gpointer opaque)
 {
-    struct btrail_output *o = opaque;
+    struct output *o = opaque;
     struct btrail_packer *packer = btrail_packer_new();
     struct btrail_buf payload = { 0 };
     gint64 sync_at = 0;
@@ -271,7 +313,7 @@ static gpointer output_thread(gpointer opaque)
         }
         g_mutex_unlock(&o->lock);
 
-        if (!btrail_output_error(o)) {
+        if (!output_error(o)) {
             if (piece) {
                 write_piece(o, piece, &payload);
             } else {
@@ -307,11 +349,11 @@ static gpointer output_thread(gpointer opaque)
     return NULL;
 }
 
-struct btrail_output *btrail_output_new(struct btrail_store *store,
-                                        struct btrail_store *names,
-                                        unsigned blocks)
+struct output *output_new(struct btrail_store *store,
+                          struct btrail_store *names,
+                          unsigned blocks)
 {
-    struct btrail_output *o = g_new0(struct btrail_output, 1);
+    struct output *o = g_new0(struct output, 1);
 
     o->sink.get = output_get;
     o->sink.put = output_put;
@@ -322,6 +364,7 @@ struct btrail_output *btrail_output_new(struct btrail_store *store,
     g_mutex_init(&o->lock);
     g_cond_init(&o->changed);
     g_queue_init(&o->full);
+    g_queue_init(&o->held);
     g_queue_init(&o->sideband);
     g_queue_init(&o->calls);
     g_queue_init(&o->unused);
@@ -329,43 +372,44 @@ struct btrail_output *btrail_output_new(struct btrail_store *store,
     return o;
 }
 
-struct btrail_block_sink *btrail_output_sink(struct btrail_output *o)
+struct btrail_block_sink *output_sink(struct output *o)
 {
     return &o->sink;
 }
 
-uint64_t btrail_output_bytes(const struct btrail_output *o)
+uint64_t output_bytes(const struct output *o)
 {
     return __atomic_load_n(&o->bytes, __ATOMIC_RELAXED);
 }
 
-uint64_t btrail_output_record_bytes(const struct btrail_output *o)
+uint64_t output_record_bytes(const struct output *o)
 {
     return __atomic_load_n(&o->record_bytes, __ATOMIC_RELAXED);
 }
 
-uint64_t btrail_output_cpu_ns(const struct btrail_output *o)
+uint64_t output_cpu_ns(const struct output *o)
 {
     return __atomic_load_n(&o->cpu_ns, __ATOMIC_RELAXED);
 }
 
-uint64_t btrail_output_records(const struct btrail_output *o)
+uint64_t output_records(const struct output *o)
 {
     return __atomic_load_n(&o->records, __ATOMIC_RELAXED);
 }
 
-uint64_t btrail_output_lost(const struct btrail_output *o)
+uint64_t output_lost(const struct output *o)
 {
     return __atomic_load_n(&o->lost, __ATOMIC_RELAXED);
 }
 
-int btrail_output_error(const struct btrail_output *o)
+int output_error(const struct output *o)
 {
     return __atomic_load_n(&o->error, __ATOMIC_ACQUIRE);
 }
 
-void btrail_output_finish(struct btrail_output *o)
+void output_finish(struct output *o)
 {
+    output_returned(o);
     g_mutex_lock(&o->lock);
     o->closing = true;
     g_cond_broadcast(&o->changed);
@@ -373,7 +417,7 @@ void btrail_output_finish(struct btrail_output *o)
     g_thread_join(o->thread);
 }
 
-void btrail_output_free(struct btrail_output *o)
+void output_free(struct output *o)
 {
     struct btrail_block *block;
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "drain/session-code.h"
-#include "lib/internal/code-piece.h"
+#include "lib/agent/code-piece.h"
 #include "util/hash.h"
 
 /* A piece of this size is written. */
@@ -23,8 +23,8 @@ struct waiting_content {
     uint8_t page[BTRAIL_CODE_PAGE_SIZE];
 };
 
-struct btrail_session_code {
-    struct btrail_output *output;
+struct session_code {
+    struct output *output;
     struct btrail_budget *budget;
     struct btrail_code_builder *builder;
 
@@ -35,11 +35,11 @@ struct btrail_session_code {
     GHashTable *wanted;         /* uint64_t: to be written when they come */
 };
 
-struct btrail_session_code *
-btrail_session_code_new(struct btrail_output *o, struct btrail_budget *budget,
-                        bool chosen)
+struct session_code *
+session_code_new(struct output *o, struct btrail_budget *budget,
+                 bool chosen)
 {
-    struct btrail_session_code *c = g_new0(struct btrail_session_code, 1);
+    struct session_code *c = g_new0(struct session_code, 1);
 
     c->output = o;
     c->budget = budget;
@@ -53,7 +53,7 @@ btrail_session_code_new(struct btrail_output *o, struct btrail_budget *budget,
 }
 
 /* Forgets a content that waits. */
-static void drop_content(struct btrail_session_code *c,
+static void drop_content(struct session_code *c,
                          struct waiting_content *content)
 {
     g_hash_table_remove(c->waiting, &content->number);
@@ -62,7 +62,7 @@ static void drop_content(struct btrail_session_code *c,
     g_free(content);
 }
 
-static bool remove_wanted(struct btrail_session_code *c, uint64_t number)
+static bool remove_wanted(struct session_code *c, uint64_t number)
 {
     bool wanted = g_hash_table_remove(c->wanted, &number);
 
@@ -72,7 +72,7 @@ static bool remove_wanted(struct btrail_session_code *c, uint64_t number)
     return wanted;
 }
 
-void btrail_session_code_free(struct btrail_session_code *c)
+void session_code_free(struct session_code *c)
 {
     while (c->order.length) {
         drop_content(c, g_queue_peek_head(&c->order));
@@ -87,7 +87,7 @@ void btrail_session_code_free(struct btrail_session_code *c)
 }
 
 /* Writes a content if an item has referred to it, or else keeps it. */
-static void got_content(struct btrail_session_code *c, uint64_t number,
+static void got_content(struct session_code *c, uint64_t number,
                         const uint8_t *page)
 {
     struct waiting_content *content;
@@ -115,7 +115,7 @@ static void got_content(struct btrail_session_code *c, uint64_t number,
 }
 
 /* An item refers to a content. */
-static void want_content(struct btrail_session_code *c, uint64_t number)
+static void want_content(struct session_code *c, uint64_t number)
 {
     struct waiting_content *content = g_hash_table_lookup(c->waiting, &number);
 
@@ -130,10 +130,10 @@ static void want_content(struct btrail_session_code *c, uint64_t number)
     }
 }
 
-void btrail_session_code_item(struct btrail_session_code *c, unsigned vcpu,
-                              uint64_t number,
-                              const struct btrail_code_item *item,
-                              const uint8_t *page)
+void session_code_item(struct session_code *c, unsigned vcpu,
+                       uint64_t number,
+                       const struct btrail_code_item *item,
+                       const uint8_t *page)
 {
     struct btrail_code_entry entry = {
         .vcpu = vcpu, .order = number, .index = item->index,
@@ -156,11 +156,11 @@ void btrail_session_code_item(struct btrail_session_code *c, unsigned vcpu,
         break;
     }
     if (btrail_code_builder_size(c->builder) >= PIECE_SIZE) {
-        btrail_session_code_flush(c);
+        session_code_flush(c);
     }
 }
 
-void btrail_session_code_flush(struct btrail_session_code *c)
+void session_code_flush(struct session_code *c)
 {
     struct btrail_sideband_info info = { .kind = BTRAIL_SIDEBAND_CODE };
     uint8_t *data;
@@ -169,6 +169,6 @@ void btrail_session_code_flush(struct btrail_session_code *c)
     if (btrail_code_builder_size(c->builder)) {
         data = btrail_code_builder_take(c->builder, &size);
         info.size = size;
-        btrail_output_sideband(c->output, &info, data);
+        output_sideband(c->output, &info, data);
     }
 }

@@ -8,7 +8,7 @@
 
 #include "drain/output.h"
 
-struct btrail_session_code;
+struct session_code;
 
 /*
  * @o must live as long as the result, and so must the @budget that what waits
@@ -17,19 +17,19 @@ struct btrail_session_code;
  * before the item that refers to it, with a limited number of contents in
  * between.
  */
-struct btrail_session_code *
-btrail_session_code_new(struct btrail_output *o, struct btrail_budget *budget,
-                        bool chosen);
+struct session_code *
+session_code_new(struct output *o, struct btrail_budget *budget,
+                 bool chosen);
 /* Discards what was not flushed. */
-void btrail_session_code_free(struct btrail_session_code *c);
+void session_code_free(struct session_code *c);
 
 /* Adds an item, by its number; @page if it is of BTRAIL_CODE_BYTES. */
-void btrail_session_code_item(struct btrail_session_code *c, unsigned vcpu,
-                              uint64_t number,
-                              const struct btrail_code_item *item,
-                              const uint8_t *page);
+void session_code_item(struct session_code *c, unsigned vcpu,
+                       uint64_t number,
+                       const struct btrail_code_item *item,
+                       const uint8_t *page);
 
 /* Writes what was added. */
-void btrail_session_code_flush(struct btrail_session_code *c);
+void session_code_flush(struct session_code *c);
 
 #endif /* BTRAIL_SESSION_CODE_H */

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "backtrail/words.h"
-#include "util/clock.h"
 #include "drain/session-description.h"
+#include "util/clock.h"
 
 static int write_meta(struct btrail_store *store, JsonObject *object)
 {
@@ -18,9 +18,9 @@ static int write_meta(struct btrail_store *store, JsonObject *object)
     return btrail_store_meta(store, text, strlen(text));
 }
 
-int btrail_session_identify(struct btrail_store *store, JsonObject *meta,
-                            const struct btrail_session_facts *facts,
-                            bool *anywhere)
+int session_identify(struct btrail_store *store, JsonObject *meta,
+                     const struct session_facts *facts,
+                     bool *anywhere)
 {
     const struct btrail_shm_header *h = facts->header;
     const char *name = btrail_json_string(meta, "session");
@@ -46,7 +46,7 @@ int btrail_session_identify(struct btrail_store *store, JsonObject *meta,
 }
 
 /* The owner may have added the filter as the user wrote it. */
-static void describe_filter(const struct btrail_session_filter *f,
+static void describe_filter(const struct session_filter *f,
                             JsonObject *meta)
 {
     JsonArray *array;
@@ -77,8 +77,8 @@ static void describe_filter(const struct btrail_session_filter *f,
     }
 }
 
-int btrail_session_describe(struct btrail_store *store, JsonObject *meta,
-                            const struct btrail_session_facts *facts)
+int session_describe(struct btrail_store *store, JsonObject *meta,
+                     const struct session_facts *facts)
 {
     const struct btrail_shm_header *h = facts->header;
     uint32_t privilege = facts->filter->privilege ?: h->privilege;
@@ -106,8 +106,8 @@ int btrail_session_describe(struct btrail_store *store, JsonObject *meta,
     return write_meta(store, meta);
 }
 
-JsonObject *btrail_session_describe_names(const char *release,
-                                          char **missing)
+JsonObject *session_describe_names(const char *release,
+                                   char **missing)
 {
     JsonObject *names = btrail_json_new("S:kernel", release, NULL);
     JsonArray *texts = json_array_new();
@@ -124,7 +124,7 @@ static JsonArray *describe_kernels(char **releases)
     JsonArray *array = json_array_new();
 
     for (unsigned i = 0; releases && releases[i]; i++) {
-        /* No release has a colon, of which META has room for only so many. */
+        /* No release has a colon, of which META has room for only this many. */
         if (!strchr(releases[i], ':')) {
             json_array_add_object_element(
                 array, btrail_json_new("u:number", i + 1,
@@ -134,20 +134,20 @@ static JsonArray *describe_kernels(char **releases)
     return array;
 }
 
-int btrail_session_describe_end(struct btrail_store *store, uint16_t reason,
-                                const GError *error, uint64_t snapshots,
-                                const char *release, char **missing,
-                                char **kernels)
+int session_describe_end(struct btrail_store *store, uint16_t reason,
+                         const GError *error, uint64_t snapshots,
+                         const char *release, char **missing,
+                         char **kernels)
 {
     const char *word = btrail_reason_name(BTRAIL_EVENT_END, reason);
     g_autoptr(JsonObject) meta = btrail_json_new(
         "o:end", btrail_json_new(
-            "s:reason", word, "U:monotonic", btrail_clock_ns(),
+            "s:reason", word, "U:monotonic", clock_ns(),
             "U:realtime", g_get_real_time() * 1000,
             "S:error", error ? error->message : NULL, NULL), NULL);
 
     if (snapshots || release || missing) {
-        JsonObject *names = btrail_session_describe_names(release, missing);
+        JsonObject *names = session_describe_names(release, missing);
 
         btrail_json_add(names, "a:kernels", describe_kernels(kernels),
                         "U:snapshots", snapshots, NULL);

@@ -7,20 +7,20 @@
 #define BTRAIL_SESSION_DESCRIPTION_H
 
 #include "drain/session-filter.h"
-#include "lib/internal/store.h"
+#include "lib/agent/store.h"
 #include "util/json.h"
 
 /**
- * struct btrail_session_facts - what is known when the session begins
+ * struct session_facts - what is known when the session begins
  * @header:   of the connection
  * @filter:   of the session
  * @drop:     the session drops records, whatever the header's policy is
  * @mode:     of the session, as a word
  * @attached: another agent has drained the capture before
  */
-struct btrail_session_facts {
+struct session_facts {
     const struct btrail_shm_header *header;
-    const struct btrail_session_filter *filter;
+    const struct session_filter *filter;
     bool drop;
     const char *mode;
     bool attached;
@@ -31,12 +31,12 @@ struct btrail_session_facts {
  * writes it.  If @meta has a filter as the user wrote it, that stays.  Returns
  * a negative enum btrail_error on failure, as the functions that follow.
  */
-int btrail_session_describe(struct btrail_store *store, JsonObject *meta,
-                            const struct btrail_session_facts *facts);
+int session_describe(struct btrail_store *store, JsonObject *meta,
+                     const struct session_facts *facts);
 
 /* Which kernel the names are of, or NULL, and what is missing of them */
-JsonObject *btrail_session_describe_names(const char *release,
-                                          char **missing);
+JsonObject *session_describe_names(const char *release,
+                                   char **missing);
 
 /*
  * Writes how it ended.  @reason: enum btrail_end_reason; @error: or NULL;
@@ -44,10 +44,10 @@ JsonObject *btrail_session_describe_names(const char *release,
  * kernel, if one was found; @kernels: the releases of all that were, by number
  * from 1 on, or NULL
  */
-int btrail_session_describe_end(struct btrail_store *store, uint16_t reason,
-                                const GError *error, uint64_t snapshots,
-                                const char *release, char **missing,
-                                char **kernels);
+int session_describe_end(struct btrail_store *store, uint16_t reason,
+                         const GError *error, uint64_t snapshots,
+                         const char *release, char **missing,
+                         char **kernels);
 
 /*
  * Makes the file a part of the trace of its capture, for a session that has all
@@ -55,8 +55,8 @@ int btrail_session_describe_end(struct btrail_store *store, uint16_t reason,
  * that another agent or none has drained are then not a gap in this file: they
  * are before it, and @anywhere becomes true.
  */
-int btrail_session_identify(struct btrail_store *store, JsonObject *meta,
-                            const struct btrail_session_facts *facts,
-                            bool *anywhere);
+int session_identify(struct btrail_store *store, JsonObject *meta,
+                     const struct session_facts *facts,
+                     bool *anywhere);
 
 #endif /* BTRAIL_SESSION_DESCRIPTION_H */

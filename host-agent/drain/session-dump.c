@@ -15,7 +15,7 @@
  */
 #define FLUSH_TICKS         3
 
-void session_dumps_init(struct session_dumps *d, struct btrail_ring *ring)
+void session_dumps_init(struct session_dumps *d, struct part_ring *ring)
 {
     d->ring = ring;
     g_mutex_init(&d->lock);
@@ -30,7 +30,7 @@ void session_dumps_clear(struct session_dumps *d)
     g_mutex_clear(&d->output_lock);
 }
 
-void session_dumps_begin(struct session_dumps *d, struct btrail_output *output,
+void session_dumps_begin(struct session_dumps *d, struct output *output,
                          int wake_fd)
 {
     d->wake_fd = wake_fd;
@@ -63,14 +63,14 @@ void session_dumps_end(struct session_dumps *d)
     set_flag(d, &d->ending);
 }
 
-struct btrail_output *session_dumps_end_output(struct session_dumps *d)
+struct output *session_dumps_end_output(struct session_dumps *d)
 {
-    struct btrail_output *output;
+    struct output *output;
 
     g_mutex_lock(&d->output_lock);
     output = g_steal_pointer(&d->output);
     if (output) {
-        btrail_output_finish(output);
+        output_finish(output);
     }
     g_mutex_unlock(&d->output_lock);
     return output;
@@ -93,14 +93,14 @@ void session_dumps_wait_closed(struct session_dumps *d)
 void session_dumps_hold(struct session_dumps *d)
 {
     if (d->ring && !__atomic_exchange_n(&d->held, true, __ATOMIC_ACQ_REL)) {
-        btrail_ring_hold(d->ring);
+        part_ring_hold(d->ring);
     }
 }
 
 void session_dumps_release(struct session_dumps *d)
 {
     if (d->ring && __atomic_exchange_n(&d->held, false, __ATOMIC_ACQ_REL)) {
-        btrail_ring_release(d->ring);
+        part_ring_release(d->ring);
     }
 }
 
@@ -113,7 +113,7 @@ static void wait_flushed(struct session_dumps *d)
     __atomic_fetch_add(&d->waiting, 1, __ATOMIC_ACQ_REL);
     ticks = d->ticks + FLUSH_TICKS;
     if (!d->ending) {
-        btrail_event_fd_set(d->wake_fd);
+        event_fd_set(d->wake_fd);
     }
     while (d->ticks < ticks && !d->ending) {
         g_cond_wait(&d->changed, &d->lock);
@@ -134,8 +134,8 @@ struct ring_dump {
 /* Opens the files; they stay readable, whatever the ring deletes later. */
 static void open_files(struct ring_dump *dump)
 {
-    dump->files = btrail_ring_files(dump->dumps->ring);
-    btrail_ring_release(dump->dumps->ring);
+    dump->files = part_ring_files(dump->dumps->ring);
+    part_ring_release(dump->dumps->ring);
     session_dumps_release(dump->dumps);
 }
 
@@ -144,7 +144,7 @@ static struct btrail_store *open_and_trim(void *opaque)
     struct ring_dump *dump = opaque;
 
     open_files(dump);
-    btrail_ring_trim(dump->dumps->ring);
+    part_ring_trim(dump->dumps->ring);
     return NULL;
 }
 
@@ -156,21 +156,21 @@ bool session_dumps_write(struct session_dumps *d, const char *path,
     struct stat st;
     int ret;
 
-    btrail_ring_hold(d->ring);
+    part_ring_hold(d->ring);
     wait_flushed(d);
     g_mutex_lock(&d->output_lock);
     if (d->output) {
-        btrail_output_call(d->output, open_and_trim, &dump);
+        output_call(d->output, open_and_trim, &dump);
     } else {
         open_files(&dump);
     }
     g_mutex_unlock(&d->output_lock);
-    ret = btrail_ring_dump(dump.files, path, &merged);
+    ret = part_ring_dump(dump.files, path, &merged);
     if (!ret && stat(path, &st) < 0) {
         ret = -BTRAIL_ERR_IO;
     }
     if (ret) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_OUTPUT,
                     "cannot write %s: %s", path, ret == -BTRAIL_ERR_IO ?
                     g_strerror(errno) : btrail_strerror(ret));
         return false;

@@ -10,7 +10,7 @@
 #define BTRAIL_SESSION_DUMP_H
 
 #include "drain/output.h"
-#include "drain/ring.h"
+#include "drain/part-ring.h"
 #include "util/agent-error.h"
 
 /**
@@ -28,7 +28,7 @@
  * @output:      that writes the ring; NULL before it begins and after its end
  */
 struct session_dumps {
-    struct btrail_ring *ring;
+    struct part_ring *ring;
     bool held;
 
     GMutex lock;
@@ -40,14 +40,14 @@ struct session_dumps {
 
     unsigned waiting;
     GMutex output_lock;
-    struct btrail_output *output;
+    struct output *output;
 };
 
-void session_dumps_init(struct session_dumps *d, struct btrail_ring *ring);
+void session_dumps_init(struct session_dumps *d, struct part_ring *ring);
 void session_dumps_clear(struct session_dumps *d);
 
 /* The capture's thread: dumps wait for it from here on. */
-void session_dumps_begin(struct session_dumps *d, struct btrail_output *output,
+void session_dumps_begin(struct session_dumps *d, struct output *output,
                          int wake_fd);
 
 /* Does a dump wait for ticks? */
@@ -60,7 +60,7 @@ void session_dumps_ticked(struct session_dumps *d);
 void session_dumps_end(struct session_dumps *d);
 
 /* Ends the output and returns it, which the caller frees; NULL if none began */
-struct btrail_output *session_dumps_end_output(struct session_dumps *d);
+struct output *session_dumps_end_output(struct session_dumps *d);
 
 /* The files are closed. */
 void session_dumps_closed(struct session_dumps *d);
@@ -73,7 +73,7 @@ void session_dumps_wait_closed(struct session_dumps *d);
 void session_dumps_hold(struct session_dumps *d);
 void session_dumps_release(struct session_dumps *d);
 
-/* As btrail_session_dump(); @records and @bytes: of the trace */
+/* As session_dump(); @records and @bytes: of the trace */
 bool session_dumps_write(struct session_dumps *d, const char *path,
                          uint64_t *records, uint64_t *bytes, GError **error);
 

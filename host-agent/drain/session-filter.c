@@ -7,7 +7,7 @@
 
 #include "drain/session-filter.h"
 #include "guest-linux/process.h"
-#include "lib/internal/identity.h"
+#include "lib/agent/identity.h"
 
 #define ALL (BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL)
 
@@ -29,16 +29,16 @@ struct found_process {
     uint64_t gone;
 };
 
-struct btrail_filtering {
+struct filtering {
     bool vcpus[BTRAIL_MAX_VCPUS];
     bool all_vcpus;
     uint64_t *cr3s;
     unsigned n_cr3s;
     char **processes;
     uint32_t privilege;
-    btrail_entry_fn *entry;
+    entry_fn *entry;
     void *opaque;
-    struct btrail_gate gate;    /* .record: NULL if all pass */
+    struct gate gate;           /* .record: NULL if all pass */
 
     GMutex lock;
     GHashTable *found;          /* found_process by root; under the lock */
@@ -51,18 +51,18 @@ struct btrail_filtering {
     GArray *events;             /* of struct btrail_event */
 };
 
-void btrail_session_filter_clear(struct btrail_session_filter *f)
+void session_filter_clear(struct session_filter *f)
 {
     g_free((gpointer)f->vcpus);
     g_free((gpointer)f->cr3s);
     g_strfreev((char **)f->processes);
 }
 
-struct btrail_filtering *
-btrail_filtering_new(const struct btrail_session_filter *filter,
-                     btrail_entry_fn *entry, void *opaque)
+struct filtering *
+filtering_new(const struct session_filter *filter,
+              entry_fn *entry, void *opaque)
 {
-    struct btrail_filtering *f = g_new0(struct btrail_filtering, 1);
+    struct filtering *f = g_new0(struct filtering, 1);
 
     f->all_vcpus = !filter->n_vcpus;
     for (unsigned i = 0; i < filter->n_vcpus; i++) {
@@ -85,13 +85,13 @@ btrail_filtering_new(const struct btrail_session_filter *filter,
     return f;
 }
 
-void btrail_filtering_gate(struct btrail_filtering *f,
-                           const struct btrail_gate *gate)
+void filtering_gate(struct filtering *f,
+                    const struct gate *gate)
 {
     f->gate = *gate;
 }
 
-void btrail_filtering_free(struct btrail_filtering *f)
+void filtering_free(struct filtering *f)
 {
     g_free(f->cr3s);
     g_strfreev(f->processes);
@@ -103,33 +103,33 @@ void btrail_filtering_free(struct btrail_filtering *f)
     g_free(f);
 }
 
-static bool all_cr3s(const struct btrail_filtering *f)
+static bool all_cr3s(const struct filtering *f)
 {
     return !f->n_cr3s && !f->processes;
 }
 
-bool btrail_filtering_all(const struct btrail_filtering *f)
+bool filtering_all(const struct filtering *f)
 {
     return all_cr3s(f) && f->privilege == ALL && !f->gate.record;
 }
 
-bool btrail_filtering_vcpu(const struct btrail_filtering *f, unsigned vcpu)
+bool filtering_vcpu(const struct filtering *f, unsigned vcpu)
 {
     return f->all_vcpus || f->vcpus[vcpu];
 }
 
-bool btrail_filtering_privilege(const struct btrail_filtering *f,
-                                uint32_t privilege)
+bool filtering_privilege(const struct filtering *f,
+                         uint32_t privilege)
 {
     return f->privilege & privilege;
 }
 
-bool btrail_filtering_fixed_cr3s(const struct btrail_filtering *f)
+bool filtering_fixed_cr3s(const struct filtering *f)
 {
     return f->n_cr3s && !f->processes;
 }
 
-bool btrail_filtering_cr3(struct btrail_filtering *f, uint64_t cr3)
+bool filtering_cr3(struct filtering *f, uint64_t cr3)
 {
     uint64_t root = btrail_cr3_root(cr3);
     const struct found_process *found;
@@ -153,20 +153,20 @@ bool btrail_filtering_cr3(struct btrail_filtering *f, uint64_t cr3)
     return wanted;
 }
 
-bool btrail_filtering_has_found(struct btrail_filtering *f, unsigned i)
+bool filtering_has_found(struct filtering *f, unsigned i)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&f->lock);
 
     return f->ever_found[i];
 }
 
-static bool is_wanted(struct btrail_filtering *f,
+static bool is_wanted(struct filtering *f,
                       const struct btrail_process *p)
 {
     bool wanted = false;
 
     for (unsigned i = 0; f->processes[i]; i++) {
-        if (btrail_process_is(p, f->processes[i])) {
+        if (process_is(p, f->processes[i])) {
             wanted = f->ever_found[i] = true;
         }
     }
@@ -188,7 +188,7 @@ static void add_found(GHashTable *table, const struct btrail_process *p,
 }
 
 /* A process that was only seen has no name: it is wanted if it was before. */
-static bool was_wanted(const struct btrail_filtering *f,
+static bool was_wanted(const struct filtering *f,
                        const struct btrail_process *p)
 {
     const struct found_process *old = g_hash_table_lookup(f->found, &p->pgd);
@@ -222,8 +222,8 @@ static GHashTable *remembered(GHashTable *before,
     return now;
 }
 
-void btrail_filtering_snapshot(struct btrail_filtering *f,
-                               const struct btrail_snapshot *snapshot)
+void filtering_snapshot(struct filtering *f,
+                        const struct btrail_snapshot *snapshot)
 {
     GHashTable *now;
     GHashTable *old;
@@ -251,8 +251,8 @@ void btrail_filtering_snapshot(struct btrail_filtering *f,
     g_hash_table_destroy(old);
 }
 
-static void add_wanted_event(struct btrail_filtering *f,
-                             struct btrail_filtered *v,
+static void add_wanted_event(struct filtering *f,
+                             struct filtered *v,
                              const struct btrail_event *event)
 {
     struct btrail_event e = *event;
@@ -262,8 +262,8 @@ static void add_wanted_event(struct btrail_filtering *f,
 }
 
 /* Records are missing, and it is not known how many of them were wanted. */
-static void add_unknown_gap(struct btrail_filtering *f,
-                            struct btrail_filtered *v, uint16_t reason)
+static void add_unknown_gap(struct filtering *f,
+                            struct filtered *v, uint16_t reason)
 {
     const struct btrail_event e = {
         .type = BTRAIL_EVENT_GAP,
@@ -282,14 +282,14 @@ static void add_unknown_gap(struct btrail_filtering *f,
  * 32-bit kernel do not say what is the kernel's: with PAE paging there is one,
  * and a session has all that the capture records.
  */
-static bool all_privileges(const struct btrail_filtering *f, uint64_t cr3)
+static bool all_privileges(const struct filtering *f, uint64_t cr3)
 {
     return f->privilege == ALL || cr3 & BTRAIL_CR3_PAE;
 }
 
 /* Returns false if the record is not wanted. */
 static inline bool
-filter_record(struct btrail_filtering *f, unsigned vcpu, uint64_t cr3,
+filter_record(struct filtering *f, unsigned vcpu, uint64_t cr3,
               const struct btrail_record *in, struct btrail_record *out)
 {
     /* The producer may still change it, so each field is read once. */
@@ -332,8 +332,8 @@ static bool same_task(const struct btrail_event *a,
 
 /* Adds what is wanted of records with one CR3 and no event in between; @index
  * is the first one's in the capture. */
-static void filter_records(struct btrail_filtering *f, unsigned vcpu,
-                           struct btrail_filtered *v, uint64_t index,
+static void filter_records(struct filtering *f, unsigned vcpu,
+                           struct filtered *v, uint64_t index,
                            uint64_t cr3, bool wanted,
                            const struct btrail_record *records, size_t n)
 {
@@ -383,8 +383,8 @@ static void filter_records(struct btrail_filtering *f, unsigned vcpu,
 }
 
 /* Places the marks up to this index of the capture. */
-static void place_marks(struct btrail_filtered *v, uint64_t index,
-                        struct btrail_mark **marks, size_t *n)
+static void place_marks(struct filtered *v, uint64_t index,
+                        struct filter_mark **marks, size_t *n)
 {
     while (*n && (*marks)->index <= index) {
         (*marks)->placed = v->index;
@@ -393,7 +393,7 @@ static void place_marks(struct btrail_filtered *v, uint64_t index,
     }
 }
 
-static void begin_output(struct btrail_filtering *f, struct btrail_filtered *v,
+static void begin_output(struct filtering *f, struct filtered *v,
                          const struct btrail_slab *slab)
 {
     if (f->max_records < slab->n_records) {
@@ -413,14 +413,14 @@ static void begin_output(struct btrail_filtering *f, struct btrail_filtered *v,
     };
 }
 
-void btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
-                           struct btrail_filtered *v,
-                           const struct btrail_checked_slab *checked,
-                           uint64_t index, uint16_t gap_reason,
-                           struct btrail_mark *marks, size_t n_marks)
+void filtering_slab(struct filtering *f, unsigned vcpu,
+                    struct filtered *v,
+                    const struct btrail_checked_slab *checked,
+                    uint64_t index, uint16_t gap_reason,
+                    struct filter_mark *marks, size_t n_marks)
 {
     const struct btrail_slab *slab = &checked->slab;
-    bool wanted = btrail_filtering_cr3(f, slab->cr3);
+    bool wanted = filtering_cr3(f, slab->cr3);
     uint64_t cr3 = slab->cr3;
     uint64_t at = slab->first_index;
     size_t position = 0;
@@ -478,7 +478,7 @@ void btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
             break;
         case BTRAIL_EVENT_CR3:
             cr3 = e->data[0];
-            wanted = btrail_filtering_cr3(f, cr3);
+            wanted = filtering_cr3(f, cr3);
             break;
         default:
             break;

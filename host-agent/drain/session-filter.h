@@ -13,10 +13,10 @@
 #include <stdbool.h>
 
 #include "backtrail/names.h"
-#include "lib/internal/stream.h"
+#include "lib/agent/stream.h"
 
 /**
- * struct btrail_session_filter - all zero wants everything
+ * struct session_filter - all zero wants everything
  * @vcpus:     that are wanted, @n_vcpus of them; 0 for all
  * @cr3s:      address spaces that are wanted, @n_cr3s of them, as
  *             btrail_cr3_is() names them
@@ -32,7 +32,7 @@
  *             only user mode gets nothing that has an address of the kernel;
  *             one of only the kernel gets no code of user mode.
  */
-struct btrail_session_filter {
+struct session_filter {
     const uint32_t *vcpus;
     unsigned n_vcpus;
     const uint64_t *cr3s;
@@ -42,31 +42,31 @@ struct btrail_session_filter {
 };
 
 /* Frees copies of the arrays and strings that it points to. */
-void btrail_session_filter_clear(struct btrail_session_filter *f);
+void session_filter_clear(struct session_filter *f);
 
 /* The pseudo-address for a branch from user mode to @to, in the kernel */
-typedef uint64_t btrail_entry_fn(void *opaque, unsigned vcpu, uint64_t cr3,
-                                 uint64_t from, uint64_t to);
+typedef uint64_t entry_fn(void *opaque, unsigned vcpu, uint64_t cr3,
+                          uint64_t from, uint64_t to);
 
 /*
  * Filtering.  One thread calls the functions, if nothing else is said.
  */
 
-struct btrail_filtering;
+struct filtering;
 
-/* @filter is copied; @entry is called by btrail_filtering_slab(). */
-struct btrail_filtering *
-btrail_filtering_new(const struct btrail_session_filter *filter,
-                     btrail_entry_fn *entry, void *opaque);
+/* @filter is copied; @entry is called by filtering_slab(). */
+struct filtering *
+filtering_new(const struct session_filter *filter,
+              entry_fn *entry, void *opaque);
 
 /**
- * struct btrail_gate - what sees all of a capture, wanted or not
+ * struct gate - what sees all of a capture, wanted or not
  * @record: is the record of this branch kept?  @index: in the capture
  * @event:  TIME, TASK and GAP, or NULL
  * @lost:   records of a vCPU are missing, of which no GAP event says so; with
  *          @event
  */
-struct btrail_gate {
+struct gate {
     bool (*record)(void *opaque, unsigned vcpu, uint64_t index, uint64_t cr3,
                    uint64_t from, uint64_t to);
     void (*event)(void *opaque, unsigned vcpu,
@@ -76,44 +76,44 @@ struct btrail_gate {
 };
 
 /* Before the first slab; @gate is copied. */
-void btrail_filtering_gate(struct btrail_filtering *f,
-                           const struct btrail_gate *gate);
+void filtering_gate(struct filtering *f,
+                    const struct gate *gate);
 
-void btrail_filtering_free(struct btrail_filtering *f);
+void filtering_free(struct filtering *f);
 
 /* Are all records of the wanted vCPUs wanted? */
-bool btrail_filtering_all(const struct btrail_filtering *f);
-bool btrail_filtering_vcpu(const struct btrail_filtering *f, unsigned vcpu);
+bool filtering_all(const struct filtering *f);
+bool filtering_vcpu(const struct filtering *f, unsigned vcpu);
 /* Is anything of this privilege wanted? */
-bool btrail_filtering_privilege(const struct btrail_filtering *f,
-                                uint32_t privilege);
+bool filtering_privilege(const struct filtering *f,
+                         uint32_t privilege);
 /* Are records of this address space wanted? */
-bool btrail_filtering_cr3(struct btrail_filtering *f, uint64_t cr3);
+bool filtering_cr3(struct filtering *f, uint64_t cr3);
 /* Are some address spaces wanted, and always the same ones? */
-bool btrail_filtering_fixed_cr3s(const struct btrail_filtering *f);
+bool filtering_fixed_cr3s(const struct filtering *f);
 
 /*
  * Learns from a snapshot which address spaces the wanted processes have.  Any
  * thread, one at a time
  */
-void btrail_filtering_snapshot(struct btrail_filtering *f,
-                               const struct btrail_snapshot *snapshot);
+void filtering_snapshot(struct filtering *f,
+                        const struct btrail_snapshot *snapshot);
 
 /* Has a snapshot had number @i of the wanted processes?  Any thread */
-bool btrail_filtering_has_found(struct btrail_filtering *f, unsigned i);
+bool filtering_has_found(struct filtering *f, unsigned i);
 
 /**
- * struct btrail_mark - a position in the capture, and in the session
+ * struct filter_mark - a position in the capture, and in the session
  * @index:  of a record of the capture
  * @placed: gets the session's index of the first record that is not before it
  */
-struct btrail_mark {
+struct filter_mark {
     uint64_t index;
     uint64_t placed;
 };
 
 /**
- * struct btrail_filtered - the filtered stream of a vCPU
+ * struct filtered - the filtered stream of a vCPU
  * @index: in the session, of the next record
  * @checked: what is wanted of the last slab.  It is valid until the next one,
  *           of any vCPU.
@@ -125,7 +125,7 @@ struct btrail_mark {
  * @named_kernel: it was added to the slab
  * @gap:   the reason of a GAP of unknown size just before; 0 if there is none
  */
-struct btrail_filtered {
+struct filtered {
     uint64_t index;
     struct btrail_checked_slab checked;
     uint64_t dropped;
@@ -138,7 +138,7 @@ struct btrail_filtered {
 };
 
 /**
- * btrail_filtering_slab - filter a slab
+ * filtering_slab - filter a slab
  * @v:          of its vCPU
  * @index:      in the capture, of the vCPU's next record before the slab
  * @gap_reason: for a hole before it that no GAP event explains
@@ -147,10 +147,10 @@ struct btrail_filtered {
  * It is not known how many of the records that the capture has lost would have
  * been wanted, so the GAP events of the session have an unknown number.
  */
-void btrail_filtering_slab(struct btrail_filtering *f, unsigned vcpu,
-                           struct btrail_filtered *v,
-                           const struct btrail_checked_slab *slab,
-                           uint64_t index, uint16_t gap_reason,
-                           struct btrail_mark *marks, size_t n_marks);
+void filtering_slab(struct filtering *f, unsigned vcpu,
+                    struct filtered *v,
+                    const struct btrail_checked_slab *slab,
+                    uint64_t index, uint16_t gap_reason,
+                    struct filter_mark *marks, size_t n_marks);
 
 #endif /* BTRAIL_SESSION_FILTER_H */

@@ -36,7 +36,7 @@ struct session_vcpu {
     bool dropped;               /* the last one was, for lack of room */
 
     /* If records are left out */
-    struct btrail_filtered filtered;
+    struct filtered filtered;
     GArray *pending;            /* of struct pending_code */
     struct session_position positions[POSITIONS];
     unsigned n_positions;
@@ -56,7 +56,7 @@ void session_streams_init(struct session_streams *s, unsigned n,
         v->pending = g_array_new(FALSE, FALSE, sizeof(struct pending_code));
     }
     s->events = g_array_new(FALSE, FALSE, sizeof(struct btrail_event));
-    s->marks = g_array_new(FALSE, FALSE, sizeof(struct btrail_mark));
+    s->marks = g_array_new(FALSE, FALSE, sizeof(struct filter_mark));
 }
 
 void session_streams_clear(struct session_streams *s)
@@ -79,7 +79,7 @@ static int make_stream(struct session_streams *s, unsigned vcpu)
     if (v->stream) {
         return 0;
     }
-    v->stream = btrail_stream_new(vcpu, btrail_output_sink(s->output),
+    v->stream = btrail_stream_new(vcpu, output_sink(s->output),
                                   s->anywhere || resumes);
     btrail_stream_observe(v->stream, s->observer);
     btrail_stream_begin(v->stream, v->start);
@@ -114,7 +114,7 @@ static int append_slab(struct session_streams *s, unsigned vcpu,
     if (ret) {
         return ret;
     }
-    if (s->drop && btrail_output_full(s->output) &&
+    if (s->drop && output_full(s->output) &&
         !(slab->n_events &&
           slab->events[slab->n_events - 1].type == BTRAIL_EVENT_END)) {
         /* The next slab shows it as a hole. */
@@ -203,7 +203,7 @@ static void hand_code(struct session_streams *s, unsigned vcpu,
         moved.linear = find_position(&s->vcpus[vcpu], moved.linear);
     }
     moved.index = index;
-    btrail_session_code_item(s->code, vcpu, code->number, &moved, NULL);
+    session_code_item(s->code, vcpu, code->number, &moved, NULL);
 }
 
 /* Hands on the first @n items that wait, at the places of their marks. */
@@ -213,7 +213,7 @@ static void hand_pending(struct session_streams *s, unsigned vcpu, size_t n)
 
     for (size_t i = 0; i < n; i++) {
         hand_code(s, vcpu, &g_array_index(v->pending, struct pending_code, i),
-                  g_array_index(s->marks, struct btrail_mark, i).placed);
+                  g_array_index(s->marks, struct filter_mark, i).placed);
     }
     g_array_remove_range(v->pending, 0, n);
 }
@@ -228,7 +228,7 @@ static int filter_slab(struct session_streams *s, unsigned vcpu,
 
     g_array_set_size(s->marks, 0);
     for (i = 0; i < v->pending->len; i++) {
-        struct btrail_mark mark = {
+        struct filter_mark mark = {
             g_array_index(v->pending, struct pending_code, i).item.index,
             UINT64_MAX,
         };
@@ -236,11 +236,11 @@ static int filter_slab(struct session_streams *s, unsigned vcpu,
         g_array_append_val(s->marks, mark);
     }
     remember_position(v, index);
-    btrail_filtering_slab(s->filtering, vcpu, &v->filtered, slab, index,
-                          gap_reason, (struct btrail_mark *)s->marks->data,
-                          s->marks->len);
+    filtering_slab(s->filtering, vcpu, &v->filtered, slab, index,
+                   gap_reason, (struct filter_mark *)s->marks->data,
+                   s->marks->len);
     while (n < s->marks->len &&
-           g_array_index(s->marks, struct btrail_mark, n).placed !=
+           g_array_index(s->marks, struct filter_mark, n).placed !=
            UINT64_MAX) {
         n++;
     }
@@ -259,7 +259,8 @@ int session_streams_slab(struct session_streams *s, unsigned vcpu,
 {
     struct session_vcpu *v = &s->vcpus[vcpu];
 
-    if (!btrail_filtering_vcpu(s->filtering, vcpu)) {
+    output_slab(s->output);
+    if (!filtering_vcpu(s->filtering, vcpu)) {
         return 0;
     }
     if (s->whole) {
@@ -270,7 +271,7 @@ int session_streams_slab(struct session_streams *s, unsigned vcpu,
         index = v->base = slab->begin;
     }
     v->slabs = true;
-    return btrail_filtering_all(s->filtering) ?
+    return filtering_all(s->filtering) ?
            move_slab(s, vcpu, slab, gap_reason) :
            filter_slab(s, vcpu, slab, index, gap_reason);
 }
@@ -280,12 +281,12 @@ static bool wants_page(const struct session_streams *s,
                        const struct btrail_code_item *item)
 {
     if (item->linear >> 63) {
-        return btrail_filtering_privilege(s->filtering,
-                                          BTRAIL_PRIVILEGE_KERNEL);
+        return filtering_privilege(s->filtering,
+                                   BTRAIL_PRIVILEGE_KERNEL);
     }
-    return btrail_filtering_privilege(s->filtering, BTRAIL_PRIVILEGE_USER) &&
-           (!btrail_filtering_fixed_cr3s(s->filtering) ||
-            btrail_filtering_cr3(s->filtering, item->cr3));
+    return filtering_privilege(s->filtering, BTRAIL_PRIVILEGE_USER) &&
+           (!filtering_fixed_cr3s(s->filtering) ||
+            filtering_cr3(s->filtering, item->cr3));
 }
 
 void session_streams_code(struct session_streams *s, unsigned vcpu,
@@ -297,20 +298,20 @@ void session_streams_code(struct session_streams *s, unsigned vcpu,
     bool timeless = item->index == UINT64_MAX;
 
     if (item->type == BTRAIL_CODE_BYTES ||
-        (s->whole && btrail_filtering_vcpu(s->filtering, vcpu))) {
-        btrail_session_code_item(s->code, vcpu, number, item, page);
+        (s->whole && filtering_vcpu(s->filtering, vcpu))) {
+        session_code_item(s->code, vcpu, number, item, page);
         return;
     }
-    if (!btrail_filtering_vcpu(s->filtering, vcpu) ||
+    if (!filtering_vcpu(s->filtering, vcpu) ||
         (item->type == BTRAIL_CODE_PAGE && !wants_page(s, item))) {
         return;
     }
-    if (btrail_filtering_all(s->filtering)) {
+    if (filtering_all(s->filtering)) {
         code.item.index = timeless ? UINT64_MAX : moved_index(v, item->index);
         if (item->type == BTRAIL_CODE_LOST) {
             code.item.linear = moved_index(v, item->linear);
         }
-        btrail_session_code_item(s->code, vcpu, number, &code.item, NULL);
+        session_code_item(s->code, vcpu, number, &code.item, NULL);
     } else if (timeless || v->pending->len == MAX_PENDING) {
         hand_code(s, vcpu, &code, timeless ? UINT64_MAX : v->filtered.index);
     } else {
@@ -346,7 +347,7 @@ int session_streams_flush(struct session_streams *s)
 
 bool session_streams_ended(const struct session_streams *s, unsigned vcpu)
 {
-    return !btrail_filtering_vcpu(s->filtering, vcpu) ||
+    return !filtering_vcpu(s->filtering, vcpu) ||
            (s->vcpus[vcpu].stream &&
             btrail_stream_ended(s->vcpus[vcpu].stream));
 }
@@ -365,5 +366,5 @@ int session_streams_end(struct session_streams *s, unsigned vcpu,
                                   BTRAIL_LOST_UNKNOWN);
     }
     return ret ? ret : btrail_stream_event(v->stream, BTRAIL_EVENT_END, reason,
-                                           btrail_clock_ns());
+                                           clock_ns());
 }

@@ -20,9 +20,9 @@
  * @whole:     records keep the capture's numbers
  * @anywhere:  a stream may begin at any index; the file says why
  * @drop:      lose records when the output is behind
- * @resume:    where streams continue, see struct btrail_session_options
+ * @resume:    where streams continue, see struct session_settings
  * @observer:  sees what is kept, or NULL
- * @records, @filtered, @lost: see struct btrail_session_progress; atomic each
+ * @records, @filtered, @lost: see struct session_progress; atomic each
  * @unexplained: records missing without a GAP event of the producer
  *
  * The rest is session-stream.c's own.
@@ -34,16 +34,16 @@ struct session_streams {
     const uint64_t *resume;
     unsigned n_resume;
     const struct btrail_stream_observer *observer;
-    struct btrail_output *output;
-    struct btrail_filtering *filtering;
-    struct btrail_session_code *code;
+    struct output *output;
+    struct filtering *filtering;
+    struct session_code *code;
     uint64_t records, filtered, lost;
     uint64_t unexplained;
 
     unsigned n;
     struct session_vcpu *vcpus;
     GArray *events;             /* of struct btrail_event: moved */
-    GArray *marks;              /* of struct btrail_mark */
+    GArray *marks;              /* of struct filter_mark */
 };
 
 /* @indices: of the next record of each vCPU in the capture, @n of them */

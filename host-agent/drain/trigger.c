@@ -17,18 +17,18 @@
 #define BITS    4096
 
 struct watched_trigger {
-    struct btrail_trigger trigger;
-    struct btrail_filtering *process;   /* NULL for any */
-    struct btrail_places *places;       /* of a symbol of programs, or NULL */
-    struct btrail_long_calls *calls;    /* NULL: each branch counts */
+    struct trigger trigger;
+    struct filtering *process;          /* NULL for any */
+    struct symbol_places *places;       /* of a symbol of programs, or NULL */
+    struct long_calls *calls;           /* NULL: each branch counts */
     uint64_t address;           /* atomic; 0 if it is not known */
     uint16_t kernel;            /* atomic; the one whose symbol that is */
     bool loaded;                /* the symbol is of what comes and goes */
     uint64_t hits;
-    bool reported;              /* by btrail_triggers_new_places() */
+    bool reported;              /* by triggers_new_places() */
 };
 
-struct btrail_triggers {
+struct triggers {
     struct watched_trigger *watched;
     unsigned n;
     int refs;                   /* atomic */
@@ -40,7 +40,7 @@ struct btrail_triggers {
     unsigned *of_marks;         /* the triggers of its numbers */
     unsigned n_marks;
     struct btrail_kernel kernels[BTRAIL_MAX_VCPUS]; /* that each runs */
-    btrail_fired_fn *fired;
+    fired_fn *fired;
     void *opaque;
 };
 
@@ -61,7 +61,7 @@ static void add_bit(void *opaque, uint64_t address)
  * Sets the bits, after the places that they stand for.  One thread does so, and
  * a bit that stays set is never clear meanwhile.
  */
-static void set_bits(struct btrail_triggers *t)
+static void set_bits(struct triggers *t)
 {
     uint64_t bits[BITS / 64] = { 0 };
 
@@ -69,7 +69,7 @@ static void set_bits(struct btrail_triggers *t)
         const struct watched_trigger *w = &t->watched[i];
 
         if (w->places) {
-            btrail_places_each(w->places, add_bit, bits);
+            symbol_places_each(w->places, add_bit, bits);
         } else if (w->address) {
             add_bit(bits, w->address);
         }
@@ -79,12 +79,12 @@ static void set_bits(struct btrail_triggers *t)
     }
 }
 
-static void set_keeping(struct btrail_triggers *t, bool keeping)
+static void set_keeping(struct triggers *t, bool keeping)
 {
     __atomic_store_n(&t->keeping, keeping, __ATOMIC_RELAXED);
 }
 
-static void act(struct btrail_triggers *t, unsigned i)
+static void act(struct triggers *t, unsigned i)
 {
     struct watched_trigger *w = &t->watched[i];
 
@@ -93,10 +93,10 @@ static void act(struct btrail_triggers *t, unsigned i)
     }
     w->hits = 0;
     switch (w->trigger.action) {
-    case BTRAIL_TRIGGER_START:
+    case TRIGGER_START:
         set_keeping(t, true);
         break;
-    case BTRAIL_TRIGGER_STOP:
+    case TRIGGER_STOP:
         set_keeping(t, false);
         break;
     default:
@@ -107,17 +107,17 @@ static void act(struct btrail_triggers *t, unsigned i)
 
 static void mark_hit(void *opaque, unsigned i, uint64_t cr3)
 {
-    struct btrail_triggers *t = opaque;
+    struct triggers *t = opaque;
     const struct watched_trigger *w = &t->watched[t->of_marks[i]];
 
-    if (!w->process || btrail_filtering_cr3(w->process, cr3)) {
+    if (!w->process || filtering_cr3(w->process, cr3)) {
         act(t, t->of_marks[i]);
     }
 }
 
 /* Finds what all of them want at once. */
-static void watch_marks(struct btrail_triggers *t,
-                        const struct btrail_trigger *triggers)
+static void watch_marks(struct triggers *t,
+                        const struct trigger *triggers)
 {
     g_autofree struct mark_wanted *wanted = g_new(struct mark_wanted, t->n);
 
@@ -133,13 +133,13 @@ static void watch_marks(struct btrail_triggers *t,
     }
 }
 
-struct btrail_triggers *
-btrail_triggers_new(const struct btrail_trigger *triggers, unsigned n,
-                    const struct btrail_symbol_files *files,
-                    btrail_fired_fn *fired, void *opaque)
+struct triggers *
+triggers_new(const struct trigger *triggers, unsigned n,
+             const struct symbol_files *files,
+             fired_fn *fired, void *opaque)
 {
-    static const struct btrail_symbol_files no_files = { NULL };
-    struct btrail_triggers *t = g_new0(struct btrail_triggers, 1);
+    static const struct symbol_files no_files = { NULL };
+    struct triggers *t = g_new0(struct triggers, 1);
 
     t->watched = g_new0(struct watched_trigger, n);
     t->n = n;
@@ -147,9 +147,9 @@ btrail_triggers_new(const struct btrail_trigger *triggers, unsigned n,
     t->fired = fired;
     t->opaque = opaque;
     for (unsigned i = 0; i < n; i++) {
-        const struct btrail_trigger *trigger = &triggers[i];
+        const struct trigger *trigger = &triggers[i];
         const char *names[] = { trigger->process, NULL };
-        const struct btrail_session_filter process = { .processes = names };
+        const struct session_filter process = { .processes = names };
         struct watched_trigger *w = &t->watched[i];
 
         w->trigger = *trigger;
@@ -157,20 +157,20 @@ btrail_triggers_new(const struct btrail_trigger *triggers, unsigned n,
         w->trigger.mark.name = NULL;
         w->trigger.symbol = g_strdup(trigger->symbol);
         if (trigger->process && trigger->symbol && trigger->user) {
-            w->places = btrail_places_new(trigger->process, trigger->symbol,
+            w->places = symbol_places_new(trigger->process, trigger->symbol,
                                           files ? files : &no_files);
         } else if (trigger->process) {
-            w->process = btrail_filtering_new(&process, NULL, NULL);
+            w->process = filtering_new(&process, NULL, NULL);
         }
         if (!trigger->symbol) {
             w->address = trigger->address;
             w->reported = true;
         }
         if (trigger->longer_ns) {
-            w->calls = btrail_long_calls_new(trigger->longer_ns);
+            w->calls = long_calls_new(trigger->longer_ns);
             t->measures = true;
         }
-        t->can_start |= trigger->action == BTRAIL_TRIGGER_START;
+        t->can_start |= trigger->action == TRIGGER_START;
     }
     set_bits(t);
     watch_marks(t, triggers);
@@ -178,13 +178,13 @@ btrail_triggers_new(const struct btrail_trigger *triggers, unsigned n,
     return t;
 }
 
-struct btrail_triggers *btrail_triggers_ref(struct btrail_triggers *t)
+struct triggers *triggers_ref(struct triggers *t)
 {
     __atomic_fetch_add(&t->refs, 1, __ATOMIC_RELAXED);
     return t;
 }
 
-void btrail_triggers_unref(struct btrail_triggers *t)
+void triggers_unref(struct triggers *t)
 {
     if (__atomic_sub_fetch(&t->refs, 1, __ATOMIC_ACQ_REL)) {
         return;
@@ -192,10 +192,10 @@ void btrail_triggers_unref(struct btrail_triggers *t)
     for (unsigned i = 0; i < t->n; i++) {
         g_free((char *)t->watched[i].trigger.symbol);
         if (t->watched[i].process) {
-            btrail_filtering_free(t->watched[i].process);
+            filtering_free(t->watched[i].process);
         }
-        btrail_places_free(t->watched[i].places);
-        btrail_long_calls_free(t->watched[i].calls);
+        symbol_places_free(t->watched[i].places);
+        long_calls_free(t->watched[i].calls);
     }
     mark_hits_free(t->marks);
     g_free(t->of_marks);
@@ -203,25 +203,25 @@ void btrail_triggers_unref(struct btrail_triggers *t)
     g_free(t);
 }
 
-void btrail_triggers_snapshot(struct btrail_triggers *t,
-                              const struct btrail_snapshot *snapshot)
+void triggers_snapshot(struct triggers *t,
+                       const struct btrail_snapshot *snapshot)
 {
     for (unsigned i = 0; i < t->n; i++) {
         if (t->watched[i].process) {
-            btrail_filtering_snapshot(t->watched[i].process, snapshot);
+            filtering_snapshot(t->watched[i].process, snapshot);
         }
     }
 }
 
-void btrail_triggers_find(struct btrail_triggers *t,
-                          const struct btrail_snapshot *snapshot,
-                          const struct guest_memory *memory, unsigned levels)
+void triggers_find(struct triggers *t,
+                   const struct btrail_snapshot *snapshot,
+                   const struct guest_memory *memory, unsigned levels)
 {
     bool any = false;
 
     for (unsigned i = 0; i < t->n; i++) {
         if (t->watched[i].places) {
-            btrail_places_snapshot(t->watched[i].places, snapshot, memory,
+            symbol_places_snapshot(t->watched[i].places, snapshot, memory,
                                    levels);
             any = true;
         }
@@ -231,7 +231,7 @@ void btrail_triggers_find(struct btrail_triggers *t,
     }
 }
 
-bool btrail_triggers_want_names(const struct btrail_triggers *t)
+bool triggers_want_names(const struct triggers *t)
 {
     for (unsigned i = 0; i < t->n; i++) {
         if (t->watched[i].trigger.symbol || t->watched[i].process) {
@@ -241,24 +241,24 @@ bool btrail_triggers_want_names(const struct btrail_triggers *t)
     return false;
 }
 
-bool btrail_triggers_want_code(const struct btrail_triggers *t)
+bool triggers_want_code(const struct triggers *t)
 {
     return t->marks;
 }
 
-bool btrail_triggers_code(struct btrail_triggers *t, unsigned vcpu,
-                          const struct btrail_code_item *item,
-                          const uint8_t *page)
+bool triggers_code(struct triggers *t, unsigned vcpu,
+                   const struct btrail_code_item *item,
+                   const uint8_t *page)
 {
     return t->marks && mark_hits_code(t->marks, vcpu, item, page);
 }
 
-bool btrail_triggers_lack_code(const struct btrail_triggers *t)
+bool triggers_lack_code(const struct triggers *t)
 {
     return t->marks && mark_hits_lack_code(t->marks);
 }
 
-unsigned btrail_triggers_places(const struct btrail_triggers *t, unsigned i)
+unsigned triggers_places(const struct triggers *t, unsigned i)
 {
     const struct watched_trigger *w = &t->watched[i];
 
@@ -267,18 +267,18 @@ unsigned btrail_triggers_places(const struct btrail_triggers *t, unsigned i)
             return mark_hits_places(t->marks, k);
         }
     }
-    return w->places ? btrail_places_count(w->places) :
+    return w->places ? symbol_places_count(w->places) :
            __atomic_load_n(&w->address, __ATOMIC_RELAXED) != 0;
 }
 
-bool btrail_triggers_new_places(struct btrail_triggers *t)
+bool triggers_new_places(struct triggers *t)
 {
     bool any_new = false;
 
     for (unsigned i = 0; i < t->n; i++) {
         struct watched_trigger *w = &t->watched[i];
 
-        if (!w->reported && btrail_triggers_places(t, i)) {
+        if (!w->reported && triggers_places(t, i)) {
             w->reported = any_new = true;
         }
     }
@@ -298,8 +298,8 @@ static bool is_kernels(const struct watched_trigger *w)
     return w->trigger.symbol && !w->places;
 }
 
-void btrail_triggers_symbols(struct btrail_triggers *t, uint16_t kernel,
-                             const char *text, size_t size)
+void triggers_symbols(struct triggers *t, uint16_t kernel,
+                      const char *text, size_t size)
 {
     const char *end = text + size;
     g_autofree uint64_t *found = g_new0(uint64_t, t->n);
@@ -329,18 +329,18 @@ void btrail_triggers_symbols(struct btrail_triggers *t, uint16_t kernel,
     set_bits(t);
 }
 
-bool btrail_triggers_keeping(const struct btrail_triggers *t)
+bool triggers_keeping(const struct triggers *t)
 {
     return __atomic_load_n(&t->keeping, __ATOMIC_RELAXED);
 }
 
-void btrail_triggers_keep(struct btrail_triggers *t)
+void triggers_keep(struct triggers *t)
 {
     set_keeping(t, true);
 }
 
 /* Does the kernel run whose symbol a trigger waits for? */
-static bool kernel_runs(const struct btrail_triggers *t,
+static bool kernel_runs(const struct triggers *t,
                         const struct watched_trigger *w, unsigned vcpu)
 {
     const struct btrail_kernel *kernel = &t->kernels[vcpu];
@@ -350,25 +350,24 @@ static bool kernel_runs(const struct btrail_triggers *t,
 }
 
 /* Does a branch to @to with this CR3 go to the trigger's place? */
-static bool is_place(const struct btrail_triggers *t,
+static bool is_place(const struct triggers *t,
                      const struct watched_trigger *w, unsigned vcpu,
                      uint64_t cr3, uint64_t to)
 {
-    return w->places ? btrail_places_has(w->places, cr3, to) :
+    return w->places ? symbol_places_has(w->places, cr3, to) :
            to && __atomic_load_n(&w->address, __ATOMIC_RELAXED) == to &&
            (!w->trigger.symbol || kernel_runs(t, w, vcpu)) &&
-           (!w->process || btrail_filtering_cr3(w->process, cr3));
+           (!w->process || filtering_cr3(w->process, cr3));
 }
 
 /* Does the branch end a call that is measured, of any trigger? */
-static void end_calls(struct btrail_triggers *t, unsigned vcpu, uint64_t cr3,
+static void end_calls(struct triggers *t, unsigned vcpu, uint64_t cr3,
                       uint64_t to)
 {
     for (unsigned i = 0; i < t->n; i++) {
-        struct btrail_long_calls *calls = t->watched[i].calls;
+        struct long_calls *calls = t->watched[i].calls;
 
-        if (calls && btrail_long_calls_any(calls) &&
-            btrail_long_calls_end(calls, vcpu, cr3, to)) {
+        if (calls && long_calls_end(calls, vcpu, cr3, to)) {
             act(t, i);
         }
     }
@@ -377,7 +376,7 @@ static void end_calls(struct btrail_triggers *t, unsigned vcpu, uint64_t cr3,
 static bool gate_record(void *opaque, unsigned vcpu, uint64_t index,
                         uint64_t cr3, uint64_t from, uint64_t to)
 {
-    struct btrail_triggers *t = opaque;
+    struct triggers *t = opaque;
     unsigned bit = bit_of(to);
     bool kept = t->keeping;
 
@@ -396,7 +395,7 @@ static bool gate_record(void *opaque, unsigned vcpu, uint64_t index,
                 continue;
             }
             if (w->calls) {
-                btrail_long_calls_begin(w->calls, vcpu, cr3, from);
+                long_calls_begin(w->calls, vcpu, cr3, from);
             } else {
                 act(t, i);
             }
@@ -405,7 +404,7 @@ static bool gate_record(void *opaque, unsigned vcpu, uint64_t index,
     return kept || t->keeping;
 }
 
-static void act_each(struct btrail_triggers *t, unsigned i, unsigned n)
+static void act_each(struct triggers *t, unsigned i, unsigned n)
 {
     for (; n; n--) {
         act(t, i);
@@ -415,7 +414,7 @@ static void act_each(struct btrail_triggers *t, unsigned i, unsigned n)
 static void gate_event(void *opaque, unsigned vcpu,
                        const struct btrail_event *event)
 {
-    struct btrail_triggers *t = opaque;
+    struct triggers *t = opaque;
 
     btrail_event_kernel(event, &t->kernels[vcpu]);
     if (t->marks) {
@@ -423,29 +422,29 @@ static void gate_event(void *opaque, unsigned vcpu,
     }
     for (unsigned i = 0; i < t->n; i++) {
         if (t->watched[i].calls) {
-            act_each(t, i, btrail_long_calls_event(t->watched[i].calls, vcpu,
-                                                   event));
+            act_each(t, i, long_calls_event(t->watched[i].calls, vcpu,
+                                            event));
         }
     }
 }
 
 static void gate_lost(void *opaque, unsigned vcpu)
 {
-    struct btrail_triggers *t = opaque;
+    struct triggers *t = opaque;
 
     if (t->marks) {
         mark_hits_lost(t->marks, vcpu);
     }
     for (unsigned i = 0; i < t->n; i++) {
         if (t->watched[i].calls) {
-            btrail_long_calls_lost(t->watched[i].calls, vcpu);
+            long_calls_lost(t->watched[i].calls, vcpu);
         }
     }
 }
 
-struct btrail_gate btrail_triggers_gate(struct btrail_triggers *t,
-                                        uint64_t tick_ns, unsigned vcpus,
-                                        struct btrail_budget *budget)
+struct gate triggers_gate(struct triggers *t,
+                          uint64_t tick_ns, unsigned vcpus,
+                          struct btrail_budget *budget)
 {
     bool events = t->measures || t->marks;
 
@@ -455,10 +454,11 @@ struct btrail_gate btrail_triggers_gate(struct btrail_triggers *t,
     }
     for (unsigned i = 0; i < t->n; i++) {
         if (t->watched[i].calls) {
-            btrail_long_calls_set_tick(t->watched[i].calls, tick_ns);
+            long_calls_set_device(t->watched[i].calls, tick_ns,
+                                  vcpus);
         }
     }
-    return (struct btrail_gate) {
+    return (struct gate) {
         .record = gate_record,
         .event = gate_event,
         .lost = events ? gate_lost : NULL,
@@ -466,17 +466,26 @@ struct btrail_gate btrail_triggers_gate(struct btrail_triggers *t,
     };
 }
 
-void btrail_triggers_tick(struct btrail_triggers *t, uint64_t now)
+void triggers_passed(struct triggers *t, unsigned vcpu,
+                     uint64_t time)
 {
     for (unsigned i = 0; i < t->n; i++) {
         if (t->watched[i].calls) {
-            act_each(t, i, btrail_long_calls_waiting(t->watched[i].calls,
-                                                     now));
+            long_calls_passed(t->watched[i].calls, vcpu, time);
         }
     }
 }
 
-bool btrail_triggers_over(const struct btrail_triggers *t)
+void triggers_tick(struct triggers *t)
+{
+    for (unsigned i = 0; i < t->n; i++) {
+        if (t->watched[i].calls) {
+            act_each(t, i, long_calls_waiting(t->watched[i].calls));
+        }
+    }
+}
+
+bool triggers_over(const struct triggers *t)
 {
     return !t->keeping && !t->can_start;
 }

@@ -300,11 +300,6 @@ void client_answer(struct client *c, const char *payload, size_t n)
     send_packet(c, payload, n);
 }
 
-void client_answer_text(struct client *c, const char *payload)
-{
-    client_answer(c, payload, strlen(payload));
-}
-
 void client_print(struct client *c, const char *text)
 {
     size_t left = strlen(text);
@@ -334,7 +329,7 @@ void client_answer_interrupted(struct client *c)
     g_autoptr(GString) digits = g_string_new(NULL);
 
     rsp_append_hex(digits, text, strlen(text));
-    client_answer_text(c, digits->str);
+    client_answer(c, digits->str, digits->len);
 }
 
 void client_stop_acks(struct client *c)

@@ -20,7 +20,7 @@ struct client;
 /**
  * struct client_functions - what is called, with the pointer of client_new()
  * @packet:    a request, to be answered by client_answer() now or later; it has
- *             a NUL behind it
+ *             a NUL after it
  * @interrupt: the user wants the guest to stop; client_waits() calls it, too
  * @closed:    the connection is gone, or was hung up on: to be followed by
  *             client_free()
@@ -42,7 +42,6 @@ void client_free(struct client *c);
 
 /* Answers the request. */
 void client_answer(struct client *c, const char *payload, size_t n);
-void client_answer_text(struct client *c, const char *payload);
 
 /* Sends text for its user to see, before the answer. */
 void client_print(struct client *c, const char *text);

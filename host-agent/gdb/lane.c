@@ -6,7 +6,7 @@
 #include "gdb/lane.h"
 
 /*
- * So many are read at least on either side: to seek takes longer, because a
+ * This many are read at least on either side: to seek takes longer, because a
  * chunk is decoded from its begin on.
  */
 #define AROUND  4096
@@ -18,7 +18,7 @@
  * @runs:   of struct lane_run
  * @vcpu:   of the cursor
  * @kept:   what was read last, which is likely to be wanted again; or NULL
- * @lent:   so many callers have it
+ * @lent:   this many callers have it
  * @first:  it begins with the lane's first record
  * @last:   it ends with the lane's last one
  */
@@ -207,14 +207,14 @@ static bool open_cursor(struct lane *l, unsigned vcpu)
 }
 
 /**
- * struct reading
+ * struct lane_reading
  * @at:     the record around which is read
- * @before, @after: so many are wanted before it, and behind it
+ * @before, @after: this many are wanted before it, and after it
  * @next:   index that the next record has if none is missing
  * @lost:   records are missing before it in its run
  * @cut:    the last ones of a run before are missing
  */
-struct reading {
+struct lane_reading {
     GArray *records;
     const struct lane_at *at;
     size_t before;
@@ -225,7 +225,7 @@ struct reading {
     bool cut;
 };
 
-static void add(struct lane *l, struct reading *r, size_t run,
+static void add(struct lane *l, struct lane_reading *r, size_t run,
                 const struct btrail_batch *b, size_t i,
                 const struct process *process)
 {
@@ -233,7 +233,7 @@ static void add(struct lane *l, struct reading *r, size_t run,
         .record = b->records[i],
         .at = { run, b->index + i },
         .vcpu = l->vcpu,
-        /* A seek into a hole goes behind it. */
+        /* A seek into a hole goes after it. */
         .lost = r->lost || r->cut || b->index + i > r->next,
         .cr3 = b->cr3,
         .process = process,
@@ -246,7 +246,7 @@ static void add(struct lane *l, struct reading *r, size_t run,
     r->lost = r->cut = false;
     r->next = b->index + i + 1;
     if (!lane_before(r->at, &record.at)) {
-        /* It can be far behind what a hole made us begin with. */
+        /* It can be far after what a hole made us begin with. */
         if (r->records->len > 2 * r->before + 1) {
             g_array_remove_range(r->records, 0, r->before);
         }
@@ -256,13 +256,13 @@ static void add(struct lane *l, struct reading *r, size_t run,
 }
 
 /* One too many shows that no other one is up to the place. */
-static bool is_full(const struct reading *r)
+static bool is_full(const struct lane_reading *r)
 {
     return r->records->len > (size_t)(r->here + 1) + r->after;
 }
 
 /* The records of a batch from @begin on, up to the end of the run */
-static void add_batch(struct lane *l, struct reading *r, size_t run,
+static void add_batch(struct lane *l, struct lane_reading *r, size_t run,
                       uint64_t begin, const struct btrail_batch *b)
 {
     const struct symbolizer_where where = symbolizer_at(l->vcpu, b, 0);
@@ -282,7 +282,7 @@ static void add_batch(struct lane *l, struct reading *r, size_t run,
     }
 }
 
-static void read_run(struct lane *l, struct reading *r, size_t run,
+static void read_run(struct lane *l, struct lane_reading *r, size_t run,
                      uint64_t begin)
 {
     uint64_t end = run_at(l, run)->end;
@@ -307,8 +307,9 @@ static void read_run(struct lane *l, struct reading *r, size_t run,
     r->cut |= r->next < end;
 }
 
-/* Reads behind a place, or from the lane's begin on, until it is full. */
-static void read_runs(struct lane *l, struct reading *r, struct lane_at from,
+/* Reads after a place, or from the lane's begin on, until it is full. */
+static void read_runs(struct lane *l, struct lane_reading *r,
+                      struct lane_at from,
                       bool all)
 {
     read_run(l, r, from.run, from.index + !all);
@@ -334,11 +335,11 @@ static GArray *new_records(struct lane *l, size_t n)
     return records;
 }
 
-/* Reads so many records around a place, or more, and keeps them. */
+/* Reads this many records around a place, or more, and keeps them. */
 static void read_around(struct lane *l, const struct lane_at *at, size_t before,
                         size_t after)
 {
-    struct reading r = {
+    struct lane_reading r = {
         .records = new_records(l, before + after), .at = at, .before = before,
         .after = after,
     };
@@ -395,7 +396,7 @@ static bool are_kept(const struct lane *l, const struct lane_at *at,
     }
     behind = l->kept->len - 1 - here;
     return (l->first || here >= (ssize_t)before) &&
-           /* Without one behind it, it need not be the last one up to there. */
+           /* Without one after it, it need not be the last one up to there. */
            (l->last || (behind >= after &&
                         (behind || !lane_before(&g_array_index(
                             l->kept, struct lane_record, here).at, at))));

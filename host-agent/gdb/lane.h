@@ -9,9 +9,9 @@
 #ifndef BTRAIL_GDB_LANE_H
 #define BTRAIL_GDB_LANE_H
 
+#include "find/moment.h"
 #include "symbolize/symbolizer.h"
 #include "util/agent-error.h"
-#include "walk/moment.h"
 
 /**
  * struct lane_run - records of one vCPU, of which none is of another lane
@@ -26,7 +26,7 @@ struct lane_run {
 };
 
 /**
- * struct lane_at - behind a record of a lane
+ * struct lane_at - after a record of a lane
  * @run: number of its run
  */
 struct lane_at {
@@ -85,7 +85,7 @@ struct lane_at lane_find(const struct lane *l, const struct moment *m);
 
 /**
  * lane_read - read the records around one
- * @before, @after: how many before the last one up to @at, and behind it: fewer
+ * @before, @after: how many before the last one up to @at, and after it: fewer
  *           where the lane begins or ends, or records are missing, but one at
  *           least before it if there is any
  * @here:    gets which of them is the last one up to @at; -1 if there is none

@@ -1,44 +1,61 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Commands that a user gives with gdb's "monitor"
+ * Commands that a user gives with gdb's "monitor": tables, and searches apart
  */
 
 #ifndef BTRAIL_GDB_MONITOR_H
 #define BTRAIL_GDB_MONITOR_H
 
-#include "gdb/target.h"
-#include "gdb/trace-index.h"
+#include <stdbool.h>
+
+#include "util/agent-error.h"
+#include "util/apart.h"
 
 /**
- * monitor_command - run a command
- * @trace: of the replay, or NULL
- * @line:  "where", "goto PLACE", "find [PROCESS:]FUNCTION", "checkpoints",
- *         "help", or one of QEMU's monitor
+ * struct monitor_command
+ * @usage:    for help
+ * @run:      returns what to print, to be freed, or NULL with an error
+ * @search:   the same of what takes as long as it takes: see apart.h
+ * @searches: does it have to search?  NULL: if it has @search
  *
- * Returns what to print, to be freed.
- *
- * Errors: COMMAND (what is wrong with the command), and those of the target.
+ * The list itself is the command that has neither.
  */
-char *monitor_command(struct target *t, struct trace_index *trace,
-                      const char *line, GError **error);
+struct monitor_command {
+    const char *name;
+    const char *usage;
+    char *(*run)(void *target, const char *argument, GError **error);
+    char *(*search)(void *target, const char *argument, GError **error);
+    bool (*searches)(const char *argument);
+};
 
-/* Does the command search the trace, which can take long? */
-bool monitor_searches(const char *line);
+/* The name of a line's command, to be freed, and what follows it there */
+char *monitor_split(const char *line, const char **argument);
+
+/* The command in a table, which ends with a NULL name; or NULL */
+const struct monitor_command *
+monitor_find(const struct monitor_command *table, const char *name);
+
+/* To be freed */
+char *monitor_help(const struct monitor_command *table);
+
+bool monitor_searches(const struct monitor_command *c, const char *argument);
 
 /**
- * monitor_search - do it, such as apart (see apart.h)
- * @icount: where the guest stands
- * @found:  gets the answer for monitor_found()
+ * struct monitor_search - for apart_start()
+ * @remains: appends what the search has left to do
  */
-void monitor_search(struct trace_index *trace, const char *line,
-                    uint64_t icount, GByteArray *found);
+struct monitor_search {
+    const struct monitor_command *command;
+    void *target;
+    const char *argument;
+    void (*remains)(void *target, GByteArray *then);
+};
 
-/**
- * monitor_found - what has come of it
- * @then: gets the command that remains, to be freed, or NULL
- *
- * Returns what to print, to be freed; NULL with an error or @then.
- */
-char *monitor_found(const GByteArray *found, char **then, GError **error);
+void monitor_search(void *search, GByteArray *answer);
+
+/* What has come of it: what to print, to be freed; NULL with an error.  @then
+ * gets bytes in the answer. */
+char *monitor_found(const GByteArray *answer, const void **then, size_t *n,
+                    GError **error);
 
 #endif /* BTRAIL_GDB_MONITOR_H */

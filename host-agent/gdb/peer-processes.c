@@ -14,9 +14,10 @@
 #include <unistd.h>
 
 #include "gdb/peer-processes.h"
+#include "gdb/server.h"
 #include "util/memory-limit.h"
 
-/* Numbers come again after so many, when nobody has one of them any more. */
+/* Numbers come again after this many, when nobody has one of them any more. */
 #define NUMBERS     200000
 
 /* One that has hung up is not served much longer, whatever is done for it. */
@@ -161,7 +162,7 @@ void peer_processes_add(struct peer_processes *p, int in, int out)
 {
     pid_t server = getpid(), pid = -1;
 
-    if (p->peers->len < PEER_PROCESSES_MAX) {
+    if (p->peers->len < GDB_SERVERS_MAX) {
         p->last = p->last % NUMBERS + 1;
         pid = fork();
     }

@@ -14,8 +14,6 @@
 #include <glib.h>
 #include <stdint.h>
 
-/* So many peers are served at a time. */
-#define PEER_PROCESSES_MAX  16
 /* Bytes that each can have for itself; one that needs more is ended. */
 #define PEER_MEMORY_MAX     (UINT64_C(2) << 30)
 
@@ -40,7 +38,8 @@ peer_processes_new(const struct peer_functions *functions, void *opaque);
 /* Ends all; the server learns nothing of it. */
 void peer_processes_free(struct peer_processes *p);
 
-/* Takes the files.  A peer that is one too many is hung up on.  No other thread
+/* Takes the files.  A peer that is one too many (GDB_SERVERS_MAX) is hung
+ * up on.  No other thread
  * may hold a lock, since the new process has none that gives it back. */
 void peer_processes_add(struct peer_processes *p, int in, int out);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The symbols of the process that runs where the guest stands, for gdb
+ * The symbols of the process that runs where the guest is, for gdb
  *
  * At each stop, gdb runs a command that we have defined.  It asks which set of
  * files the process has mapped, by a trace state variable: a number that gdb

@@ -4,9 +4,9 @@
  */
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "gdb/breakpoints.h"
 #include "gdb/reverse.h"
 #include "gdb/rsp.h"
 #include "util/apart.h"
@@ -21,33 +21,33 @@
 #define DELIVERIES  8
 
 /**
- * struct sought_visit - what the trace says of a vCPU
+ * struct wanted_visit - what the trace says of a vCPU
  */
-struct sought_visit {
-    enum history_answer answer;
-    struct history_visit visit;
+struct wanted_visit {
+    enum past_answer answer;
+    struct past_visit visit;
 };
 
 /**
- * struct search - for the last visits of all vCPUs, in a process of its own
+ * struct past_search - for the last visits of all vCPUs, in another process
  * @search: NULL if it has not begun
  * @from:   before which place
  */
-struct search {
+struct past_search {
     struct apart *search;
-    struct target_place from;
-    struct history *history;
+    struct vm_place from;
+    struct past *history;
     const GArray *addresses;
     const struct turns *turns;
     unsigned vcpus;
 };
 
 struct reverse {
-    struct history *history;
-    struct search searches[VISITS];
+    struct past *history;
+    struct past_search searches[VISITS];
 };
 
-struct reverse *reverse_new(struct history *h)
+struct reverse *reverse_new(struct past *h)
 {
     struct reverse *r = g_new0(struct reverse, 1);
 
@@ -65,60 +65,33 @@ void reverse_free(struct reverse *r)
     }
 }
 
-static bool is_cancelled(const GError *error)
-{
-    return g_error_matches(error, BTRAIL_AGENT_ERROR,
-                           BTRAIL_AGENT_ERROR_CANCELLED);
-}
-
-/* The addresses of breakpoints; NULL if one of them is a watchpoint */
-static GArray *addresses_of(GHashTable *breakpoints)
-{
-    g_autoptr(GArray) addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    GHashTableIter iter;
-    gpointer key;
-
-    g_hash_table_iter_init(&iter, breakpoints);
-    while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        const char *text = key;
-        uint64_t address;
-
-        if ((text[0] != '0' && text[0] != '1') || text[1] != ',') {
-            return NULL;
-        }
-        address = strtoull(text + 2, NULL, 16);
-        g_array_append_val(addresses, address);
-    }
-    return g_steal_pointer(&addresses);
-}
-
-bool reverse_find_watchpoint(struct target *t, GHashTable *breakpoints,
+bool reverse_find_watchpoint(struct vm *vm, GHashTable *breakpoints,
                              char **hit, GError **error)
 {
-    g_autoptr(GArray) addresses = addresses_of(breakpoints);
-    uint64_t icount = target_place(t)->icount;
+    g_autoptr(GArray) addresses = breakpoints_addresses(breakpoints);
+    uint64_t icount = vm_place(vm)->icount;
 
     *hit = NULL;
     if (addresses) {
         return true;
     }
     for (unsigned i = 0; i < DELIVERIES && !*hit &&
-                         target_place(t)->icount == icount; i++) {
-        if (!target_step_watched(t, breakpoints, hit, error)) {
+                         vm_place(vm)->icount == icount; i++) {
+        if (!vm_step_watched(vm, breakpoints, hit, error)) {
             return false;
         }
     }
-    return target_go_icount(t, icount, error);
+    return vm_go_icount(vm, icount, error);
 }
 
 /* Each repetition of a string instruction counts, and the last one is meant. */
-static bool repeats(struct target *t, unsigned vcpu, uint64_t pc)
+static bool repeats(struct vm *vm, unsigned vcpu, uint64_t pc)
 {
     g_autofree char *request = g_strdup_printf("m%" PRIx64 ",%x", pc,
                                                INSTRUCTION);
     size_t length;
-    g_autofree char *digits = target_forward(t, vcpu, request,
-                                             strlen(request), &length, NULL);
+    g_autofree char *digits = vm_forward(vm, vcpu, request,
+                                         strlen(request), &length, NULL);
     g_autofree char *bytes = digits ? rsp_unhex(digits, NULL) : NULL;
     size_t n = bytes ? length / 2 : 0;
     bool prefix = false;
@@ -144,25 +117,25 @@ static bool repeats(struct target *t, unsigned vcpu, uint64_t pc)
  * Within the block of a vCPU, to where it executes the instruction at
  * @visit->at.  Others can run within it.
  */
-static enum history_answer walk(struct target *t, unsigned vcpu,
-                                const struct history_visit *visit,
-                                uint64_t before, uint64_t *icount,
-                                GError **error)
+static enum past_answer walk(struct vm *vm, unsigned vcpu,
+                             const struct past_visit *visit,
+                             uint64_t before, uint64_t *icount,
+                             GError **error)
 {
-    const struct target_place *at = target_place(t);
-    const struct turns *turns = target_turns(t);
+    const struct vm_place *at = vm_place(vm);
+    const struct turns *turns = vm_turns(vm);
     uint64_t end = MIN(visit->end, before);
 
     while (at->pcs[vcpu] != visit->at && at->icount < end) {
         uint64_t pc = at->pcs[vcpu];
 
-        if (!target_step(t, vcpu, error) || at->pcs[vcpu] <= pc) {
-            return HISTORY_UNKNOWN;
+        if (!vm_step(vm, vcpu, error) || at->pcs[vcpu] <= pc) {
+            return PAST_UNKNOWN;
         }
     }
     *icount = turns_next(turns, vcpu, at->icount);
     return at->pcs[vcpu] == visit->at && *icount < end &&
-           !repeats(t, vcpu, visit->at) ? HISTORY_FOUND : HISTORY_UNKNOWN;
+           !repeats(vm, vcpu, visit->at) ? PAST_FOUND : PAST_UNKNOWN;
 }
 
 /**
@@ -177,32 +150,32 @@ struct last {
 
 static void search(void *opaque, GByteArray *out)
 {
-    const struct search *s = opaque;
+    const struct past_search *s = opaque;
 
     for (unsigned vcpu = 0; vcpu < s->vcpus; vcpu++) {
-        struct sought_visit sought = { .answer = HISTORY_NONE };
+        struct wanted_visit wanted = { .answer = PAST_NONE };
         uint64_t icount;
 
         if (turns_last(s->turns, vcpu, s->from.icount, &icount)) {
-            sought.answer = history_last_visit(
+            wanted.answer = past_last_visit(
                 s->history, vcpu, (uint64_t *)s->addresses->data,
                 s->addresses->len, s->from.icount, s->from.pcs[vcpu],
-                &sought.visit);
+                &wanted.visit);
         }
-        g_byte_array_append(out, (void *)&sought, sizeof(sought));
+        g_byte_array_append(out, (void *)&wanted, sizeof(wanted));
     }
 }
 
 static bool goes_on(void *opaque)
 {
-    return target_goes_on(opaque);
+    return vm_goes_on(opaque);
 }
 
 /* Of all vCPUs; NULL with an error if it does not go on, or without one if
  * there is no answer */
-static const struct sought_visit *
-search_trace(struct target *t, struct search *s, struct history *h,
-             const GArray *addresses, const struct target_place *from,
+static const struct wanted_visit *
+search_trace(struct vm *vm, struct past_search *s, struct past *h,
+             const GArray *addresses, const struct vm_place *from,
              GError **error)
 {
     const GByteArray *found;
@@ -215,65 +188,65 @@ search_trace(struct target *t, struct search *s, struct history *h,
         s->from = *from;
         s->history = h;
         s->addresses = addresses;
-        s->turns = target_turns(t);
-        s->vcpus = target_vcpus(t);
+        s->turns = vm_turns(vm);
+        s->vcpus = vm_vcpus(vm);
         s->search = apart_start(search, s);
         s->addresses = NULL;
     }
     if (!s->search) {
         return NULL;
     }
-    if (!apart_wait(s->search, goes_on, t)) {
-        btrail_agent_fail(error, BTRAIL_AGENT_ERROR_CANCELLED, "interrupted");
+    if (!apart_wait(s->search, goes_on, vm)) {
+        agent_fail(error, AGENT_ERROR_CANCELLED, "interrupted");
         return NULL;
     }
     found = apart_answer(s->search);
-    return found && found->len == s->vcpus * sizeof(struct sought_visit) ?
-           (const struct sought_visit *)found->data : NULL;
+    return found && found->len == s->vcpus * sizeof(struct wanted_visit) ?
+           (const struct wanted_visit *)found->data : NULL;
 }
 
-/* The same of one vCPU, if that was behind @last, or @any is false */
-static enum history_answer find_last(struct target *t,
-                                     const struct sought_visit *sought,
-                                     const struct target_place *from,
-                                     unsigned vcpu, bool any,
-                                     struct last *last, GError **error)
+/* The same of one vCPU, if that was after @last, or @any is false */
+static enum past_answer find_last(struct vm *vm,
+                                  const struct wanted_visit *wanted,
+                                  const struct vm_place *from,
+                                  unsigned vcpu, bool any,
+                                  struct last *last, GError **error)
 {
-    enum history_answer answer = sought->answer;
-    struct history_visit visit = sought->visit;
+    enum past_answer answer = wanted->answer;
+    struct past_visit visit = wanted->visit;
     uint64_t icount;
 
-    if (answer != HISTORY_FOUND) {
+    if (answer != PAST_FOUND) {
         return answer;
     }
     if (any && visit.end <= last->icount) {
-        return HISTORY_NONE;
+        return PAST_NONE;
     }
-    /* Behind an exception or interrupt, which is no instruction.  It is not
+    /* After an exception or interrupt, which is no instruction.  It is not
      * there if the trace is of another replay. */
-    if (!target_go_vcpu(t, visit.start, vcpu, visit.to, error)) {
-        return HISTORY_UNKNOWN;
+    if (!vm_go_vcpu(vm, visit.start, vcpu, visit.to, error)) {
+        return PAST_UNKNOWN;
     }
-    answer = walk(t, vcpu, &visit, from->icount, &icount, error);
-    if (answer == HISTORY_FOUND && (!any || icount > last->icount)) {
+    answer = walk(vm, vcpu, &visit, from->icount, &icount, error);
+    if (answer == PAST_FOUND && (!any || icount > last->icount)) {
         *last = (struct last) { vcpu, icount, visit.at };
     }
     return answer;
 }
 
 /* To the last visit before @from.  Its condition need not hold. */
-static enum history_answer go_to_last(struct target *t,
-                                      const struct sought_visit *sought,
-                                      const struct target_place *from,
-                                      struct last *last, GError **error)
+static enum past_answer go_to_last(struct vm *vm,
+                                   const struct wanted_visit *wanted,
+                                   const struct vm_place *from,
+                                   struct last *last, GError **error)
 {
     bool any = false;
 
-    for (unsigned vcpu = 0; vcpu < target_vcpus(t); vcpu++) {
-        switch (find_last(t, &sought[vcpu], from, vcpu, any, last, error)) {
-        case HISTORY_UNKNOWN:
-            return HISTORY_UNKNOWN;
-        case HISTORY_FOUND:
+    for (unsigned vcpu = 0; vcpu < vm_vcpus(vm); vcpu++) {
+        switch (find_last(vm, &wanted[vcpu], from, vcpu, any, last, error)) {
+        case PAST_UNKNOWN:
+            return PAST_UNKNOWN;
+        case PAST_FOUND:
             any = true;
             break;
         default:
@@ -281,50 +254,50 @@ static enum history_answer go_to_last(struct target *t,
         }
     }
     if (!any) {
-        return target_go_icount(t, 0, error) ? HISTORY_NONE :
-               HISTORY_UNKNOWN;
+        return vm_go_icount(vm, 0, error) ? PAST_NONE :
+               PAST_UNKNOWN;
     }
-    return target_go_vcpu(t, last->icount, last->vcpu, last->pc, error) ?
-           HISTORY_FOUND : HISTORY_UNKNOWN;
+    return vm_go_vcpu(vm, last->icount, last->vcpu, last->pc, error) ?
+           PAST_FOUND : PAST_UNKNOWN;
 }
 
 /* Its errors are reasons for QEMU to search, too. */
-static enum history_answer try(struct target *t, struct reverse *r,
-                               GHashTable *breakpoints,
-                               const struct target_place *place,
-                               GError **error)
+static enum past_answer try(struct vm *vm, struct reverse *r,
+                            GHashTable *breakpoints,
+                            const struct vm_place *place,
+                            GError **error)
 {
-    g_autoptr(GArray) addresses = addresses_of(breakpoints);
-    struct target_place from = *place;
+    g_autoptr(GArray) addresses = breakpoints_addresses(breakpoints);
+    struct vm_place from = *place;
 
     for (unsigned i = 0; addresses && i < VISITS; i++) {
-        const struct sought_visit *sought =
-            search_trace(t, &r->searches[i], r->history, addresses, &from,
+        const struct wanted_visit *wanted =
+            search_trace(vm, &r->searches[i], r->history, addresses, &from,
                          error);
         struct last last = { 0 };
-        enum history_answer answer = sought ?
-            go_to_last(t, sought, &from, &last, error) : HISTORY_UNKNOWN;
+        enum past_answer answer = wanted ?
+            go_to_last(vm, wanted, &from, &last, error) : PAST_UNKNOWN;
 
-        if (answer != HISTORY_FOUND ||
-            target_at_breakpoint(t, last.vcpu, breakpoints)) {
+        if (answer != PAST_FOUND ||
+            vm_at_breakpoint(vm, last.vcpu, breakpoints)) {
             return answer;
         }
-        from = *target_place(t);
+        from = *vm_place(vm);
     }
-    return HISTORY_UNKNOWN;
+    return PAST_UNKNOWN;
 }
 
-enum history_answer reverse_continue(struct target *t, struct reverse *r,
-                                     GHashTable *breakpoints,
-                                     const struct target_place *place,
-                                     GError **error)
+enum past_answer reverse_continue(struct vm *vm, struct reverse *r,
+                                  GHashTable *breakpoints,
+                                  const struct vm_place *place,
+                                  GError **error)
 {
     GError *local = NULL;
-    enum history_answer answer = try(t, r, breakpoints, place, &local);
+    enum past_answer answer = try(vm, r, breakpoints, place, &local);
 
-    if (is_cancelled(local)) {
+    if (agent_is_cancelled(local)) {
         g_propagate_error(error, local);
-        return HISTORY_UNKNOWN;
+        return PAST_UNKNOWN;
     }
     g_clear_error(&local);
     return answer;

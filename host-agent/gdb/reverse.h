@@ -6,29 +6,29 @@
 #ifndef BTRAIL_GDB_REVERSE_H
 #define BTRAIL_GDB_REVERSE_H
 
-#include "walk/history.h"
-#include "gdb/target.h"
+#include "find/past.h"
+#include "gdb/vm.h"
 
-/* What is sought in the trace for one way back, which can be gone in parts */
+/* What is wanted in the trace for one way back, which can be gone in parts */
 struct reverse;
 
-struct reverse *reverse_new(struct history *h);
+struct reverse *reverse_new(struct past *h);
 void reverse_free(struct reverse *r);
 
 /**
  * reverse_continue - go to where the guest was last at one of some breakpoints
  * @breakpoints: keys are "0,ADDRESS,1" or "1,ADDRESS,1", as in gdb's requests
- * @place:       where it stands
+ * @place:       where it is
  *
- * HISTORY_NONE takes it to its first instruction.  After HISTORY_UNKNOWN it can
+ * PAST_NONE takes it to its first instruction.  After PAST_UNKNOWN it can
  * be anywhere: QEMU itself has to search; but not with an error, which is that
- * it does not go on (target_moves.goes_on).  It can be called again then: the
+ * it does not go on (vm_moves.goes_on).  It can be called again then: the
  * trace is searched meanwhile, apart.
  */
-enum history_answer reverse_continue(struct target *t, struct reverse *r,
-                                     GHashTable *breakpoints,
-                                     const struct target_place *place,
-                                     GError **error);
+enum past_answer reverse_continue(struct vm *vm, struct reverse *r,
+                                  GHashTable *breakpoints,
+                                  const struct vm_place *place,
+                                  GError **error);
 
 /**
  * reverse_find_watchpoint - what does the next instruction read or write, or
@@ -37,10 +37,10 @@ enum history_answer reverse_continue(struct target *t, struct reverse *r,
  * @hit:         the watchpoint that it meets, as in "watch:ADDRESS"; NULL if
  *               none
  *
- * The guest stands before both afterwards, too: gdb expects to see what is there
+ * The guest is before both afterwards, too: gdb expects to see what is there
  * before a write.
  */
-bool reverse_find_watchpoint(struct target *t, GHashTable *breakpoints,
+bool reverse_find_watchpoint(struct vm *vm, GHashTable *breakpoints,
                              char **hit, GError **error);
 
 #endif /* BTRAIL_GDB_REVERSE_H */

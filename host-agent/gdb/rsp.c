@@ -16,7 +16,7 @@
 enum state {
     BETWEEN,
     PAYLOAD,
-    RUN,            /* behind "*" */
+    RUN,            /* after "*" */
     CHECKSUM_1,
     CHECKSUM_2,
 };

@@ -54,7 +54,7 @@ size_t rsp_parse(struct rsp_parser *p, const void *bytes, size_t n,
 /*
  * The payload of the packet or notification that rsp_parse() has just found.
  * Runs are expanded; escapes are as they were sent, since they have a meaning
- * only where a packet has binary data.  It has a NUL behind it, and can have
+ * only where a packet has binary data.  It has a NUL after it, and can have
  * some in it.
  */
 const char *rsp_payload(const struct rsp_parser *p, size_t *n);
@@ -68,7 +68,7 @@ void rsp_append(GByteArray *out, const char *payload, size_t n);
 /* Appends bytes as hexadecimal digits. */
 void rsp_append_hex(GString *out, const void *bytes, size_t n);
 
-/* The bytes that hexadecimal digits stand for, with a NUL behind them, to be
+/* The bytes that hexadecimal digits stand for, with a NUL after them, to be
  * freed; NULL if they are no such digits.  @n, if not NULL, gets how many. */
 char *rsp_unhex(const char *digits, size_t *n);
 

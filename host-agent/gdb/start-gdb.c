@@ -35,30 +35,39 @@ static const char *const settings[] = {
     "set architecture i386:x86-64",
 };
 
-void start_gdb_settings(GString *commands)
-{
-    for (unsigned i = 0; i < G_N_ELEMENTS(settings); i++) {
-        g_string_append_printf(commands, "%s\n", settings[i]);
-    }
-}
-
 /*
- * A gdb that was interrupted meanwhile quits as soon as it thinks of it, also
- * in the midst of a request, whose answer it then takes for that of the next
- * one.
- * A loop has it think of it.
+ * A command of the monitor can have moved the guest.  A gdb that was
+ * interrupted meanwhile quits as soon as it thinks of it, also in the midst of
+ * a request, whose answer it then takes for that of the next one.  A loop has
+ * it think of it.
  */
-void start_gdb_after_monitor(GString *commands, const char *then)
+static const char after_monitor[] =
+    "define hookpost-monitor\n"
+    "set $backtrail_quit = 1\n"
+    "while $backtrail_quit\n"
+    "set $backtrail_quit = 0\n"
+    "end\n"
+    "maintenance flush register-cache\n"
+    "maintenance flush dcache\n";
+
+bool start_gdb_write(const char *path, const struct start_gdb_commands *c,
+                     GError **error)
 {
-    g_string_append_printf(commands, "define hookpost-monitor\n"
-                           "set $backtrail_quit = 1\n"
-                           "while $backtrail_quit\n"
-                           "set $backtrail_quit = 0\n"
-                           "end\n"
-                           "maintenance flush register-cache\n"
-                           "maintenance flush dcache\n"
-                           "%s\n"
-                           "end\n", then ? then : "");
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(settings); i++) {
+        g_string_append_printf(text, "%s\n", settings[i]);
+    }
+    if (c->symbols) {
+        process_symbols_define(c->symbols, text);
+    }
+    g_string_append_printf(text, "%s%s\nend\n", after_monitor,
+                           c->symbols ? PROCESS_SYMBOLS_COMMAND : "");
+    if (c->kernel) {
+        g_string_append_printf(text, "symbol-file %s\n", c->kernel);
+    }
+    g_string_append_printf(text, "%starget remote %s\n", c->more, c->target);
+    return g_file_set_contents(path, text->str, text->len, error);
 }
 
 char *start_gdb_by_hand(const char *commands)

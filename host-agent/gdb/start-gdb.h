@@ -6,6 +6,7 @@
 #ifndef BTRAIL_GDB_START_GDB_H
 #define BTRAIL_GDB_START_GDB_H
 
+#include "gdb/process-symbols.h"
 #include "util/agent-error.h"
 
 /* The option that all gdbs get before a file of theirs is read, as is printed
@@ -16,14 +17,24 @@
 /* How a gdb is started by hand, to be freed */
 char *start_gdb_by_hand(const char *commands);
 
-/* What begins each file of commands: gdb asks nothing but what is debugged of
- * whoever answers, loads no files by his word, and runs nothing of a guest's
- * files. */
-void start_gdb_settings(GString *commands);
+/**
+ * struct start_gdb_commands - what differs between files of commands
+ * @symbols: of processes, or NULL
+ * @kernel:  a file with its symbols, or NULL
+ * @more:    commands more
+ * @target:  the socket of a server
+ */
+struct start_gdb_commands {
+    const struct process_symbols *symbols;
+    const char *kernel;
+    const char *more;
+    const char *target;
+};
 
-/* What gdb is to do after a command of the monitor, which can have moved the
- * guest; @then: a command more, or NULL */
-void start_gdb_after_monitor(GString *commands, const char *then);
+/* Writes a file of commands: gdb asks nothing but what is debugged of whoever
+ * answers, loads no files by his word, and runs nothing of a guest's files. */
+bool start_gdb_write(const char *path, const struct start_gdb_commands *c,
+                     GError **error);
 
 /*
  * Is a gdb that has connected to a unix socket one to which Ctrl-C goes, as it

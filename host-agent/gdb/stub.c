@@ -50,7 +50,7 @@ int stub_fd(const struct stub *s)
 
 static bool protocol_error(GError **error, const char *what)
 {
-    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                 "QEMU's gdbstub %s", what);
     return false;
 }
@@ -68,12 +68,12 @@ static bool send_bytes(struct stub *s, const void *bytes, size_t n,
             c += sent;
             n -= sent;
         } else if (errno == EAGAIN) {
-            if (!btrail_wait(s->sock, POLLOUT, deadline, -1,
+            if (!wait_for_fd(s->sock, POLLOUT, deadline, -1,
                              "QEMU's gdbstub does not read", error)) {
                 return false;
             }
         } else if (errno != EINTR) {
-            return btrail_agent_error_errno(error, "QEMU's gdbstub");
+            return agent_error_errno(error, "QEMU's gdbstub");
         }
     }
     return true;
@@ -84,17 +84,17 @@ static bool receive(struct stub *s, gint64 deadline, GError **error)
     ssize_t n;
 
     do {
-        if (!btrail_wait(s->sock, POLLIN, deadline, -1,
+        if (!wait_for_fd(s->sock, POLLIN, deadline, -1,
                          "QEMU's gdbstub does not answer", error)) {
             return false;
         }
         n = recv(s->sock, s->in, sizeof(s->in), MSG_DONTWAIT);
     } while (n < 0 && (errno == EINTR || errno == EAGAIN));
     if (n < 0) {
-        return btrail_agent_error_errno(error, "QEMU's gdbstub");
+        return agent_error_errno(error, "QEMU's gdbstub");
     }
     if (n == 0) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CLOSED,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_CLOSED,
                     "QEMU has ended");
         return false;
     }
@@ -210,8 +210,8 @@ bool stub_stopped(struct stub *s, int timeout_ms, char **answer,
         g_clear_pointer(answer, g_free);
         return protocol_error(error, "asks for something while it runs");
     }
-    if (*answer || g_error_matches(local, BTRAIL_AGENT_ERROR,
-                                   BTRAIL_AGENT_ERROR_TIMEOUT)) {
+    if (*answer || g_error_matches(local, AGENT_ERROR,
+                                   AGENT_ERROR_TIMEOUT)) {
         return true;
     }
     g_propagate_error(error, g_steal_pointer(&local));

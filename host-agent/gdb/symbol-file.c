@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "gdb/symbol-file.h"
-#include "lib/internal/names-private.h"
+#include "lib/agent/names-private.h"
 #include "util/quote.h"
 #include "util/search.h"
 
@@ -156,7 +156,7 @@ static void add_all(struct file *f, const GArray *symbols)
         const struct btrail_symbol *s = &all[i];
         bool last = i + 1 == symbols->len;
         uint64_t next = last ? UINT64_MAX : all[i + 1].address;
-        /* Not over what follows, and not far behind nothing */
+        /* Not over what follows, and not far after nothing */
         uint64_t end = MAX(MIN(s->end, next), s->address);
         bool code = is_code(s);
 
@@ -265,7 +265,7 @@ bool symbol_file_write_trace(const char *path,
     bool ok;
 
     if (ret) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_NAMES,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_NAMES,
                     "the names of the trace: %s", btrail_strerror(ret));
         return false;
     }

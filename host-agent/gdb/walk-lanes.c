@@ -6,18 +6,18 @@
 #include <string.h>
 
 #include "gdb/walk-lanes.h"
-#include "lib/internal/merged.h"
-#include "lib/internal/thread.h"
+#include "lib/agent/merged.h"
+#include "lib/agent/thread.h"
 #include "util/parse.h"
 
 #define MAX_TASKS   1000000
 
 /**
- * struct reading
+ * struct walk_reading
  * @tasks: number of a thread -> struct walk_lane
  * @wanted: numbers of processes that have the name
  */
-struct reading {
+struct walk_reading {
     const char *name;
     bool any_number;
     uint64_t number;
@@ -40,7 +40,7 @@ static void free_task(gpointer lane)
 }
 
 /* The idle tasks of all vCPUs have one number. */
-static struct walk_lane *lane_of(struct reading *r,
+static struct walk_lane *lane_of(struct walk_reading *r,
                                  const struct btrail_task *task)
 {
     gpointer key = GSIZE_TO_POINTER(btrail_thread(task));
@@ -57,7 +57,7 @@ static struct walk_lane *lane_of(struct reading *r,
     return l;
 }
 
-static void take(struct reading *r, unsigned vcpu,
+static void take(struct walk_reading *r, unsigned vcpu,
                  const struct btrail_batch *b)
 {
     const struct lane_run run = {
@@ -84,7 +84,7 @@ static void take(struct reading *r, unsigned vcpu,
     }
 }
 
-static bool read_all(struct reading *r, const struct btrail_trace *trace,
+static bool read_all(struct walk_reading *r, const struct btrail_trace *trace,
                      GError **error)
 {
     struct btrail_merged *merged;
@@ -103,8 +103,8 @@ static bool read_all(struct reading *r, const struct btrail_trace *trace,
         btrail_merged_close(merged);
     }
     return ret == -BTRAIL_ERR_END ||
-           btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND, "the trace: %s",
-                             btrail_strerror(ret));
+           agent_fail(error, AGENT_ERROR_COMMAND, "the trace: %s",
+                      btrail_strerror(ret));
 }
 
 static int compare(gconstpointer a, gconstpointer b)
@@ -115,7 +115,7 @@ static int compare(gconstpointer a, gconstpointer b)
            (btrail_thread(&x->task) < btrail_thread(&y->task));
 }
 
-static GArray *pick(struct reading *r, const char *process, GError **error)
+static GArray *pick(struct walk_reading *r, const char *process, GError **error)
 {
     GArray *lanes = g_array_new(FALSE, FALSE, sizeof(struct walk_lane));
     GHashTableIter iter;
@@ -135,10 +135,10 @@ static GArray *pick(struct reading *r, const char *process, GError **error)
     }
     if (!lanes->len) {
         g_array_unref(lanes);
-        btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND, r->named ?
-                          "no process '%s' has run" :
-                          "the trace names no processes, and has no '%s'",
-                          process);
+        agent_fail(error, AGENT_ERROR_COMMAND, r->named ?
+                   "no process '%s' has run" :
+                   "the trace names no processes, and has no '%s'",
+                   process);
         return NULL;
     }
     g_array_sort(lanes, compare);
@@ -148,10 +148,10 @@ static GArray *pick(struct reading *r, const char *process, GError **error)
 GArray *walk_lanes(const struct btrail_trace *trace, const char *process,
                    GError **error)
 {
-    struct reading r = { .name = process };
+    struct walk_reading r = { .name = process };
     GArray *lanes = NULL;
 
-    r.any_number = btrail_parse_number(process, NULL, &r.number);
+    r.any_number = parse_text_number(process, NULL, &r.number);
     r.tasks = g_hash_table_new_full(NULL, NULL, NULL, free_task);
     r.wanted = g_hash_table_new(NULL, NULL);
     if (read_all(&r, trace, error)) {

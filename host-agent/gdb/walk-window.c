@@ -15,12 +15,12 @@
 #define MAX_HOLES   16
 
 /**
- * struct piece - instructions that follow each other
+ * struct window_piece - instructions that follow each other
  * @spot:   of the first one
  * @number: that gdb has for it
  * @n:      how many; 0 is a hole, which has one number
  */
-struct piece {
+struct window_piece {
     struct walker_spot spot;
     uint64_t begin;
     uint64_t end;
@@ -29,7 +29,7 @@ struct piece {
 };
 
 /* Code that ran; a bit of @known for each byte */
-struct page {
+struct window_page {
     uint8_t bytes[PAGE];
     uint8_t known[PAGE / 8];
 };
@@ -37,7 +37,7 @@ struct page {
 struct walk_window {
     struct symbolizer *symbols;
     GArray *pieces;
-    GHashTable *pages;          /* address -> struct page */
+    GHashTable *pages;          /* address -> struct window_page */
     GHashTable *blocks;         /* struct known -> itself */
     struct walker_spot end;
     unsigned numbers;
@@ -87,7 +87,7 @@ static struct walk_window *new_window(struct symbolizer *symbols)
     struct walk_window *w = g_new0(struct walk_window, 1);
 
     w->symbols = symbols;
-    w->pieces = g_array_new(FALSE, FALSE, sizeof(struct piece));
+    w->pieces = g_array_new(FALSE, FALSE, sizeof(struct window_piece));
     w->pages = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, g_free,
                                      g_free);
     w->blocks = g_hash_table_new_full(hash_of, same, g_free, NULL);
@@ -104,13 +104,13 @@ void walk_window_free(struct walk_window *w)
     }
 }
 
-static struct page *page_of(struct walk_window *w, uint64_t address)
+static struct window_page *page_of(struct walk_window *w, uint64_t address)
 {
     gint64 key = address / PAGE;
-    struct page *page = g_hash_table_lookup(w->pages, &key);
+    struct window_page *page = g_hash_table_lookup(w->pages, &key);
 
     if (!page) {
-        page = g_new0(struct page, 1);
+        page = g_new0(struct window_page, 1);
         g_hash_table_insert(w->pages, g_memdup2(&key, sizeof(key)), page);
     }
     return page;
@@ -138,7 +138,7 @@ static bool keep(struct walk_window *w, uint64_t address, const uint8_t *bytes,
         return false;
     }
     for (size_t i = 0; i < n; i++) {
-        struct page *page = page_of(w, address + i);
+        struct window_page *page = page_of(w, address + i);
         unsigned at = (address + i) % PAGE;
 
         page->known[at / 8] |= 1 << at % 8;
@@ -168,7 +168,7 @@ static bool keep_block(struct walk_window *w, const struct process *process,
 static void add_piece(struct walk_window *w, const struct lane_record *r,
                       unsigned number, uint64_t begin, uint64_t end, unsigned n)
 {
-    const struct piece piece = {
+    const struct window_piece piece = {
         .spot = { r->at, number }, .begin = begin, .end = end,
         .number = w->numbers + 1, .n = n,
     };
@@ -282,22 +282,22 @@ static bool add_last(struct walk_window *w, const struct lane_record *r,
 /* The last instruction of what there is is the window's last. */
 static bool end_here(struct walk_window *w)
 {
-    const struct piece *last;
+    const struct window_piece *last;
 
     if (!w->pieces->len) {
         return false;
     }
-    last = &g_array_index(w->pieces, struct piece, w->pieces->len - 1);
+    last = &g_array_index(w->pieces, struct window_piece, w->pieces->len - 1);
     w->end = last->spot;
     w->end.number += MAX(last->n, 1) - 1;
     return true;
 }
 
-/* Removes what was added behind number @n. */
+/* Removes what was added after number @n. */
 static void cut(struct walk_window *w, unsigned n)
 {
     while (w->pieces->len &&
-           g_array_index(w->pieces, struct piece,
+           g_array_index(w->pieces, struct window_piece,
                          w->pieces->len - 1).number > n) {
         g_array_set_size(w->pieces, w->pieces->len - 1);
     }
@@ -318,7 +318,7 @@ static bool fill(struct walk_window *w, const GArray *records, size_t first,
                  size_t here, const struct walker_spot *spot, size_t after)
 {
     const struct lane_record *r = (const struct lane_record *)records->data;
-    /* If records are missing right behind it, no window goes on. */
+    /* If records are missing right after it, no window goes on. */
     bool stops = !after || (here + 1 < records->len && r[here + 1].lost);
     size_t last = stops ? here : MIN(here + after, records->len - 1);
 
@@ -359,7 +359,7 @@ struct walk_window *walk_window_new(struct symbolizer *symbols,
 {
     struct walk_window *w = new_window(symbols);
     ssize_t here;
-    /* That behind it says how its block ends. */
+    /* That after it says how its block ends. */
     GArray *records = lane_read(lane, &spot->at, before, after + 1, &here);
 
     if (here < 0 || !fill(w, records, here - MIN((size_t)here, before), here,
@@ -373,7 +373,7 @@ struct walk_window *walk_window_new(struct symbolizer *symbols,
 
 const struct walker_spot *walk_window_begin(const struct walk_window *w)
 {
-    return &g_array_index(w->pieces, struct piece, 0).spot;
+    return &g_array_index(w->pieces, struct window_piece, 0).spot;
 }
 
 const struct walker_spot *walk_window_end(const struct walk_window *w)
@@ -389,7 +389,8 @@ GString *walk_window_xml(const struct walk_window *w)
                     "<btrace version=\"1.0\">\n");
     /* The newest one comes first. */
     for (unsigned i = w->pieces->len; i--;) {
-        const struct piece *p = &g_array_index(w->pieces, struct piece, i);
+        const struct window_piece *p = &g_array_index(w->pieces,
+                                                      struct window_piece, i);
 
         g_string_append_printf(xml, "<block begin=\"0x%" PRIx64 "\" end=\"0x%"
                                PRIx64 "\"/>\n", p->begin, p->end);
@@ -414,8 +415,9 @@ unsigned walk_window_number(const struct walk_window *w,
 
     while (low < high) {
         unsigned middle = low + (high - low) / 2;
-        const struct piece *p = &g_array_index(w->pieces, struct piece,
-                                               middle);
+        const struct window_piece *p = &g_array_index(w->pieces,
+                                                      struct window_piece,
+                                                      middle);
 
         if (lane_before(&spot->at, &p->spot.at) ||
             (!lane_before(&p->spot.at, &spot->at) &&
@@ -426,8 +428,9 @@ unsigned walk_window_number(const struct walk_window *w,
         }
     }
     if (low) {
-        const struct piece *p = &g_array_index(w->pieces, struct piece,
-                                               low - 1);
+        const struct window_piece *p = &g_array_index(w->pieces,
+                                                      struct window_piece,
+                                                      low - 1);
         unsigned number = spot->number - p->spot.number;
 
         if (lane_before(&p->spot.at, &spot->at)) {
@@ -446,7 +449,8 @@ bool walk_window_spot(const struct walk_window *w, unsigned number,
     while (low < high) {
         unsigned middle = low + (high - low) / 2;
 
-        if (g_array_index(w->pieces, struct piece, middle).number <= number) {
+        if (g_array_index(w->pieces, struct window_piece,
+                          middle).number <= number) {
             low = middle + 1;
         } else {
             high = middle;
@@ -455,7 +459,8 @@ bool walk_window_spot(const struct walk_window *w, unsigned number,
     if (!low || number > w->numbers) {
         return false;
     }
-    const struct piece *p = &g_array_index(w->pieces, struct piece, low - 1);
+    const struct window_piece *p = &g_array_index(w->pieces,
+                                                  struct window_piece, low - 1);
 
     *spot = p->spot;
     spot->number += MIN(number - p->number, MAX(p->n, 1) - 1);
@@ -471,7 +476,7 @@ size_t walk_window_read(const struct walk_window *w, uint64_t address,
     for (i = 0; i < n; i++) {
         gint64 key = (address + i) / PAGE;
         unsigned at = (address + i) % PAGE;
-        const struct page *page = g_hash_table_lookup(w->pages, &key);
+        const struct window_page *page = g_hash_table_lookup(w->pages, &key);
 
         if (!page || !(page->known[at / 8] >> at % 8 & 1)) {
             break;

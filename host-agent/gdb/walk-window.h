@@ -21,7 +21,7 @@ struct walk_window;
 /**
  * walk_window_new
  * @spot:   an instruction that it has
- * @before, @after: the most records before it, and behind it.  With an @after
+ * @before, @after: the most records before it, and after it.  With an @after
  *          of 0, @spot is the last instruction
  *
  * Returns NULL if the trace is damaged there.

@@ -6,10 +6,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "gdb/walk.h"
+#include "find/guest-time.h"
 #include "gdb/walk-lanes.h"
+#include "gdb/walk.h"
 #include "util/quote.h"
-#include "walk/guest-time.h"
 
 static void free_thread(gpointer opaque)
 {
@@ -63,10 +63,10 @@ static bool add_vcpus(struct walk *w, int vcpu, GError **error)
     }
     return w->threads->len ||
            (vcpu < 0 ?
-            btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND,
-                              "the trace has no records") :
-            btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND,
-                              "the trace has no records of vCPU %d", vcpu));
+            agent_fail(error, AGENT_ERROR_COMMAND,
+                       "the trace has no records") :
+            agent_fail(error, AGENT_ERROR_COMMAND,
+                       "the trace has no records of vCPU %d", vcpu));
 }
 
 /* Takes a thread to its end. */
@@ -98,8 +98,8 @@ static bool begin(struct walk *w, GError **error)
         }
     }
     if (!w->current) {
-        return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND,
-                                 "the trace is damaged at its end");
+        return agent_fail(error, AGENT_ERROR_COMMAND,
+                          "the trace is damaged at its end");
     }
     walk_moved(w, w->current);
     return true;

@@ -79,7 +79,7 @@ struct walker *walk_walker(struct walk *w, struct walk_thread *t);
 /* The thread has moved: the others follow. */
 void walk_moved(struct walk *w, struct walk_thread *t);
 
-/* Where a walker stands, as a moment */
+/* Where a walker is, as a moment */
 struct moment walk_moment(const struct walker *w);
 
 /* Takes the thread that has made the moment's record there, or else, of one

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What gdb does beside its own commands where it walks a trace.
+"""gdb's commands that differ when it walks a trace.
 
-gdb stands in a window: the part of a trace that it has read, which is short, so
-that it is read in no time.  The server knows the whole trace: it goes the ways,
-and gdb's window is moved to where they end.  walk-server.h has the requests.
+gdb is in a window: the part of a trace that it has read, which is short, so that
+reading it takes no time.  The server knows the whole trace: it does the
+searching, and gdb's window is moved to the result.  trace-target.h has the
+requests.
 """
 
 import re
 
 import gdb
 
-# Records of a window before and behind where gdb stands, which it reads in
-# 20 ms; and behind it for gdb's own commands that go forwards
+# Records of a window before and after gdb's position, which it reads in 20 ms;
+# and after it for gdb's own commands that go forwards
 BEFORE, AFTER, AHEAD = 768, 256, 8192
-# How far back a step searches for who has called a function without lines
+# How far back a step searches for the caller of a function without lines
 NEAR = 1 << 17
 
 
@@ -70,7 +71,7 @@ class Window:
         return found
 
     def at(self):
-        """The number of the instruction where gdb stands, as requests have
+        """The number of the instruction where gdb is, as requests have
         it"""
         at = number()
         if at is None:
@@ -193,7 +194,7 @@ def outermost(pc):
 
 
 def body(entry):
-    """Where gdb stops in a function that it steps into, behind what the
+    """Where gdb stops in a function that it steps into, after what the
     compiler has put before the first line: where a breakpoint would be"""
     start = outermost(entry).start
     try:
@@ -326,7 +327,7 @@ class Leave(gdb.Command):
 
 
 class Ahead(gdb.Command):
-    """Have a window around where gdb stands, for its own commands."""
+    """Have a window around where gdb is, for its own commands."""
 
     def __init__(self):
         super().__init__('backtrail-ahead', gdb.COMMAND_OBSCURE)

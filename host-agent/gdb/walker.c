@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A walker stands before one instruction of a lane: see walker.h
+ * A walker is before one instruction of a lane: see walker.h
  */
 
 #include <string.h>
 
 #include "gdb/walker.h"
-#include "lib/internal/thread.h"
-#include "lib/internal/trace-files.h"
+#include "lib/agent/thread.h"
+#include "lib/agent/trace-files.h"
 #include "symbolize/stack-edge.h"
 #include "util/hash.h"
 #include "util/search.h"
 #include "util/sort.h"
 
-/* Records that are kept on either side of the one where it stands; and the most
+/* Records that are kept on either side of the one where it is; and the most
  * of them, on the side that it goes far to */
 #define AROUND      4096
 #define FAR         (AROUND << 6)
@@ -43,7 +43,7 @@ struct kind {
  * struct walker
  * @records, @here: as lane_read() has returned them; @here is the record where
  *          it stands, or -1
- * @block:  behind it, once somebody has asked for it
+ * @block:  after it, once somebody has asked for it
  * @before: records that are read before it the next time
  * @behind: the same behind it
  * @kinds:  what edges do that it has met
@@ -120,7 +120,7 @@ const struct lane_record *walker_next_record(const struct walker *w)
     return record(w, w->here + 1);
 }
 
-/* Of a walker that stands nowhere, no block has instructions. */
+/* Of a walker that is nowhere, no block has instructions. */
 static const struct block *block_of(struct walker *w)
 {
     if (!w->block.addresses && !walker_record(w)) {
@@ -155,7 +155,7 @@ const struct process *walker_process(const struct walker *w)
     return next ? next->process : walker_record(w)->process;
 }
 
-/* Behind a record that is kept */
+/* After a record that is kept */
 static void stand(struct walker *w, ssize_t i)
 {
     block_clear(&w->block);
@@ -182,7 +182,7 @@ static bool load(struct walker *w, const struct lane_at *at)
     return true;
 }
 
-/* To the record behind or before; false if there is none. */
+/* To the record after or before; false if there is none. */
 static bool move(struct walker *w, int by)
 {
     struct lane_at at = w->spot.at;
@@ -191,7 +191,7 @@ static bool move(struct walker *w, int by)
     if (!walker_record(w)) {
         return false;
     }
-    /* The block's end is known from the record behind it. */
+    /* The block's end is known from the record after it. */
     if (!record(w, i) || (by > 0 && !record(w, i + 1))) {
         /* To seek takes as long as to read many. */
         w->before = by < 0 ? MIN(w->before * 4, FAR) : AROUND;
@@ -208,7 +208,7 @@ static bool move(struct walker *w, int by)
     return true;
 }
 
-/* To the first block behind here that has instructions, or before */
+/* To the first block after here that has instructions, or before */
 static bool move_on(struct walker *w, int by)
 {
     const struct walker_spot from = w->spot;
@@ -296,7 +296,7 @@ static int find_in_block(struct walker *w, const uint64_t *addresses, size_t n,
     return -1;
 }
 
-/* Records that are kept of those which may end a block that is sought */
+/* Records that are kept of those which may end a block that is wanted */
 #define HITS_MAX    16384
 
 /**
@@ -306,7 +306,7 @@ static int find_in_block(struct walker *w, const uint64_t *addresses, size_t n,
  *         last, when it was asked for @asked
  * @hits:  of uint64_t, in order: of records [@hits_begin, @hits_end), those
  *         that end a block which may have one of the addresses.  If all of
- *         these are missing, it is the one behind them.
+ *         these are missing, it is the one after them.
  */
 struct tried {
     bool any;
@@ -320,10 +320,10 @@ struct tried {
 };
 
 /**
- * struct search
+ * struct walker_search
  * @tried: vCPU -> struct tried
  */
-struct search {
+struct walker_search {
     struct walker *w;
     struct lane_at from;
     const uint64_t *addresses;
@@ -347,7 +347,7 @@ static void free_tried(void *opaque)
 
 /* Can a block have one of the addresses, as block_read() makes it?  @whole: no
  * records are missing in it */
-static bool may_have(const struct search *s, uint64_t to, uint64_t from,
+static bool may_have(const struct walker_search *s, uint64_t to, uint64_t from,
                      bool whole)
 {
     if (whole && from >= to && from - to <= BLOCK_MAX) {
@@ -357,7 +357,7 @@ static bool may_have(const struct search *s, uint64_t to, uint64_t from,
            has_address(s->addresses, s->n, from, from);
 }
 
-static bool seek(struct search *s, unsigned vcpu, uint64_t index)
+static bool seek(struct walker_search *s, unsigned vcpu, uint64_t index)
 {
     if (s->cursor && s->vcpu != vcpu) {
         btrail_cursor_close(s->cursor);
@@ -375,7 +375,7 @@ static bool seek(struct search *s, unsigned vcpu, uint64_t index)
  * out at the far end.  What is before the first record is not known, so it is
  * one.
  */
-static void find_hits(struct search *s, struct tried *t, unsigned vcpu,
+static void find_hits(struct walker_search *s, struct tried *t, unsigned vcpu,
                       uint64_t begin, uint64_t end)
 {
     struct btrail_record last = { 0 };
@@ -424,7 +424,7 @@ static uint64_t hit(const struct tried *t, size_t i)
 }
 
 /* The first hit of records [@begin, @end) */
-static bool first_hit(struct search *s, struct tried *t, unsigned vcpu,
+static bool first_hit(struct walker_search *s, struct tried *t, unsigned vcpu,
                       uint64_t begin, uint64_t end, uint64_t *found)
 {
     while (begin < end) {
@@ -436,7 +436,7 @@ static bool first_hit(struct search *s, struct tried *t, unsigned vcpu,
         i = hits_before(t, begin);
         if (i < t->hits->len) {
             *found = hit(t, i);
-            /* The one behind what is missing */
+            /* The one after what is missing */
             return *found < end || *found >= t->hits_end;
         }
         begin = t->hits_end;
@@ -445,7 +445,7 @@ static bool first_hit(struct search *s, struct tried *t, unsigned vcpu,
 }
 
 /* The last one */
-static bool last_hit(struct search *s, struct tried *t, unsigned vcpu,
+static bool last_hit(struct walker_search *s, struct tried *t, unsigned vcpu,
                      uint64_t begin, uint64_t end, uint64_t *found)
 {
     while (begin < end) {
@@ -465,8 +465,8 @@ static bool last_hit(struct search *s, struct tried *t, unsigned vcpu,
 }
 
 /* The first or last record of a part of a run that may end a block which is
- * sought.  The block that the first one of a run ends begins in another one. */
-static bool next_hit(struct search *s, struct tried *t,
+ * wanted.  The block that the first one of a run ends begins in another one. */
+static bool next_hit(struct walker_search *s, struct tried *t,
                      const struct lane_run *run, uint64_t begin, uint64_t end,
                      uint64_t *found)
 {
@@ -484,7 +484,7 @@ static bool next_hit(struct search *s, struct tried *t,
 
 /* Stands at a record of the lane, or one before it.  Those around it are kept,
  * or are read, more of them each time. */
-static bool go_to_record(struct search *s, const struct lane_at *at)
+static bool go_to_record(struct walker_search *s, const struct lane_at *at)
 {
     struct walker *w = s->w;
     size_t low = 0, high = w->records ? w->records->len : 0;
@@ -508,7 +508,7 @@ static bool go_to_record(struct search *s, const struct lane_at *at)
 }
 
 /* Stands at the instruction that the block which ends with a record has. */
-static bool stand_in(struct search *s, size_t run, uint64_t index)
+static bool stand_in(struct walker_search *s, size_t run, uint64_t index)
 {
     const struct lane_at end = { run, index };
     const struct lane_record *next;
@@ -532,7 +532,7 @@ static bool stand_in(struct search *s, size_t run, uint64_t index)
     return found >= 0;
 }
 
-static struct tried *tried_of(struct search *s, unsigned vcpu)
+static struct tried *tried_of(struct walker_search *s, unsigned vcpu)
 {
     gpointer key = GUINT_TO_POINTER(vcpu);
     struct tried *t = g_hash_table_lookup(s->tried, key);
@@ -546,7 +546,7 @@ static struct tried *tried_of(struct search *s, unsigned vcpu)
 }
 
 /* The piece of a run next to @at that may have one of the addresses */
-static bool next_piece(struct search *s, struct tried *t,
+static bool next_piece(struct walker_search *s, struct tried *t,
                        const struct lane_run *run, uint64_t at,
                        uint64_t *begin, uint64_t *end)
 {
@@ -569,7 +569,7 @@ static bool next_piece(struct search *s, struct tried *t,
 }
 
 /* In one run, from @at on or before it */
-static enum walker_answer search_run(struct search *s, size_t number,
+static enum walker_answer search_run(struct walker_search *s, size_t number,
                                      uint64_t at)
 {
     const struct lane_run *run = &g_array_index(lane_runs(s->w->lane),
@@ -593,7 +593,7 @@ static enum walker_answer search_run(struct search *s, size_t number,
     return WALKER_END;
 }
 
-static enum walker_answer search_runs(struct search *s,
+static enum walker_answer search_runs(struct walker_search *s,
                                       const struct walker_spot *from)
 {
     size_t n = lane_runs(s->w->lane)->len;
@@ -630,7 +630,7 @@ enum walker_answer walker_search(struct walker *w, const uint64_t *addresses,
 {
     const struct walker_spot from = w->spot;
     g_autoptr(GArray) sorted = btrail_sorted_u64(addresses, n);
-    struct search s = {
+    struct walker_search s = {
         .w = w, .from = from.at, .addresses = (const uint64_t *)sorted->data,
         .n = sorted->len, .forward = forward, .go_on = go_on,
         .opaque = opaque,
@@ -702,7 +702,7 @@ static enum effect find_effect(struct walker *w, struct stack_edges *edges)
     }
 }
 
-/* What the record does behind which it stands */
+/* What the record does after which it stands */
 static enum effect effect_here(struct walker *w, struct stack_edges *edges)
 {
     const struct lane_record *r = walker_record(w);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A walker stands before one instruction of a lane, and goes to others
+ * A walker is before one instruction of a lane, and goes to others
  */
 
 #ifndef BTRAIL_GDB_WALKER_H
 #define BTRAIL_GDB_WALKER_H
 
-#include "gdb/block.h"
+#include "gdb/code-block.h"
 
 /**
  * struct walker_spot - an instruction of a lane
- * @at:     the record behind which its block begins
+ * @at:     the record after which its block begins
  * @number: which instruction of the block
  */
 struct walker_spot {
@@ -30,14 +30,14 @@ struct lane *walker_lane(const struct walker *w);
 /*
  * Goes to an instruction, or the first one after it that is known, or else the
  * last one before.  False if the lane has none, as that of a damaged trace;
- * then it stands nowhere.
+ * then it is nowhere.
  */
 bool walker_go(struct walker *w, const struct walker_spot *spot);
 
-/* Where it stands; NULL if nowhere */
+/* Where it is; NULL if nowhere */
 const struct walker_spot *walker_spot(const struct walker *w);
 
-/* The record behind which that is, and the one behind it or NULL */
+/* The record after which that is, and the one after it or NULL */
 const struct lane_record *walker_record(const struct walker *w);
 const struct lane_record *walker_next_record(const struct walker *w);
 uint64_t walker_pc(struct walker *w);

@@ -14,7 +14,7 @@
 #define CHAIN_MAX       4096            /* symbols with one hash */
 
 /* An image, as far as it is known; addresses are those in the process */
-struct image {
+struct dynamic_image {
     struct page_walk *user;
     const char *name;
     size_t name_size;                   /* with the 0 at its end */
@@ -36,18 +36,20 @@ struct dynamic_entry {
     uint64_t tag, value;
 };
 
-static bool read_at(struct image *m, uint64_t address, void *buf, size_t size)
+static bool read_at(struct dynamic_image *m, uint64_t address, void *buf,
+                    size_t size)
 {
     return !(address >> 63) && page_walk_read(m->user, address, buf, size);
 }
 
 /* Are these bytes in the image? */
-static bool is_inside(const struct image *m, uint64_t address, uint64_t size)
+static bool is_inside(const struct dynamic_image *m, uint64_t address,
+                      uint64_t size)
 {
     return address >= m->low && address < m->high && size <= m->high - address;
 }
 
-static enum linux_symbol read_header(struct image *m, uint64_t base,
+static enum linux_symbol read_header(struct dynamic_image *m, uint64_t base,
                                      uint64_t *table, unsigned *n)
 {
     union {
@@ -74,7 +76,8 @@ static enum linux_symbol read_header(struct image *m, uint64_t base,
     return LINUX_SYMBOL_FOUND;
 }
 
-static struct image_segment segment_at(const struct image *m, const void *table,
+static struct image_segment segment_at(const struct dynamic_image *m,
+                                       const void *table,
                                        unsigned i)
 {
     if (m->wide) {
@@ -93,7 +96,7 @@ static struct image_segment segment_at(const struct image *m, const void *table,
 }
 
 /* Finds where the image is, and its dynamic section. */
-static enum linux_symbol find_image(struct image *m, uint64_t base,
+static enum linux_symbol find_image(struct dynamic_image *m, uint64_t base,
                                     struct image_segment *dynamic)
 {
     union {
@@ -149,12 +152,12 @@ static enum linux_symbol find_image(struct image *m, uint64_t base,
  * Some dynamic linkers have replaced addresses of the file by those in the
  * process.
  */
-static uint64_t to_address(const struct image *m, uint64_t value)
+static uint64_t to_address(const struct dynamic_image *m, uint64_t value)
 {
     return is_inside(m, value, 1) ? value : value + m->bias;
 }
 
-static enum linux_symbol read_dynamic(struct image *m,
+static enum linux_symbol read_dynamic(struct dynamic_image *m,
                                       const struct image_segment *dynamic)
 {
     union {
@@ -202,7 +205,7 @@ static enum linux_symbol read_dynamic(struct image *m,
 }
 
 /* Reads a number of a table; NONE if it would be outside of the image. */
-static enum linux_symbol read_word(struct image *m, uint64_t table,
+static enum linux_symbol read_word(struct dynamic_image *m, uint64_t table,
                                    uint64_t index, uint32_t *v)
 {
     uint64_t at = table + index * sizeof(*v);
@@ -214,7 +217,7 @@ static enum linux_symbol read_word(struct image *m, uint64_t table,
            LINUX_SYMBOL_ABSENT;
 }
 
-static void add_address(struct image *m, uint64_t address)
+static void add_address(struct dynamic_image *m, uint64_t address)
 {
     for (unsigned i = 0; i < m->n; i++) {
         if (m->addresses[i] == address) {
@@ -227,7 +230,7 @@ static void add_address(struct image *m, uint64_t address)
 }
 
 /* Adds the symbol of an index if it is a function with the name. */
-static enum linux_symbol try_symbol(struct image *m, uint32_t index)
+static enum linux_symbol try_symbol(struct dynamic_image *m, uint32_t index)
 {
     char name[LINUX_SYMBOL_NAME_MAX + 1];
     union {
@@ -276,7 +279,7 @@ static uint32_t gnu_hash(const char *name)
     return h;
 }
 
-static enum linux_symbol find_gnu(struct image *m)
+static enum linux_symbol find_gnu(struct dynamic_image *m)
 {
     uint32_t h = gnu_hash(m->name);
     uint32_t head[3], index, value;
@@ -323,7 +326,7 @@ static uint32_t sysv_hash(const char *name)
     return h;
 }
 
-static enum linux_symbol find_sysv(struct image *m)
+static enum linux_symbol find_sysv(struct dynamic_image *m)
 {
     uint32_t n, index;
     enum linux_symbol s;
@@ -347,7 +350,7 @@ enum linux_symbol
 linux_dynamic_symbol(struct page_walk *user, uint64_t base, const char *name,
                      uint64_t addresses[LINUX_SYMBOL_VERSIONS], unsigned *n)
 {
-    struct image m = {
+    struct dynamic_image m = {
         .user = user,
         .name = name,
         .name_size = strlen(name) + 1,

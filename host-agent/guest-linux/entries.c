@@ -37,7 +37,7 @@ struct page_content {
     uint8_t bytes[BTRAIL_CODE_PAGE_SIZE];
 };
 
-struct btrail_entries {
+struct entries {
     GMutex lock;
     GArray *ranges;             /* of entry_range, sorted; under the lock */
 
@@ -47,9 +47,9 @@ struct btrail_entries {
     GQueue order;               /* of the same, the oldest first */
 };
 
-struct btrail_entries *btrail_entries_new(void)
+struct entries *entries_new(void)
 {
-    struct btrail_entries *e = g_new0(struct btrail_entries, 1);
+    struct entries *e = g_new0(struct entries, 1);
 
     g_mutex_init(&e->lock);
     e->ranges = g_array_new(FALSE, FALSE, sizeof(struct entry_range));
@@ -60,7 +60,7 @@ struct btrail_entries *btrail_entries_new(void)
     return e;
 }
 
-void btrail_entries_free(struct btrail_entries *e)
+void entries_free(struct entries *e)
 {
     if (e) {
         g_mutex_clear(&e->lock);
@@ -81,8 +81,8 @@ static int compare_ranges(gconstpointer p, gconstpointer q)
            a->pseudo < b->pseudo ? 1 : a->pseudo > b->pseudo ? -1 : 0;
 }
 
-void btrail_entries_symbols(struct btrail_entries *e, const char *text,
-                            size_t size)
+void entries_symbols(struct entries *e, const char *text,
+                     size_t size)
 {
     GArray *all = g_array_new(FALSE, FALSE, sizeof(struct entry_range));
     GArray *ranges = g_array_new(FALSE, FALSE, sizeof(struct entry_range));
@@ -100,7 +100,7 @@ void btrail_entries_symbols(struct btrail_entries *e, const char *text,
         if (btrail_kallsyms_is_end(&line)) {
             g_array_append_val(all, range);
         } else if (strchr("tTwW", line.type) && !line.module) {
-            range.pseudo = btrail_entry_kind(line.name, line.name_size);
+            range.pseudo = entry_kind(line.name, line.name_size);
             g_array_append_val(all, range);
         }
     }
@@ -130,7 +130,7 @@ void btrail_entries_symbols(struct btrail_entries *e, const char *text,
     g_array_unref(old);
 }
 
-static void forget_oldest(struct btrail_entries *e)
+static void forget_oldest(struct entries *e)
 {
     struct page_content *content = g_queue_pop_head(&e->order);
 
@@ -138,9 +138,9 @@ static void forget_oldest(struct btrail_entries *e)
     g_free(content);
 }
 
-void btrail_entries_code(struct btrail_entries *e,
-                         const struct btrail_code_item *item,
-                         const uint8_t *page)
+void entries_code(struct entries *e,
+                  const struct btrail_code_item *item,
+                  const uint8_t *page)
 {
     if (item->type == BTRAIL_CODE_BYTES) {
         struct page_content *content;
@@ -169,7 +169,7 @@ void btrail_entries_code(struct btrail_entries *e,
     }
 }
 
-static uint64_t by_symbol(struct btrail_entries *e, uint64_t to, bool *known_to)
+static uint64_t by_symbol(struct entries *e, uint64_t to, bool *known_to)
 {
     uint64_t pseudo = BTRAIL_PSEUDO_TO_KERNEL;
     size_t n;
@@ -186,7 +186,7 @@ static uint64_t by_symbol(struct btrail_entries *e, uint64_t to, bool *known_to)
 }
 
 /* Of two bytes of the instruction, the second may be in the next page. */
-static uint64_t by_instruction(struct btrail_entries *e, uint64_t cr3,
+static uint64_t by_instruction(struct entries *e, uint64_t cr3,
                                uint64_t from)
 {
     const struct entry_page key = {
@@ -223,10 +223,10 @@ static uint64_t by_instruction(struct btrail_entries *e, uint64_t cr3,
     }
 }
 
-uint64_t btrail_entries_find(void *opaque, unsigned vcpu, uint64_t cr3,
-                             uint64_t from, uint64_t to)
+uint64_t entries_find(void *opaque, unsigned vcpu, uint64_t cr3,
+                      uint64_t from, uint64_t to)
 {
-    struct btrail_entries *e = opaque;
+    struct entries *e = opaque;
     bool known_symbols;
     uint64_t pseudo = by_symbol(e, to, &known_symbols);
 

@@ -15,26 +15,26 @@
 
 #include "backtrail/trace.h"
 
-struct btrail_entries;
+struct entries;
 
-struct btrail_entries *btrail_entries_new(void);
-void btrail_entries_free(struct btrail_entries *e);
+struct entries *entries_new(void);
+void entries_free(struct entries *e);
 
 /* Replaces the symbols, unless all are of modules; @text has the form of
  * /proc/kallsyms.  Any thread */
-void btrail_entries_symbols(struct btrail_entries *e, const char *text,
-                            size_t size);
+void entries_symbols(struct entries *e, const char *text,
+                     size_t size);
 
 /* Adds an item of code; @page if it is of BTRAIL_CODE_BYTES. */
-void btrail_entries_code(struct btrail_entries *e,
-                         const struct btrail_code_item *item,
-                         const uint8_t *page);
+void entries_code(struct entries *e,
+                  const struct btrail_code_item *item,
+                  const uint8_t *page);
 
 /*
- * A btrail_entry_fn: returns the pseudo-address for a branch from user mode to
+ * A entry_fn: returns the pseudo-address for a branch from user mode to
  * @to.  For the thread that adds code
  */
-uint64_t btrail_entries_find(void *e, unsigned vcpu, uint64_t cr3,
-                             uint64_t from, uint64_t to);
+uint64_t entries_find(void *e, unsigned vcpu, uint64_t cr3,
+                      uint64_t from, uint64_t to);
 
 #endif /* BTRAIL_ENTRIES_H */

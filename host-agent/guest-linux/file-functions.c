@@ -19,7 +19,7 @@
 #define NAME_SIZE_MAX   4096            /* of a function */
 
 /* What has code: a section, or a segment if sections are not known */
-struct code_area {
+struct file_code {
     uint64_t start, size;
     unsigned section;
     char name[AREA_NAME];
@@ -33,14 +33,14 @@ struct elf_reader {
     Elf64_Phdr dynamic;
     Elf64_Shdr sections[SECTIONS_MAX];
     unsigned n_sections;                /* 0 if they are not known */
-    struct code_area areas[AREAS_MAX];
+    struct file_code areas[AREAS_MAX];
     unsigned n_areas;
     struct functions_file *found;
     bool whole;
 };
 
 /* Where a table of symbols is in the file */
-struct symbol_table {
+struct file_symbols {
     uint64_t symbols, n, strings, strings_size;
 };
 
@@ -100,16 +100,16 @@ static void read_sections(struct elf_reader *r)
     }
 }
 
-static struct code_area *add_area(struct elf_reader *r, uint64_t start,
+static struct file_code *add_area(struct elf_reader *r, uint64_t start,
                                   uint64_t size)
 {
-    struct code_area *a = &r->areas[r->n_areas];
+    struct file_code *a = &r->areas[r->n_areas];
 
     if (r->n_areas == AREAS_MAX || !size || size > UINT64_MAX - start) {
         return NULL;
     }
     r->n_areas++;
-    *a = (struct code_area) { start, size, 0, ".text" };
+    *a = (struct file_code) { start, size, 0, ".text" };
     return a;
 }
 
@@ -121,7 +121,7 @@ static void find_code(struct elf_reader *r)
 
     for (unsigned i = 0; i < r->n_sections; i++) {
         const Elf64_Shdr *s = &r->sections[i];
-        struct code_area *a = (s->sh_flags & code) == code ?
+        struct file_code *a = (s->sh_flags & code) == code ?
                               add_area(r, s->sh_addr, s->sh_size) : NULL;
 
         if (a) {
@@ -153,7 +153,7 @@ static int area_of(const struct elf_reader *r, const Elf64_Sym *s)
         return -1;
     }
     for (unsigned i = 0; i < r->n_areas; i++) {
-        const struct code_area *a = &r->areas[i];
+        const struct file_code *a = &r->areas[i];
 
         if (s->st_value >= a->start && s->st_value - a->start < a->size &&
             (!r->n_sections || s->st_shndx == a->section)) {
@@ -163,7 +163,7 @@ static int area_of(const struct elf_reader *r, const Elf64_Sym *s)
     return -1;
 }
 
-static void add_functions(struct elf_reader *r, const struct symbol_table *t)
+static void add_functions(struct elf_reader *r, const struct file_symbols *t)
 {
     size_t n = MIN(t->n, SYMBOLS_MAX);
     size_t strings_size = MIN(t->strings_size, STRINGS_MAX);
@@ -198,7 +198,7 @@ static bool add_section(struct elf_reader *r, uint32_t type)
 
         if (s->sh_type == type && s->sh_link < r->n_sections) {
             strings = &r->sections[s->sh_link];
-            add_functions(r, &(struct symbol_table) {
+            add_functions(r, &(struct file_symbols) {
                 s->sh_offset, s->sh_size / sizeof(Elf64_Sym),
                 strings->sh_offset, strings->sh_size,
             });
@@ -225,7 +225,7 @@ static uint64_t count_hash(struct elf_reader *r, uint64_t table)
 {
     uint32_t n;
 
-    /* Behind the number of buckets, of symbols */
+    /* After the number of buckets, of symbols */
     return table && read_file(r, table + 4, &n, sizeof(n)) ? n : 0;
 }
 
@@ -262,7 +262,7 @@ static void add_dynamic(struct elf_reader *r)
     Elf64_Dyn all[DYNAMIC_MAX];
     uint64_t n = MIN(r->dynamic.p_filesz / sizeof(*all), DYNAMIC_MAX);
     uint64_t hash = 0, gnu_hash = 0;
-    struct symbol_table t = { 0 };
+    struct file_symbols t = { 0 };
 
     if (!n || !read_file(r, r->dynamic.p_offset, all, n * sizeof(*all))) {
         return;

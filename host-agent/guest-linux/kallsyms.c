@@ -19,11 +19,13 @@
 #include <string.h>
 
 #include "guest-linux/kallsyms.h"
+#include "guest-linux/symbol-lines.h"
 
 #define TOKENS          256
 #define TOKEN_MAX       64
 #define TABLE_MAX       (TOKENS * TOKEN_MAX)
 #define NAMES_MAX       (32u << 20)
+#define NAMES_CHUNK     (64u << 10)     /* of names that are read at once */
 #define TEXT_MAX        (64u << 20)
 #define IMAGE_MAX       (96u << 20)     /* of a kernel, from _stext on */
 #define HOLE_MAX        (4u << 20)      /* between two of its sections */
@@ -31,20 +33,8 @@
 #define LAST_MAX        (PER_MARKER * (KALLSYMS_NAME_MAX + 2))
 #define ALIGN_MIN       4u              /* of the tables */
 #define ALIGN_MAX       8u
-
-struct kallsyms {
-    uint32_t n;
-    uint64_t *addresses;
-    uint32_t *names;            /* where in @text: the type, then the name */
-    GByteArray *text;
-};
-
-struct tokens {
-    uint16_t index[TOKENS];
-    uint8_t length[TOKENS];
-    char table[TABLE_MAX];
-    size_t size;                /* of the table */
-};
+#define NAME_GUESS      32u             /* of most names, with their types */
+#define COPY            16u             /* as long as nearly all tokens */
 
 /* What an offset is relative to */
 enum form {
@@ -56,13 +46,40 @@ enum form {
     PLACE,
 };
 
-/* The table of offsets, which is at this address, in the forms it can have */
+/* The table of offsets, which is at this address */
 struct offsets {
-    const uint8_t *bytes;
+    uint8_t *bytes;
     uint64_t at;
     uint64_t base;
     uint64_t mask;              /* of an address */
-    enum form first, last;
+    enum form form;
+};
+
+struct kallsyms {
+    uint32_t n;
+    struct offsets offsets;
+    uint32_t *names;            /* where in @text: the type, then the name */
+    uint16_t *tags;             /* tag_of() each name */
+    char *text;
+    size_t size;                /* of @text */
+    bool plain;                 /* all can be in a line of text */
+};
+
+struct tokens {
+    uint16_t index[TOKENS];
+    uint8_t length[TOKENS];
+    char table[TABLE_MAX + COPY];
+    size_t size;                /* of the table */
+    bool plain;
+};
+
+/* The names that are not expanded yet */
+struct kallsyms_names {
+    const uint8_t *bytes;
+    size_t left;                /* of @bytes */
+    struct page_walk *w;        /* for what follows; NULL if that is all */
+    uint64_t next;              /* where that is */
+    uint8_t *chunk;             /* for @bytes of it */
 };
 
 static size_t align_to(size_t n, size_t to)
@@ -101,6 +118,10 @@ static bool tokens_valid(struct tokens *t, const uint8_t *index,
         t->size = at + length + 1;
     }
     memcpy(t->table, table, t->size);
+    t->plain = true;
+    for (unsigned i = 0; i < TOKENS; i++) {
+        t->plain &= linux_is_name(t->table + t->index[i]);
+    }
     return true;
 }
 
@@ -135,40 +156,86 @@ static size_t entry_size(const uint8_t *p, size_t left, size_t *n)
     return *n && *n <= KALLSYMS_NAME_MAX && *n <= left - head ? head + *n : 0;
 }
 
+/* Has the next entry in @s->bytes, if there is one. */
+static void read_names(struct kallsyms_names *s)
+{
+    size_t n;
+
+    if (!s->w || s->left >= KALLSYMS_NAME_MAX + 2) {
+        return;
+    }
+    memmove(s->chunk, s->bytes, s->left);
+    n = page_walk_read_some(s->w, s->next, s->chunk + s->left,
+                            NAMES_CHUNK - s->left);
+    s->bytes = s->chunk;
+    s->left += n;
+    s->next += n;
+    if (!n) {
+        s->w = NULL;
+    }
+}
+
+/* Few names have the same one: who looks for one compares these first. */
+static uint16_t tag_of(const char *name, size_t length)
+{
+    return (uint16_t)(length + 31u * (unsigned char)name[0] +
+                      257u * (unsigned char)name[length / 2] +
+                      4099u * (unsigned char)name[length - 1]);
+}
+
+/* Expands tokens; returns how long the text is, 0 if it is too long. */
+static size_t expand_tokens(const struct tokens *t, const uint8_t *tokens,
+                            size_t n, char *text)
+{
+    size_t length = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const char *token = t->table + t->index[tokens[i]];
+        size_t size = t->length[tokens[i]];
+
+        if (length + size > KALLSYMS_NAME_MAX) {
+            return 0;
+        }
+        /* Always as much is much quicker, and @text has room for it. */
+        memcpy(text + length, token, COPY);
+        if (size > COPY) {
+            memcpy(text + length, token, size);
+        }
+        length += size;
+    }
+    text[length] = 0;
+    return length;
+}
+
 /* Expands the type and name of each symbol to text. */
 static bool expand(struct kallsyms *k, const struct tokens *t,
-                   const uint8_t *names, size_t size)
+                   struct kallsyms_names *names)
 {
-    uint8_t name[KALLSYMS_NAME_MAX + 1];
-    size_t at = 0;
+    size_t room = (size_t)k->n * NAME_GUESS;
 
+    k->text = g_malloc(room + KALLSYMS_NAME_MAX + 1 + COPY);
     for (uint32_t i = 0; i < k->n; i++) {
-        size_t begin = k->text->len;
-        size_t length = 0;
-        size_t n;
-        size_t entry = entry_size(names + at, size - at, &n);
-        size_t token;
+        size_t n, entry, length;
 
+        read_names(names);
+        entry = entry_size(names->bytes, names->left, &n);
         if (!entry) {
             return false;
         }
-        for (token = entry - n; token < entry; token++) {
-            unsigned which = names[at + token];
-            size_t size_of = t->length[which];
-
-            if (length + size_of >= sizeof(name)) {
-                return false;
-            }
-            memcpy(name + length, t->table + t->index[which], size_of);
-            length += size_of;
+        if (k->size > room) {
+            room *= 2;
+            k->text = g_realloc(k->text, room + KALLSYMS_NAME_MAX + 1 + COPY);
         }
-        name[length++] = 0;
-        g_byte_array_append(k->text, name, (guint)length);
-        if (k->text->len - begin < 3 || k->text->len > TEXT_MAX) {
+        length = expand_tokens(t, names->bytes + entry - n, n,
+                               k->text + k->size);
+        if (length < 2 || k->size + length + 1 > TEXT_MAX) {
             return false;
         }
-        k->names[i] = (uint32_t)begin;
-        at += entry;
+        k->names[i] = (uint32_t)k->size;
+        k->tags[i] = tag_of(k->text + k->size + 1, length - 1);
+        k->size += length + 1;
+        names->bytes += entry;
+        names->left -= entry;
     }
     return true;
 }
@@ -178,52 +245,66 @@ static uint64_t mask_of(unsigned word)
     return word == 4 ? UINT32_MAX : UINT64_MAX;
 }
 
-static uint64_t address_of(const struct offsets *o, enum form form, uint32_t i)
+static uint64_t address_of(const struct offsets *o, uint32_t i)
 {
     uint32_t offset = get32(o->bytes + 4 * (size_t)i);
     uint64_t with_sign = (uint64_t)(int64_t)(int32_t)offset;
 
-    switch (form) {
+    switch (o->form) {
     case BASE_OR_PERCPU:
-        return offset >> 31 ? o->base - 1 - with_sign : offset;
+        return (offset >> 31 ? o->base - 1 - with_sign : offset) & o->mask;
     case BASE:
-        return o->base + offset;
+        return (o->base + offset) & o->mask;
     default:
-        return o->at + 4 * (uint64_t)i + with_sign;
+        return (o->at + 4 * (uint64_t)i + with_sign) & o->mask;
     }
 }
 
-/* Makes addresses of offsets: in the form that has _stext at its address. */
-static bool relocate(struct kallsyms *k, const struct offsets *o,
-                     uint64_t stext)
+/* Returns the next symbol of this name from @i on, @k->n if there is none. */
+static uint32_t find_name(const struct kallsyms *k, const char *name,
+                          uint32_t i)
 {
-    for (enum form form = o->first; form <= o->last; form++) {
-        bool agrees = false;
+    size_t length = strlen(name);
+    uint16_t tag = length ? tag_of(name, length) : 0;
 
-        for (uint32_t i = 0; i < k->n; i++) {
-            k->addresses[i] = address_of(o, form, i) & o->mask;
-            if (k->addresses[i] == stext && !agrees) {
-                agrees = !strcmp((const char *)k->text->data + k->names[i] + 1,
-                                 "_stext");
+    while (i < k->n && (k->tags[i] != tag ||
+                        strcmp(k->text + k->names[i] + 1, name))) {
+        i++;
+    }
+    return i;
+}
+
+/*
+ * Takes these offsets, in the first form from o->form to @last that has _stext
+ * at its address; then their bytes are of @k.
+ */
+static bool take_offsets(struct kallsyms *k, const struct offsets *o,
+                         enum form last, uint64_t stext)
+{
+    uint32_t first = find_name(k, "_stext", 0);
+
+    k->offsets = *o;
+    for (; k->offsets.form <= last; k->offsets.form++) {
+        for (uint32_t i = first; i < k->n; i = find_name(k, "_stext", i + 1)) {
+            if (address_of(&k->offsets, i) == stext) {
+                return true;
             }
         }
-        if (agrees) {
-            return true;
-        }
     }
+    k->offsets.bytes = NULL;
     return false;
 }
 
 static struct kallsyms *make(const struct tokens *t, uint32_t n,
-                             const uint8_t *names, size_t size)
+                             struct kallsyms_names *names)
 {
     struct kallsyms *k = g_new0(struct kallsyms, 1);
 
     k->n = n;
-    k->addresses = g_new(uint64_t, n);
+    k->plain = t->plain;
     k->names = g_new(uint32_t, n);
-    k->text = g_byte_array_new();
-    if (!expand(k, t, names, size)) {
+    k->tags = g_new(uint16_t, n);
+    if (!expand(k, t, names)) {
         kallsyms_free(k);
         return NULL;
     }
@@ -234,17 +315,17 @@ static struct kallsyms *from_note(struct page_walk *w,
                                   const struct vmcoreinfo *v, uint64_t stext)
 {
     g_autofree struct tokens *t = g_new0(struct tokens, 1);
-    uint64_t names_at, n_at, table_at, index_at, base_at;
-    g_autofree uint8_t *names = NULL;
+    uint64_t n_at, table_at, index_at, base_at;
+    g_autofree uint8_t *chunk = g_malloc(NAMES_CHUNK);
     g_autofree uint8_t *offsets = NULL;
+    struct kallsyms_names names = { .bytes = chunk, .w = w, .chunk = chunk };
     unsigned word = page_walk_word(w);
-    struct offsets o = { .mask = mask_of(word), .first = PLACE,
-                         .last = PLACE };
+    struct offsets o = { .mask = mask_of(word), .form = PLACE };
+    enum form last = PLACE;
     struct kallsyms *k;
     uint32_t n;
-    size_t size;
 
-    if (!vmcoreinfo_symbol(v, "kallsyms_names", &names_at) ||
+    if (!vmcoreinfo_symbol(v, "kallsyms_names", &names.next) ||
         !vmcoreinfo_symbol(v, "kallsyms_num_syms", &n_at) ||
         !vmcoreinfo_symbol(v, "kallsyms_token_table", &table_at) ||
         !vmcoreinfo_symbol(v, "kallsyms_token_index", &index_at) ||
@@ -254,8 +335,8 @@ static struct kallsyms *from_note(struct page_walk *w,
         return NULL;
     }
     if (vmcoreinfo_symbol(v, "kallsyms_relative_base", &base_at)) {
-        o.first = BASE_OR_PERCPU;
-        o.last = BASE;
+        o.form = BASE_OR_PERCPU;
+        last = BASE;
         if (!page_walk_number(w, base_at, word, &o.base)) {
             return NULL;
         }
@@ -264,11 +345,10 @@ static struct kallsyms *from_note(struct page_walk *w,
     if (!page_walk_read(w, o.at, offsets, 4 * (size_t)n)) {
         return NULL;
     }
-    size = MIN(NAMES_MAX, 64 * (size_t)n + GUEST_PAGE_SIZE);
-    names = g_malloc(size);
-    size = page_walk_read_some(w, names_at, names, size);
-    k = make(t, n, names, size);
-    if (k && !relocate(k, &o, stext)) {
+    k = make(t, n, &names);
+    if (k && take_offsets(k, &o, last, stext)) {
+        offsets = NULL;
+    } else {
         g_clear_pointer(&k, kallsyms_free);
     }
     return k;
@@ -391,7 +471,7 @@ static uint32_t count_names(const uint8_t *image, size_t at, size_t markers,
  * Makes addresses of the offsets that are where a kernel with the names there
  * has them.
  */
-static bool find_offsets(struct kallsyms *k, const uint8_t *image,
+static bool find_offsets(struct kallsyms *k, uint8_t *image,
                          size_t image_size, size_t number, size_t index,
                          uint64_t stext, unsigned word)
 {
@@ -415,8 +495,7 @@ static bool find_offsets(struct kallsyms *k, const uint8_t *image,
             .bytes = image + places[i].offsets,
             .at = stext + places[i].offsets,
             .mask = mask_of(word),
-            .first = places[i].first,
-            .last = places[i].last,
+            .form = places[i].first,
         };
 
         if (base > image_size - 8 || places[i].offsets > base) {
@@ -424,14 +503,15 @@ static bool find_offsets(struct kallsyms *k, const uint8_t *image,
         }
         o.base = (get32(image + base) |
                   (uint64_t)get32(image + base + 4) << 32) & o.mask;
-        if (relocate(k, &o, stext)) {
+        if (take_offsets(k, &o, places[i].last, stext)) {
+            k->offsets.bytes = g_memdup2(o.bytes, size);
             return true;
         }
     }
     return false;
 }
 
-static struct kallsyms *with_tokens(const uint8_t *image, size_t image_size,
+static struct kallsyms *with_tokens(uint8_t *image, size_t image_size,
                                     size_t index, size_t table,
                                     const struct tokens *t, uint64_t stext,
                                     unsigned word)
@@ -453,8 +533,9 @@ static struct kallsyms *with_tokens(const uint8_t *image, size_t image_size,
          names -= ALIGN_MIN) {
         size_t number;
         uint32_t n = count_names(image, names, markers, n_markers, &number);
-        struct kallsyms *k = n ? make(t, n, image + names, markers - names) :
-                             NULL;
+        struct kallsyms_names all = { .bytes = image + names,
+        .left = markers - names };
+        struct kallsyms *k = n ? make(t, n, &all) : NULL;
 
         if (k && find_offsets(k, image, image_size, number, index, stext,
                               word)) {
@@ -515,11 +596,17 @@ struct kallsyms *kallsyms_read(struct page_walk *kernel,
 void kallsyms_free(struct kallsyms *k)
 {
     if (k) {
-        g_free(k->addresses);
+        g_free(k->offsets.bytes);
         g_free(k->names);
-        g_byte_array_unref(k->text);
+        g_free(k->tags);
+        g_free(k->text);
         g_free(k);
     }
+}
+
+bool kallsyms_is_plain(const struct kallsyms *k)
+{
+    return k->plain;
 }
 
 uint32_t kallsyms_count(const struct kallsyms *k)
@@ -530,9 +617,9 @@ uint32_t kallsyms_count(const struct kallsyms *k)
 void kallsyms_get(const struct kallsyms *k, uint32_t i, uint64_t *address,
                   char *type, const char **name)
 {
-    const char *text = (const char *)k->text->data + k->names[i];
+    const char *text = k->text + k->names[i];
 
-    *address = k->addresses[i];
+    *address = address_of(&k->offsets, i);
     *type = text[0];
     *name = text + 1;
 }
@@ -540,11 +627,8 @@ void kallsyms_get(const struct kallsyms *k, uint32_t i, uint64_t *address,
 bool kallsyms_find(const struct kallsyms *k, const char *name,
                    uint64_t *address)
 {
-    for (uint32_t i = 0; i < k->n; i++) {
-        if (!strcmp((const char *)k->text->data + k->names[i] + 1, name)) {
-            *address = k->addresses[i];
-            return *address != 0;
-        }
-    }
-    return false;
+    uint32_t i = find_name(k, name, 0);
+
+    *address = i < k->n ? address_of(&k->offsets, i) : 0;
+    return *address != 0;
 }

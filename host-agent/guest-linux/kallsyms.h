@@ -25,13 +25,20 @@ struct kallsyms *kallsyms_read(struct page_walk *kernel,
                                const struct vmcoreinfo *v);
 void kallsyms_free(struct kallsyms *k);
 
+/* Does linux_is_name() hold for all of their names?  They do, but in hostile
+ * guests. */
+bool kallsyms_is_plain(const struct kallsyms *k);
+
 uint32_t kallsyms_count(const struct kallsyms *k);
 
 /* Gets symbol @i in the order of the table; its name belongs to @k. */
 void kallsyms_get(const struct kallsyms *k, uint32_t i, uint64_t *address,
                   char *type, const char **name);
 
-/* Finds the first symbol of this name; returns false if none, or it is 0. */
+/*
+ * Finds the first symbol of this name; returns false, and an address of 0, if
+ * there is none or that is its address.
+ */
 bool kallsyms_find(const struct kallsyms *k, const char *name,
                    uint64_t *address);
 

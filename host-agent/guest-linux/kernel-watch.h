@@ -16,7 +16,7 @@
 
 /* How many page tables are kept between two looks; of more, some */
 #define KERNEL_WATCH_SLOTS      64
-/* A kernel that was not found in so many looks and so long has ended. */
+/* A kernel that was not found in this many looks and so long has ended. */
 #define KERNEL_WATCH_LOOKS      3
 #define KERNEL_WATCH_NS         UINT64_C(300000000)
 

@@ -334,7 +334,7 @@ bool linux_kernel_runs(const struct linux_kernel *k, uint64_t cr3)
     /* With page table isolation, those of user mode do not have it. */
     return own != UINT64_MAX &&
            (image_at(k, cr3) == own ||
-            image_at(k, btrail_cr3_pair(cr3)) == own);
+            image_at(k, cr3_pair(cr3)) == own);
 }
 
 /*

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "guest-linux/mappings.h"
 #include "guest-linux/maple.h"
+#include "guest-linux/mappings.h"
 #include "guest-linux/page-cache.h"
 #include "guest-linux/path.h"
 #include "util/hash.h"

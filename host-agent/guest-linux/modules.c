@@ -23,20 +23,21 @@
 /* Where a module has code: that of its initialisation, and all other */
 #define AREAS           2
 
-struct module {
+struct loaded_module {
     uint64_t at;
     char name[257];
     struct linux_code areas[AREAS];
     bool has_areas;             /* this kernel says where they are */
 };
 
-struct walk {
-    void (*visit)(struct linux_kernel *k, const struct module *m,
+struct module_walk {
+    void (*visit)(struct linux_kernel *k, const struct loaded_module *m,
                   void *opaque);
     void *opaque;
 };
 
-static void read_area(struct linux_kernel *k, struct module *m, unsigned i,
+static void read_area(struct linux_kernel *k, struct loaded_module *m,
+                      unsigned i,
                       uint32_t base, uint32_t size)
 {
     struct linux_code *area = &m->areas[i];
@@ -52,7 +53,7 @@ static void read_area(struct linux_kernel *k, struct module *m, unsigned i,
     }
 }
 
-static void read_areas(struct linux_kernel *k, struct module *m)
+static void read_areas(struct linux_kernel *k, struct loaded_module *m)
 {
     const struct linux_layout *l = &k->layout;
     int32_t which[AREAS] = { l->module_mem_text, l->module_mem_init_text };
@@ -73,8 +74,8 @@ static void read_areas(struct linux_kernel *k, struct module *m)
 static void visit_module(struct linux_kernel *k, uint64_t at, void *opaque)
 {
     const struct linux_layout *l = &k->layout;
-    const struct walk *w = opaque;
-    struct module m = { .at = at };
+    const struct module_walk *w = opaque;
+    struct loaded_module m = { .at = at };
     uint32_t state;
 
     if (linux_u32(k, at, l->module_state, &state) &&
@@ -87,7 +88,7 @@ static void visit_module(struct linux_kernel *k, uint64_t at, void *opaque)
 }
 
 /* Returns false if the list could not be read to its end. */
-static bool for_each_module(struct linux_kernel *k, struct walk *w)
+static bool for_each_module(struct linux_kernel *k, struct module_walk *w)
 {
     const struct linux_layout *l = &k->layout;
 
@@ -99,7 +100,7 @@ static bool for_each_module(struct linux_kernel *k, struct walk *w)
 }
 
 /* As struct mod_kallsyms has it */
-struct symbols {
+struct module_symbols {
     uint32_t n;
     Elf64_Sym *symbols;
     char *types;
@@ -107,8 +108,8 @@ struct symbols {
     size_t strings_size;
 };
 
-static bool read_symbols(struct linux_kernel *k, const struct module *m,
-                         struct symbols *s)
+static bool read_symbols(struct linux_kernel *k, const struct loaded_module *m,
+                         struct module_symbols *s)
 {
     const struct linux_layout *l = &k->layout;
     uint64_t kallsyms, symtab, strtab, typetab;
@@ -140,7 +141,7 @@ static bool read_symbols(struct linux_kernel *k, const struct module *m,
     return true;
 }
 
-static const char *name_of(const struct symbols *s, uint32_t i)
+static const char *name_of(const struct module_symbols *s, uint32_t i)
 {
     uint32_t at = GUINT32_FROM_LE(s->symbols[i].st_name);
 
@@ -150,7 +151,7 @@ static const char *name_of(const struct symbols *s, uint32_t i)
 }
 
 /* Gets where the code of a symbol is; false if the module has none there. */
-static bool code_of(const struct module *m, const Elf64_Sym *symbol,
+static bool code_of(const struct loaded_module *m, const Elf64_Sym *symbol,
                     struct linux_code *code)
 {
     uint64_t start = GUINT64_FROM_LE(symbol->st_value);
@@ -172,13 +173,13 @@ static bool code_of(const struct module *m, const Elf64_Sym *symbol,
     return start >= LINUX_KERNEL_HALF && most > start;
 }
 
-static void add_symbols(struct linux_kernel *k, const struct module *m,
+static void add_symbols(struct linux_kernel *k, const struct loaded_module *m,
                         void *opaque)
 {
     g_autoptr(GArray) codes = g_array_new(FALSE, FALSE,
                                           sizeof(struct linux_code));
     GString *text = opaque;
-    struct symbols s = { 0 };
+    struct module_symbols s = { 0 };
 
     if (linux_is_name(m->name) && read_symbols(k, m, &s)) {
         for (uint32_t i = 0; i < s.n; i++) {
@@ -210,7 +211,7 @@ static void add_symbols(struct linux_kernel *k, const struct module *m,
 
 bool linux_modules_symbols(struct linux_kernel *k, GString *text)
 {
-    return for_each_module(k, &(struct walk) { add_symbols, text });
+    return for_each_module(k, &(struct module_walk) { add_symbols, text });
 }
 
 static void mix(uint64_t *hash, uint64_t value)
@@ -218,7 +219,7 @@ static void mix(uint64_t *hash, uint64_t value)
     *hash = btrail_hash(*hash ^ value);
 }
 
-static void hash_module(struct linux_kernel *k, const struct module *m,
+static void hash_module(struct linux_kernel *k, const struct loaded_module *m,
                         void *opaque)
 {
     const struct linux_layout *l = &k->layout;
@@ -244,5 +245,5 @@ static void hash_module(struct linux_kernel *k, const struct module *m,
 
 bool linux_modules_hash(struct linux_kernel *k, uint64_t *hash)
 {
-    return for_each_module(k, &(struct walk) { hash_module, hash });
+    return for_each_module(k, &(struct module_walk) { hash_module, hash });
 }

@@ -39,13 +39,13 @@ static bool read_nested(void *opaque, uint64_t address, void *buf, size_t size)
 }
 
 /* What is looked for, and from where on */
-struct search {
+struct root_search {
     uint64_t from;
     const void *bytes;
     size_t size;
 };
 
-static bool is_at(struct nested_memory *n, const struct search *s,
+static bool is_at(struct nested_memory *n, const struct root_search *s,
                   uint64_t frame)
 {
     uint8_t page[GUEST_PAGE_SIZE];
@@ -55,7 +55,8 @@ static bool is_at(struct nested_memory *n, const struct search *s,
 }
 
 /* In a page of any size: @address is that of the nested guest. */
-static uint64_t find_in_page(struct nested_memory *n, const struct search *s,
+static uint64_t find_in_page(struct nested_memory *n,
+                             const struct root_search *s,
                              uint64_t address, uint64_t frame, uint64_t size)
 {
     uint64_t at = s->from > address ? s->from - address : 0;
@@ -70,7 +71,8 @@ static uint64_t find_in_page(struct nested_memory *n, const struct search *s,
 }
 
 /* In what a table maps, whose first address is @address */
-static uint64_t find_in_table(struct nested_memory *n, const struct search *s,
+static uint64_t find_in_table(struct nested_memory *n,
+                              const struct root_search *s,
                               uint64_t table, uint64_t address, unsigned shift)
 {
     uint64_t entries[ENTRIES];
@@ -106,7 +108,7 @@ static uint64_t find_nested(void *opaque, uint64_t from, const void *bytes,
                             size_t size)
 {
     struct nested_memory *n = opaque;
-    const struct search s = {
+    const struct root_search s = {
         .from = (from + GUEST_PAGE_SIZE - 1) & -(uint64_t)GUEST_PAGE_SIZE,
         .bytes = bytes, .size = size,
     };

@@ -8,15 +8,21 @@
 #include "guest-linux/own-symbols.h"
 #include "guest-linux/symbol-lines.h"
 
+#define PART        (32u << 10)             /* bytes that are given at once */
+#define MOST        (KALLSYMS_NAME_MAX + 64)    /* of a line */
+
 /*
  * Code of its initialisation keeps its names when it has been freed: the kernel
  * takes the right to execute these addresses from them (free_init_pages()), and
  * uses the memory at others.
  */
-GString *linux_own_symbols(const struct linux_kernel *k)
+void linux_own_symbols(const struct linux_kernel *k, linux_text_fn *fn,
+                       void *opaque)
 {
-    GString *text = g_string_new(NULL);
+    g_autoptr(GString) text = g_string_sized_new(PART + MOST);
     uint32_t n = kallsyms_count(k->symbols);
+    bool plain = kallsyms_is_plain(k->symbols);
+    size_t room = LINUX_SYMBOLS_MAX;
     uint64_t last = 0;
     bool code = false;
 
@@ -26,20 +32,24 @@ GString *linux_own_symbols(const struct linux_kernel *k)
         char type;
 
         kallsyms_get(k->symbols, i, &address, &type, &name);
-        if (linux_is_name(name)) {
+        if (room >= text->len + 2 * MOST && (plain || linux_is_name(name))) {
             linux_symbol_line(text, address, type, name, NULL);
         }
-        if (address > last) {
-            code = false;
+        if (address >= last) {
+            code = linux_is_code(type) || (code && address == last);
             last = address;
         }
-        code |= address == last && linux_is_code(type);
+        if (text->len >= PART) {
+            fn(opaque, text->str, text->len);
+            room -= text->len;
+            g_string_truncate(text, 0);
+        }
     }
     /* Only a kernel without names of data ends with one of code. */
     if (code) {
         linux_end_line(text, (last | (GUEST_PAGE_SIZE - 1)) + 1, NULL);
     }
-    return text;
+    fn(opaque, text->str, text->len);
 }
 
 bool linux_image(const struct linux_kernel *k, uint64_t *start, uint64_t *end)

@@ -10,8 +10,15 @@
 
 #include "guest-linux/kernel.h"
 
-/* Returns them in the form of /proc/kallsyms, as root sees it, to be freed. */
-GString *linux_own_symbols(const struct linux_kernel *k);
+/* Gets a part of a text, of whole lines. */
+typedef void linux_text_fn(void *opaque, const char *text, size_t size);
+
+/*
+ * Gives them in the form of /proc/kallsyms, as root sees it, in parts: it is
+ * megabytes.  All are at most LINUX_SYMBOLS_MAX bytes.
+ */
+void linux_own_symbols(const struct linux_kernel *k, linux_text_fn *fn,
+                       void *opaque);
 
 /*
  * Gets where its image is, with everything that has names of its own; false if

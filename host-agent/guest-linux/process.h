@@ -13,8 +13,8 @@
 #include "backtrail/names.h"
 
 /* Is @name the process's pid, in decimal, or its name? */
-static inline bool btrail_process_is(const struct btrail_process *p,
-                                     const char *name)
+static inline bool process_is(const struct btrail_process *p,
+                              const char *name)
 {
     char pid[16];
 

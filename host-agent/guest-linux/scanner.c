@@ -12,13 +12,13 @@
 #include "guest-linux/loaded.h"
 #include "guest-linux/nested-memory.h"
 #include "guest-linux/own-symbols.h"
+#include "guest-linux/scanner.h"
 #include "guest-linux/switch.h"
 #include "guest-linux/syscalls.h"
-#include "guest-linux/scanner.h"
 #include "guest-linux/tasks.h"
-#include "lib/internal/bytes.h"
-#include "lib/internal/identity.h"
-#include "lib/internal/sideband.h"
+#include "lib/agent/bytes.h"
+#include "lib/agent/identity.h"
+#include "lib/agent/sideband.h"
 #include "util/clock.h"
 
 /* Between two snapshots, if none is requested */
@@ -41,7 +41,7 @@
 /* Between two snapshots that read everything */
 #define WHOLE_INTERVAL_NS   UINT64_C(10000000000)
 /*
- * Between two checks of symbols that nobody requests: so many times what the
+ * Between two checks of symbols that nobody requests: this many times what the
  * last one took, but at least, and at most, this.  What comes and goes has no
  * name between the last check that has found it and the one that misses it.
  */
@@ -69,7 +69,7 @@
 #define LOOK_NS             UINT64_C(50000000)
 #define LOOK_IDLE_NS        UINT64_C(200000000)
 
-/* How long btrail_scanner_wait() waits for the first snapshot, at most */
+/* How long scanner_wait() waits for the first snapshot, at most */
 #define WAIT_FIRST_NS       INT64_C(1000000000)
 /*
  * The same with wait_for_scan; a CR3 then counts as that of the same process
@@ -105,7 +105,7 @@ struct known_process {
  * have together, and what was not spent of it
  */
 struct time_budget {
-    unsigned part;              /* one of so many ns */
+    unsigned part;              /* one of this many ns */
     int64_t max;                /* that is saved, ns */
     int64_t saved;
     uint64_t at;                /* when it was that much */
@@ -117,15 +117,9 @@ struct code_range {
     uint64_t end;
 };
 
-/* What was sent, and the same, packed; or NULL */
-struct sent_text {
-    GBytes *data;
-    GBytes *packed;
-};
-
-/* Functions of a program or library: those that were sent last */
+/* Functions of a program or library: those that were sent last, packed */
 struct file_functions {
-    struct sent_text sent;
+    GBytes *sent;
     unsigned n;
     unsigned tries;
     bool done;
@@ -145,15 +139,15 @@ struct scan_work {
     bool due;
 };
 
-struct btrail_scanner {
-    btrail_scanner_fn *fn;
+struct scanner {
+    scanner_fn *fn;
     void *opaque;
     bool wait_for_scan;         /* no budget limits snapshots */
-    struct btrail_cpu_limit *limit;
+    struct cpu_limit *limit;
     struct btrail_budget *kept; /* bytes of what is kept */
     GThread *thread;
     struct kernel_numbers *numbers;     /* as many references as scanners */
-    struct btrail_scanner *own; /* of a nested one: the guest's; or NULL */
+    struct scanner *own; /* of a nested one: the guest's; or NULL */
     uint64_t nested_root;       /* 0 if it is none */
 
     GMutex lock;
@@ -164,8 +158,8 @@ struct btrail_scanner {
     bool closing;
     struct time_budget wait_budget;
     GHashTable *ranges;         /* by root: GArray of struct code_range */
-    struct btrail_scanner_result result; /* only the thread changes it */
-    struct btrail_scanner_last last;    /* only the thread changes it */
+    struct scanner_result result; /* only the thread changes it */
+    struct scanner_last last;    /* only the thread changes it */
     struct guest_memory *next_memory;   /* NULL if it has not changed */
     struct btrail_memory next_head;     /* of the same */
 
@@ -195,7 +189,7 @@ struct btrail_scanner {
     bool searched;              /* for a kernel, once */
     bool ended;                 /* the kernel: what is in memory counts only if
                                    it runs */
-    struct sent_text sent_ended;
+    GBytes *sent_ended;         /* This and the others are packed, or NULL. */
     uint16_t ended_of;          /* the kernel of which that was said */
     uint64_t next_look;
     uint64_t next_search;       /* earliest time, for one that runs instead */
@@ -204,10 +198,10 @@ struct btrail_scanner {
     GHashTable *images;         /* that were sent: GBytes, to GBytes packed */
     GHashTable *functions;      /* struct file_functions by build-id */
     uint64_t file_budget;       /* pages, in this snapshot */
-    struct sent_text symbols;   /* the kernel's own */
+    GBytes *symbols;            /* the kernel's own */
     uint16_t symbols_of;        /* the kernel that has @symbols */
-    struct sent_text syscalls;
-    struct sent_text loaded;    /* symbols of what comes and goes */
+    GBytes *syscalls;
+    GBytes *loaded;             /* symbols of what comes and goes */
     bool symbols_sent;          /* those of this kernel */
     uint64_t held;              /* when a check last found them so, if they
                                    hold; or 0 */
@@ -223,13 +217,13 @@ struct btrail_scanner {
 };
 
 /* One of how many ns a scanner may spend, if all together may one of @part */
-static uint64_t part_of(const struct btrail_scanner *sc, unsigned part)
+static uint64_t part_of(const struct scanner *sc, unsigned part)
 {
     return (uint64_t)part * kernel_numbers_users(sc->numbers);
 }
 
 /* Returns the time that may be spent now. */
-static int64_t budget_at(const struct btrail_scanner *sc,
+static int64_t budget_at(const struct scanner *sc,
                          struct time_budget *b, uint64_t now)
 {
     b->saved += (int64_t)((now - b->at) / part_of(sc, b->part));
@@ -239,19 +233,19 @@ static int64_t budget_at(const struct btrail_scanner *sc,
 }
 
 /* Spends some; returns how long nothing more may be spent. */
-static uint64_t spend(const struct btrail_scanner *sc, struct time_budget *b,
+static uint64_t spend(const struct scanner *sc, struct time_budget *b,
                       uint64_t took)
 {
     b->saved -= (int64_t)took;
     return b->saved < 0 ? (uint64_t)-b->saved * part_of(sc, b->part) : 0;
 }
 
-static uint64_t *seen_slot(struct btrail_scanner *sc, uint64_t root)
+static uint64_t *seen_slot(struct scanner *sc, uint64_t root)
 {
     return &sc->seen[(btrail_hash(root) >> 32) % SEEN_SLOTS];
 }
 
-static void request(struct btrail_scanner *sc, struct scan_work *work)
+static void request(struct scanner *sc, struct scan_work *work)
 {
     g_mutex_lock(&sc->lock);
     work->requested++;
@@ -259,18 +253,18 @@ static void request(struct btrail_scanner *sc, struct scan_work *work)
     g_mutex_unlock(&sc->lock);
 }
 
-void btrail_scanner_request(struct btrail_scanner *sc)
+void scanner_request(struct scanner *sc)
 {
     request(sc, &sc->snapshots);
 }
 
-void btrail_scanner_request_check(struct btrail_scanner *sc)
+void scanner_request_check(struct scanner *sc)
 {
     request(sc, &sc->checks);
 }
 
-bool btrail_scanner_report_kernel_code(struct btrail_scanner *sc,
-                                       uint64_t address)
+bool scanner_report_kernel_code(struct scanner *sc,
+                                uint64_t address)
 {
     uint64_t end = __atomic_load_n(&sc->image[1], __ATOMIC_RELAXED);
 
@@ -278,16 +272,16 @@ bool btrail_scanner_report_kernel_code(struct btrail_scanner *sc,
                        &sc->image[0], __ATOMIC_RELAXED));
 }
 
-void btrail_scanner_last(struct btrail_scanner *sc,
-                         struct btrail_scanner_last *last)
+void scanner_last(struct scanner *sc,
+                  struct scanner_last *last)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&sc->lock);
 
     *last = sc->last;
 }
 
-bool btrail_scanner_report_code(struct btrail_scanner *sc, uint64_t cr3,
-                                uint64_t address)
+bool scanner_report_code(struct scanner *sc, uint64_t cr3,
+                         uint64_t address)
 {
     uint64_t root = btrail_cr3_root(cr3);
     const GArray *ranges;
@@ -302,10 +296,10 @@ bool btrail_scanner_report_code(struct btrail_scanner *sc, uint64_t cr3,
         known = address >= r->start && address < r->end;
     }
     g_mutex_unlock(&sc->lock);
-    return !known || btrail_scanner_report_cr3(sc, cr3);
+    return !known || scanner_report_cr3(sc, cr3);
 }
 
-void btrail_scanner_report_stranger(struct btrail_scanner *sc, uint64_t cr3)
+void scanner_report_stranger(struct scanner *sc, uint64_t cr3)
 {
     uint64_t root = btrail_cr3_root(cr3);
 
@@ -319,22 +313,22 @@ void btrail_scanner_report_stranger(struct btrail_scanner *sc, uint64_t cr3)
     }
 }
 
-void btrail_scanner_report_ran(struct btrail_scanner *sc, uint64_t cr3,
-                               uint64_t time)
+void scanner_report_ran(struct scanner *sc, uint64_t cr3,
+                        uint64_t time)
 {
     if (time) {
         kernel_watch_report(&sc->watch, cr3, time);
     }
 }
 
-bool btrail_scanner_report_cr3(struct btrail_scanner *sc, uint64_t cr3)
+bool scanner_report_cr3(struct scanner *sc, uint64_t cr3)
 {
     uint64_t root = btrail_cr3_root(cr3);
     uint64_t *slot = seen_slot(sc, root);
     uint64_t last = __atomic_load_n(&sc->last_begin, __ATOMIC_RELAXED);
 
     if (__atomic_load_n(slot, __ATOMIC_RELAXED) == root &&
-        !(sc->wait_for_scan && last && btrail_clock_ns() - last > TRUST_NS)) {
+        !(sc->wait_for_scan && last && clock_ns() - last > TRUST_NS)) {
         return false;
     }
     __atomic_store_n(slot, root, __ATOMIC_RELAXED);
@@ -348,9 +342,9 @@ static bool is_awaited(const struct scan_work *work, uint64_t until,
     return work->done < until && now >= work->idle_from;
 }
 
-void btrail_scanner_wait(struct btrail_scanner *sc)
+void scanner_wait(struct scanner *sc)
 {
-    uint64_t begin = btrail_clock_ns();
+    uint64_t begin = clock_ns();
     uint64_t snapshots, checks;
     gint64 most, until;
     bool first;
@@ -368,22 +362,16 @@ void btrail_scanner_wait(struct btrail_scanner *sc)
         continue;
     }
     if (!first) {
-        sc->wait_budget.saved -= (int64_t)(btrail_clock_ns() - begin);
+        sc->wait_budget.saved -= (int64_t)(clock_ns() - begin);
     }
     g_mutex_unlock(&sc->lock);
 }
 
-static size_t text_size(const struct sent_text *sent)
+static void drop_sent(struct scanner *sc, GBytes **sent)
 {
-    return g_bytes_get_size(sent->data) + g_bytes_get_size(sent->packed);
-}
-
-static void clear_text(struct btrail_scanner *sc, struct sent_text *sent)
-{
-    if (sent->data) {
-        btrail_budget_drop(sc->kept, text_size(sent));
-        g_clear_pointer(&sent->data, g_bytes_unref);
-        g_clear_pointer(&sent->packed, g_bytes_unref);
+    if (*sent) {
+        btrail_budget_drop(sc->kept, g_bytes_get_size(*sent));
+        g_clear_pointer(sent, g_bytes_unref);
     }
 }
 
@@ -391,107 +379,108 @@ static void clear_text(struct btrail_scanner *sc, struct sent_text *sent)
  * Keeps what was sent, in place of what was kept there before.  Without room for
  * it, who comes later does not get it.
  */
-static void keep_text(struct btrail_scanner *sc, struct sent_text *sent,
-                      GBytes *data, GBytes *packed)
+static void keep_sent(struct scanner *sc, GBytes **sent, GBytes *packed)
 {
-    struct sent_text new = { data, packed };
-
-    clear_text(sc, sent);
-    if (btrail_budget_keep(sc->kept, text_size(&new))) {
-        *sent = new;
+    drop_sent(sc, sent);
+    if (btrail_budget_keep(sc->kept, g_bytes_get_size(packed))) {
+        *sent = packed;
     } else {
-        g_bytes_unref(data);
         g_bytes_unref(packed);
     }
 }
 
-/* Sends a piece and returns it, packed. */
-static GBytes *send_piece(struct btrail_scanner *sc, uint16_t kind,
-                          uint64_t time, const void *data, size_t size,
-                          const struct btrail_snapshot *snapshot)
+/* Says what a piece is.  Files are the same with any kernel. */
+static struct btrail_sideband_info info_of(const struct scanner *sc,
+                                           uint16_t kind, uint64_t time)
 {
-    /* Files are the same with any kernel. */
-    uint16_t kernel = kind == BTRAIL_SIDEBAND_IMAGE ||
-                      kind == BTRAIL_SIDEBAND_DYNAMIC ? 0 : sc->kernel->number;
-    struct btrail_sideband_info info = {
-        .kind = kind, .kernel = kernel, .size = (uint32_t)size, .time = time,
+    return (struct btrail_sideband_info) {
+        .kind = kind, .time = time,
+        .kernel = kind == BTRAIL_SIDEBAND_IMAGE ||
+                  kind == BTRAIL_SIDEBAND_DYNAMIC ? 0 : sc->kernel->number,
     };
-    struct btrail_found found = {
-        .kind = kind, .kernel = kernel, .nested = sc->nested_root,
-        .data = data, .size = size, .snapshot = snapshot,
-    };
-    struct btrail_buf packed = { 0 };
-    GBytes *bytes;
+}
 
-    btrail_sideband_pack(&info, data, &packed);
-    found.packed = packed.data;
-    found.packed_size = packed.len;
+/* Sends a piece, which it takes, and returns it. */
+static GBytes *send_packed(struct scanner *sc,
+                           const struct btrail_sideband_info *info,
+                           struct btrail_buf *packed,
+                           const struct btrail_snapshot *snapshot)
+{
+    struct scanner_found found = {
+        .kind = info->kind, .kernel = info->kernel, .nested = sc->nested_root,
+        .packed = packed->data, .packed_size = packed->len,
+        .snapshot = snapshot,
+    };
+
     if (snapshot) {
         found.memory = sc->memory;
         found.levels = sc->kernel->walk.levels;
     }
     sc->fn(sc->opaque, &found);
-    bytes = g_bytes_new(packed.data, packed.len);
-    btrail_buf_free(&packed);
-    return bytes;
+    return g_bytes_new_take(g_realloc(packed->data, packed->len), packed->len);
 }
 
-static void resend_piece(struct btrail_scanner *sc, uint16_t kind,
-                         uint16_t kernel, GBytes *data, GBytes *packed)
+/* Sends a piece and returns it, packed. */
+static GBytes *send_piece(struct scanner *sc, uint16_t kind,
+                          uint64_t time, const void *data, size_t size,
+                          const struct btrail_snapshot *snapshot)
 {
-    struct btrail_found found = {
+    struct btrail_sideband_info info = info_of(sc, kind, time);
+    struct btrail_buf packed = { 0 };
+
+    info.size = (uint32_t)size;
+    btrail_sideband_pack(&info, data, &packed);
+    return send_packed(sc, &info, &packed, snapshot);
+}
+
+static void send_text(struct scanner *sc, uint16_t kind, uint64_t time,
+                      GString *text, GBytes **sent)
+{
+    keep_sent(sc, sent, send_piece(sc, kind, time, text->str, text->len,
+                                   NULL));
+    g_string_free(text, TRUE);
+}
+
+static void resend(struct scanner *sc, uint16_t kind, uint16_t kernel,
+                   GBytes *packed)
+{
+    struct scanner_found found = {
         .kind = kind, .kernel = kernel, .nested = sc->nested_root,
         .again = true,
     };
 
-    found.data = g_bytes_get_data(data, &found.size);
-    found.packed = g_bytes_get_data(packed, &found.packed_size);
-    sc->fn(sc->opaque, &found);
-}
-
-static void send_text(struct btrail_scanner *sc, uint16_t kind, uint64_t time,
-                      GString *text, struct sent_text *sent)
-{
-    GBytes *packed = send_piece(sc, kind, time, text->str, text->len, NULL);
-
-    keep_text(sc, sent, g_string_free_to_bytes(text), packed);
-}
-
-static void resend_text(struct btrail_scanner *sc, uint16_t kind,
-                        uint16_t kernel, const struct sent_text *sent)
-{
-    if (sent->data) {
-        resend_piece(sc, kind, kernel, sent->data, sent->packed);
+    if (packed) {
+        found.packed = g_bytes_get_data(packed, &found.packed_size);
+        sc->fn(sc->opaque, &found);
     }
 }
 
 /* Returns whether pieces were resent: a snapshot of everything must follow. */
-static bool resend_if_requested(struct btrail_scanner *sc)
+static bool resend_if_requested(struct scanner *sc)
 {
-    struct btrail_found found = { .nested = sc->nested_root, .again = true };
+    struct scanner_found found = { .nested = sc->nested_root, .again = true };
     GHashTableIter iter;
-    gpointer data, packed;
+    gpointer value;
 
     if (!__atomic_exchange_n(&sc->resend, false, __ATOMIC_ACQUIRE)) {
         return false;
     }
     sc->fn(sc->opaque, &found);
     if (sc->symbols_of == sc->kernel->number) {
-        resend_text(sc, BTRAIL_SIDEBAND_SYMBOLS, sc->symbols_of, &sc->symbols);
-        resend_text(sc, BTRAIL_SIDEBAND_SYSCALLS, sc->symbols_of,
-                    &sc->syscalls);
+        resend(sc, BTRAIL_SIDEBAND_SYMBOLS, sc->symbols_of, sc->symbols);
+        resend(sc, BTRAIL_SIDEBAND_SYSCALLS, sc->symbols_of, sc->syscalls);
     }
     /* What is loaded is forgotten with its kernel. */
-    resend_text(sc, BTRAIL_SIDEBAND_SYMBOLS, sc->kernel->number, &sc->loaded);
-    resend_text(sc, BTRAIL_SIDEBAND_ENDED, sc->ended_of, &sc->sent_ended);
+    resend(sc, BTRAIL_SIDEBAND_SYMBOLS, sc->kernel->number, sc->loaded);
+    resend(sc, BTRAIL_SIDEBAND_ENDED, sc->ended_of, sc->sent_ended);
     g_hash_table_iter_init(&iter, sc->images);
-    while (g_hash_table_iter_next(&iter, &data, &packed)) {
-        resend_piece(sc, BTRAIL_SIDEBAND_IMAGE, 0, data, packed);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        resend(sc, BTRAIL_SIDEBAND_IMAGE, 0, value);
     }
     g_hash_table_iter_init(&iter, sc->functions);
-    while (g_hash_table_iter_next(&iter, NULL, &data)) {
-        resend_text(sc, BTRAIL_SIDEBAND_DYNAMIC, 0,
-                    &((const struct file_functions *)data)->sent);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        resend(sc, BTRAIL_SIDEBAND_DYNAMIC, 0,
+               ((const struct file_functions *)value)->sent);
     }
     found.again = false;
     sc->fn(sc->opaque, &found);
@@ -499,10 +488,10 @@ static bool resend_if_requested(struct btrail_scanner *sc)
 }
 
 /* Says how the tasks of the kernel are found, if there is one. */
-static void send_tasks(struct btrail_scanner *sc)
+static void send_tasks(struct scanner *sc)
 {
     struct btrail_tasks tasks = { 0 };
-    struct btrail_found found = { .nested = sc->nested_root, .tasks = &tasks };
+    struct scanner_found found = { .nested = sc->nested_root, .tasks = &tasks };
 
     if (sc->kernel) {
         linux_switch(sc->kernel, &tasks);
@@ -512,24 +501,48 @@ static void send_tasks(struct btrail_scanner *sc)
     sc->fn(sc->opaque, &found);
 }
 
-/* Sends what stays as long as the kernel runs. */
-static void send_symbols(struct btrail_scanner *sc)
+static void add_symbols(void *opaque, const char *text, size_t size)
 {
-    uint64_t time = btrail_clock_ns();
+    btrail_sideband_add(opaque, text, size);
+}
+
+/* Are these, packed, the ones that were sent?  Their times may differ. */
+static bool are_sent(const struct scanner *sc,
+                     const struct btrail_buf *packed)
+{
+    size_t size;
+    const uint8_t *sent;
+
+    if (sc->symbols_of != sc->kernel->number || !sc->symbols) {
+        return false;
+    }
+    sent = g_bytes_get_data(sc->symbols, &size);
+    return size == packed->len &&
+           !memcmp(sent + BTRAIL_SIDEBAND_HEADER_SIZE,
+                   packed->data + BTRAIL_SIDEBAND_HEADER_SIZE,
+                   size - BTRAIL_SIDEBAND_HEADER_SIZE);
+}
+
+/* Sends what stays as long as the kernel runs. */
+static void send_symbols(struct scanner *sc)
+{
+    uint64_t time = clock_ns();
+    struct btrail_sideband_info info = info_of(sc, BTRAIL_SIDEBAND_SYMBOLS,
+                                               time);
+    struct btrail_sideband_parts *parts = btrail_sideband_begin(&info);
+    struct btrail_buf own;
     uint64_t image[2];
-    GString *own;
 
     linux_kernel_begin(sc->kernel);
     sc->symbols_sent = true;
-    own = linux_own_symbols(sc->kernel);
+    linux_own_symbols(sc->kernel, add_symbols, parts);
+    btrail_sideband_end(parts, &own);
     /* A kernel that was given up and is found again has the same ones. */
-    if (sc->symbols_of == sc->kernel->number && sc->symbols.data &&
-        g_bytes_get_size(sc->symbols.data) == own->len &&
-        !memcmp(g_bytes_get_data(sc->symbols.data, NULL), own->str, own->len)) {
-        g_string_free(own, TRUE);
+    if (are_sent(sc, &own)) {
+        btrail_buf_free(&own);
     } else {
         sc->symbols_of = sc->kernel->number;
-        send_text(sc, BTRAIL_SIDEBAND_SYMBOLS, time, own, &sc->symbols);
+        keep_sent(sc, &sc->symbols, send_packed(sc, &info, &own, NULL));
         send_text(sc, BTRAIL_SIDEBAND_SYSCALLS, time,
                   linux_syscalls(sc->kernel), &sc->syscalls);
     }
@@ -540,14 +553,14 @@ static void send_symbols(struct btrail_scanner *sc)
 }
 
 /* Has another scanner found the same kernel since? */
-static bool has_moved(struct btrail_scanner *sc)
+static bool has_moved(struct scanner *sc)
 {
     return sc->own && sc->kernel &&
            !kernel_numbers_is_of(sc->numbers, sc->kernel->number, sc);
 }
 
 /* Says until when the symbols that were sent have held, if they have. */
-static void send_held(struct btrail_scanner *sc)
+static void send_held(struct scanner *sc)
 {
     if (sc->held && !has_moved(sc)) {
         g_bytes_unref(send_piece(sc, BTRAIL_SIDEBAND_HELD, sc->held, NULL, 0,
@@ -558,9 +571,9 @@ static void send_held(struct btrail_scanner *sc)
 }
 
 /* Says when the kernel was last seen to run.  No more is sent of it then. */
-static void send_ended(struct btrail_scanner *sc)
+static void send_ended(struct scanner *sc)
 {
-    uint64_t now = btrail_clock_ns();
+    uint64_t now = clock_ns();
     uint8_t known[BTRAIL_SIDEBAND_ENDED_SIZE];
     GBytes *packed;
 
@@ -568,14 +581,14 @@ static void send_ended(struct btrail_scanner *sc)
     sc->ended_of = sc->kernel->number;
     packed = send_piece(sc, BTRAIL_SIDEBAND_ENDED, MIN(sc->watch.alive, now),
                         known, sizeof(known), NULL);
-    keep_text(sc, &sc->sent_ended, g_bytes_new(known, sizeof(known)), packed);
+    keep_sent(sc, &sc->sent_ended, packed);
 }
 
 /* Has others know when what is known of the kernel was so. */
-static void note_last(struct btrail_scanner *sc)
+static void note_last(struct scanner *sc)
 {
     g_mutex_lock(&sc->lock);
-    sc->last = (struct btrail_scanner_last) { 0 };
+    sc->last = (struct scanner_last) { 0 };
     if (sc->kernel) {
         sc->last.kernel = sc->kernel->number;
         sc->last.held = sc->held;
@@ -586,15 +599,15 @@ static void note_last(struct btrail_scanner *sc)
 }
 
 /* Looks whether the kernel runs, if somebody has said what does. */
-static void look(struct btrail_scanner *sc)
+static void look(struct scanner *sc)
 {
     bool any = kernel_watch_look(&sc->watch, sc->kernel, sc->memory);
 
-    sc->next_look = btrail_clock_ns() + (any ? LOOK_NS : LOOK_IDLE_NS);
+    sc->next_look = clock_ns() + (any ? LOOK_NS : LOOK_IDLE_NS);
 }
 
 /* Reads what is loaded; returns 0 if it changes at the moment. */
-static uint64_t loaded_hash(struct btrail_scanner *sc)
+static uint64_t loaded_hash(struct scanner *sc)
 {
     linux_kernel_begin(sc->kernel);
     return linux_loaded_hash(sc->kernel);
@@ -604,9 +617,9 @@ static uint64_t loaded_hash(struct btrail_scanner *sc)
  * Sends the symbols of what comes and goes if they are not those that were sent
  * last.  They have been so between two looks that find the same.
  */
-static void check_loaded(struct btrail_scanner *sc)
+static void check_loaded(struct scanner *sc)
 {
-    uint64_t begin = btrail_clock_ns();
+    uint64_t begin = clock_ns();
     uint64_t hash = loaded_hash(sc);
 
     if (hash && hash == sc->loaded_hash) {
@@ -614,12 +627,12 @@ static void check_loaded(struct btrail_scanner *sc)
         return;
     }
     for (unsigned i = 0; i < CHECK_TRIES && hash; i++) {
-        uint64_t time = btrail_clock_ns();
+        uint64_t time = clock_ns();
         GString *text = linux_loaded_symbols(sc->kernel);
         uint64_t again;
 
         send_held(sc);
-        begin = btrail_clock_ns();
+        begin = clock_ns();
         again = loaded_hash(sc);
         if (text && again == hash) {
             send_text(sc, BTRAIL_SIDEBAND_SYMBOLS, time, text, &sc->loaded);
@@ -636,7 +649,7 @@ static void check_loaded(struct btrail_scanner *sc)
 
 static void send_image(const uint8_t *data, size_t size, void *opaque)
 {
-    struct btrail_scanner *sc = opaque;
+    struct scanner *sc = opaque;
     GBytes *image = g_bytes_new(data, size);
 
     /* A hostile guest may have a new one each time.  Packed, it can be a little
@@ -655,15 +668,14 @@ static void free_functions(gpointer p)
 {
     struct file_functions *known = p;
 
-    g_clear_pointer(&known->sent.data, g_bytes_unref);
-    g_clear_pointer(&known->sent.packed, g_bytes_unref);
+    g_clear_pointer(&known->sent, g_bytes_unref);
     g_free(known);
 }
 
 /* Sends the functions of a file, if more of it is in memory than before. */
 static void send_functions(const struct linux_mapped_file *file, void *opaque)
 {
-    struct btrail_scanner *sc = opaque;
+    struct scanner *sc = opaque;
     g_autoptr(GBytes) id = g_bytes_new(file->build_id, file->build_id_size);
     struct file_functions *known = g_hash_table_lookup(sc->functions, id);
     struct linux_file read = { .k = sc->kernel, .mapping = file->mapping,
@@ -681,22 +693,19 @@ static void send_functions(const struct linux_mapped_file *file, void *opaque)
     sc->file_budget = read.budget;
     known->done = now.whole || ++known->tries == FILE_TRIES;
     if (now.data && (now.n > known->n || now.whole)) {
-        GBytes *packed = send_piece(sc, BTRAIL_SIDEBAND_DYNAMIC, 0,
-                                    now.data->data, now.data->len, NULL);
-
-        keep_text(sc, &known->sent, g_byte_array_free_to_bytes(now.data),
-                  packed);
+        keep_sent(sc, &known->sent,
+                  send_piece(sc, BTRAIL_SIDEBAND_DYNAMIC, 0, now.data->data,
+                             now.data->len, NULL));
         known->n = now.n;
-    } else if (now.data) {
-        g_byte_array_unref(now.data);
     }
+    g_clear_pointer(&now.data, g_byte_array_unref);
 }
 
 /*
  * Returns a process by its identity; a new one becomes known.  NULL if there is
  * no room for it: each snapshot then has all of it
  */
-static struct known_process *get_known(struct btrail_scanner *sc,
+static struct known_process *get_known(struct scanner *sc,
                                        const struct btrail_process *p)
 {
     struct btrail_identity id = btrail_identity_of(p);
@@ -713,7 +722,7 @@ static struct known_process *get_known(struct btrail_scanner *sc,
 
 static bool is_known(struct btrail_process *p, uint64_t shape, void *opaque)
 {
-    struct btrail_scanner *sc = opaque;
+    struct scanner *sc = opaque;
     struct known_process *k = get_known(sc, p);
 
     if (!k) {
@@ -729,7 +738,7 @@ static bool is_known(struct btrail_process *p, uint64_t shape, void *opaque)
 }
 
 /* Remembers a process that was found; @p gets since when it was there. */
-static void remember(struct btrail_scanner *sc, struct btrail_process *p)
+static void remember(struct scanner *sc, struct btrail_process *p)
 {
     struct known_process *k = get_known(sc, p);
 
@@ -750,7 +759,7 @@ static void remember(struct btrail_scanner *sc, struct btrail_process *p)
 
 static gboolean is_gone(gpointer key, gpointer value, gpointer opaque)
 {
-    struct btrail_scanner *sc = opaque;
+    struct scanner *sc = opaque;
     const struct known_process *k = value;
 
     if (k->round == sc->round) {
@@ -767,7 +776,7 @@ static uint64_t ranges_size(const GArray *ranges)
 }
 
 /* Forgets where code is that runs with page tables. */
-static void drop_ranges(struct btrail_scanner *sc, const uint64_t *root)
+static void drop_ranges(struct scanner *sc, const uint64_t *root)
 {
     GArray *ranges = g_hash_table_lookup(sc->ranges, root);
 
@@ -778,7 +787,7 @@ static void drop_ranges(struct btrail_scanner *sc, const uint64_t *root)
 }
 
 /* Remembers where a process has code. */
-static void keep_ranges(struct btrail_scanner *sc,
+static void keep_ranges(struct scanner *sc,
                         const struct btrail_process *p)
 {
     GArray *ranges = g_array_new(FALSE, FALSE, sizeof(struct code_range));
@@ -812,7 +821,7 @@ static void keep_ranges(struct btrail_scanner *sc,
  * Forgets CR3s that no process has any more.  The next process that gets their
  * page tables needs a snapshot, even if none was found with them before.
  */
-static void forget_roots(struct btrail_scanner *sc)
+static void forget_roots(struct scanner *sc)
 {
     g_autoptr(GHashTable) roots = g_hash_table_new(btrail_int64_hash,
                                                    g_int64_equal);
@@ -846,7 +855,7 @@ static void forget_roots(struct btrail_scanner *sc)
     g_mutex_unlock(&sc->lock);
 }
 
-static void take_snapshot(struct btrail_scanner *sc, bool everything)
+static void take_snapshot(struct scanner *sc, bool everything)
 {
     struct btrail_snapshot *snapshot;
     size_t size;
@@ -857,7 +866,7 @@ static void take_snapshot(struct btrail_scanner *sc, bool everything)
         sc->empty = linux_kernel_remains(sc->kernel) ? 0 : sc->empty + 1;
         return;
     }
-    snapshot = linux_snapshot(sc->kernel, btrail_clock_ns,
+    snapshot = linux_snapshot(sc->kernel, clock_ns,
                               everything ? NULL : is_known, sc);
     __atomic_store_n(&sc->last_begin, snapshot->begin, __ATOMIC_RELAXED);
     sc->round++;
@@ -889,14 +898,14 @@ static void take_snapshot(struct btrail_scanner *sc, bool everything)
     linux_snapshot_free(snapshot);
 }
 
-static void forget_kernel(struct btrail_scanner *sc)
+static void forget_kernel(struct scanner *sc)
 {
     send_held(sc);
     linux_kernel_free(sc->kernel);
     sc->kernel = NULL;
     sc->symbols_sent = false;
     __atomic_store_n(&sc->levels, 0, __ATOMIC_RELAXED);
-    clear_text(sc, &sc->loaded);
+    drop_sent(sc, &sc->loaded);
     __atomic_store_n(&sc->image[1], 0, __ATOMIC_RELAXED);
     sc->empty = 0;
     sc->next_whole = 0;
@@ -905,12 +914,12 @@ static void forget_kernel(struct btrail_scanner *sc)
         btrail_budget_drop(sc->kept, sizeof(struct known_process));
     }
     g_hash_table_remove_all(sc->known);
-    kernel_watch_begin(&sc->watch, btrail_clock_ns());
+    kernel_watch_begin(&sc->watch, clock_ns());
     note_last(sc);
 }
 
 /* Where the image of a nested guest's kernel is in the guest's RAM, or 0 */
-static uint64_t place_of(struct btrail_scanner *sc, struct linux_kernel *k)
+static uint64_t place_of(struct scanner *sc, struct linux_kernel *k)
 {
     uint64_t physical;
 
@@ -919,7 +928,7 @@ static uint64_t place_of(struct btrail_scanner *sc, struct linux_kernel *k)
 }
 
 /* The guest has reported the address of its own note, not of another's. */
-static struct linux_kernel *find_by(struct btrail_scanner *sc, uint64_t cr3,
+static struct linux_kernel *find_by(struct scanner *sc, uint64_t cr3,
                                     char **why)
 {
     return linux_kernel_find(sc->memory, sc->nested ? 0 : sc->head.note,
@@ -930,7 +939,7 @@ static struct linux_kernel *find_by(struct btrail_scanner *sc, uint64_t cr3,
  * Nested page tables have as many levels as the hypervisor's own, which may be
  * unknown.
  */
-static struct linux_kernel *find_nested(struct btrail_scanner *sc, uint64_t cr3,
+static struct linux_kernel *find_nested(struct scanner *sc, uint64_t cr3,
                                         char **why)
 {
     unsigned own = __atomic_load_n(&sc->own->levels, __ATOMIC_RELAXED);
@@ -947,7 +956,7 @@ static struct linux_kernel *find_nested(struct btrail_scanner *sc, uint64_t cr3,
 }
 
 /* Searches for a kernel, one that runs with @cr3 if that is not 0. */
-static struct linux_kernel *search(struct btrail_scanner *sc, uint64_t cr3,
+static struct linux_kernel *search(struct scanner *sc, uint64_t cr3,
                                    char **why)
 {
     struct linux_kernel *k = (sc->nested ? find_nested : find_by)(sc, cr3, why);
@@ -968,7 +977,7 @@ static struct linux_kernel *search(struct btrail_scanner *sc, uint64_t cr3,
     return k;
 }
 
-static char *unread_text(const struct btrail_scanner *sc)
+static char *unread_text(const struct scanner *sc)
 {
     return g_strdup_printf("%" G_GUINT64_FORMAT " KiB of the guest's RAM cannot "
                            "be read, as QEMU does not share it: processes "
@@ -976,7 +985,7 @@ static char *unread_text(const struct btrail_scanner *sc)
 }
 
 /* What is not as it is in other kernels, and what is lost by that */
-static char **list_missing(struct btrail_scanner *sc)
+static char **list_missing(struct scanner *sc)
 {
     GPtrArray *list = g_ptr_array_new();
     struct linux_kernel *k = sc->kernel;
@@ -998,7 +1007,7 @@ static char **list_missing(struct btrail_scanner *sc)
     return (char **)g_ptr_array_free(list, FALSE);
 }
 
-static void set_kernel(struct btrail_scanner *sc, struct linux_kernel *k,
+static void set_kernel(struct scanner *sc, struct linux_kernel *k,
                        char *why)
 {
     sc->kernel = k;
@@ -1034,7 +1043,7 @@ static void set_kernel(struct btrail_scanner *sc, struct linux_kernel *k,
  * A nested guest must run with what was reported: what there is beside it may
  * have come with a boot loader.
  */
-static uint64_t take_stranger(struct btrail_scanner *sc)
+static uint64_t take_stranger(struct scanner *sc)
 {
     uint64_t cr3 = __atomic_exchange_n(&sc->stranger, 0, __ATOMIC_RELAXED);
 
@@ -1045,7 +1054,7 @@ static uint64_t take_stranger(struct btrail_scanner *sc)
     return cr3;
 }
 
-static bool find_kernel(struct btrail_scanner *sc)
+static bool find_kernel(struct scanner *sc)
 {
     uint64_t cr3 = take_stranger(sc);
     struct linux_kernel *k = NULL;
@@ -1076,9 +1085,9 @@ static bool find_kernel(struct btrail_scanner *sc)
 }
 
 /* Remembers how much of the guest's RAM cannot be read; it may come to be. */
-static void note_unread(struct btrail_scanner *sc)
+static void note_unread(struct scanner *sc)
 {
-    struct btrail_found found = { 0 };
+    struct scanner_found found = { 0 };
 
     /* That the guest's own scanner says. */
     if (sc->nested || sc->head.unshared <= sc->unread) {
@@ -1097,7 +1106,7 @@ static void note_unread(struct btrail_scanner *sc)
 }
 
 /* Returns whether other RAM is read from here on than before. */
-static bool take_memory(struct btrail_scanner *sc)
+static bool take_memory(struct scanner *sc)
 {
     struct guest_memory *next;
 
@@ -1130,19 +1139,19 @@ static void begin_if_due(struct scan_work *work, bool closing, uint64_t now)
 }
 
 /* How long this much CPU time must last, if there is a limit */
-static uint64_t limit_pace(struct btrail_scanner *sc, uint64_t took)
+static uint64_t limit_pace(struct scanner *sc, uint64_t took)
 {
     return sc->limit && !sc->wait_for_scan ?
-           btrail_cpu_limit_pace(sc->limit, took, btrail_clock_ns()) *
+           cpu_limit_pace(sc->limit, took, clock_ns()) *
            LIMIT_PART : 0;
 }
 
 /* Charges the limit with CPU time of this thread. */
-static void charge_scan(struct btrail_scanner *sc, uint64_t took)
+static void charge_scan(struct scanner *sc, uint64_t took)
 {
-    if (sc->limit && btrail_cpu_limit_holds(sc->limit)) {
+    if (sc->limit && cpu_limit_holds(sc->limit)) {
         /* A snapshot can take long, and the drain should not wait for it. */
-        btrail_cpu_limit_spend_slowly(sc->limit, took, btrail_clock_ns());
+        cpu_limit_spend_slowly(sc->limit, took, clock_ns());
     }
 }
 
@@ -1151,11 +1160,11 @@ static void charge_scan(struct btrail_scanner *sc, uint64_t took)
  * that is known does not: it has started another one without a reset, say, and
  * all that it had is still in memory.  Returns whether another one was found.
  */
-static bool follow_stranger(struct btrail_scanner *sc)
+static bool follow_stranger(struct scanner *sc)
 {
     uint64_t cr3 = take_stranger(sc);
-    uint64_t begin = btrail_clock_ns();
-    uint64_t took = btrail_clock_cpu_ns();
+    uint64_t begin = clock_ns();
+    uint64_t took = clock_cpu_ns();
     struct linux_kernel *k;
     char *why;
 
@@ -1172,7 +1181,7 @@ static bool follow_stranger(struct btrail_scanner *sc)
     } else {
         g_free(why);
     }
-    took = btrail_clock_cpu_ns() - took;
+    took = clock_cpu_ns() - took;
     charge_scan(sc, took);
     sc->next_search = begin + MAX(MAX(FIND_INTERVAL_NS,
                                       took * part_of(sc, FIND_PART)),
@@ -1184,7 +1193,7 @@ static bool follow_stranger(struct btrail_scanner *sc)
  * Gives the kernel up if it has ended, as far as page tables show it.  Returns
  * whether it has.
  */
-static bool follow_end(struct btrail_scanner *sc)
+static bool follow_end(struct scanner *sc)
 {
     look(sc);
     if (!kernel_watch_ended(&sc->watch)) {
@@ -1201,7 +1210,7 @@ static bool follow_end(struct btrail_scanner *sc)
  * Waits until there is something to do, and sets what, or until the kernel is
  * another one.  Returns false if the thread must end.
  */
-static bool wait_for_work(struct btrail_scanner *sc)
+static bool wait_for_work(struct scanner *sc)
 {
     uint64_t now;
     bool closing, other = false, lost = false;
@@ -1213,7 +1222,7 @@ static bool wait_for_work(struct btrail_scanner *sc)
         bool stranger = sc->kernel &&
                         __atomic_load_n(&sc->stranger, __ATOMIC_RELAXED);
 
-        now = btrail_clock_ns();
+        now = clock_ns();
         if (sc->closing || other || lost) {
             break;
         }
@@ -1254,7 +1263,7 @@ static bool wait_for_work(struct btrail_scanner *sc)
  * How long nothing more of a kind may be done, after what began at @begin and
  * used this much CPU time.  @pace: the same by the limit
  */
-static uint64_t debt_of(struct btrail_scanner *sc, struct time_budget *budget,
+static uint64_t debt_of(struct scanner *sc, struct time_budget *budget,
                         uint64_t begin, uint64_t took, uint64_t pace)
 {
     uint64_t debt;
@@ -1268,7 +1277,7 @@ static uint64_t debt_of(struct btrail_scanner *sc, struct time_budget *budget,
  * Sets when the next snapshot may begin and when it must, after one that began
  * at @begin and used this much CPU time.
  */
-static void plan_snapshot(struct btrail_scanner *sc, uint64_t begin,
+static void plan_snapshot(struct scanner *sc, uint64_t begin,
                           uint64_t took)
 {
     struct scan_work *work = &sc->snapshots;
@@ -1284,7 +1293,7 @@ static void plan_snapshot(struct btrail_scanner *sc, uint64_t begin,
 }
 
 /* The same for checks */
-static void plan_check(struct btrail_scanner *sc, uint64_t begin,
+static void plan_check(struct scanner *sc, uint64_t begin,
                        uint64_t took)
 {
     struct scan_work *work = &sc->checks;
@@ -1300,7 +1309,7 @@ static void plan_check(struct btrail_scanner *sc, uint64_t begin,
  * All work of this kind that was requested before the last one began is done.
  * For what is requested from @idle_from on, the drain may wait.
  */
-static void notify_done(struct btrail_scanner *sc, struct scan_work *work,
+static void notify_done(struct scanner *sc, struct scan_work *work,
                         uint64_t idle_from)
 {
     g_mutex_lock(&sc->lock);
@@ -1314,7 +1323,7 @@ static void notify_done(struct btrail_scanner *sc, struct scan_work *work,
  * Waits after a search for a kernel, which began at @begin and has found none.
  * Returns false if the thread must end.
  */
-static bool wait_to_search(struct btrail_scanner *sc, uint64_t begin,
+static bool wait_to_search(struct scanner *sc, uint64_t begin,
                            uint64_t took)
 {
     struct scan_work *work = &sc->snapshots;
@@ -1338,29 +1347,29 @@ static bool wait_to_search(struct btrail_scanner *sc, uint64_t begin,
     return wait_for_work(sc);
 }
 
-static void snapshot(struct btrail_scanner *sc)
+static void snapshot(struct scanner *sc)
 {
-    uint64_t begin = btrail_clock_ns();
-    uint64_t took = btrail_clock_cpu_ns();
+    uint64_t begin = clock_ns();
+    uint64_t took = clock_cpu_ns();
 
     take_snapshot(sc, resend_if_requested(sc) || begin >= sc->next_whole);
     if (begin >= sc->next_whole) {
         sc->next_whole = begin + WHOLE_INTERVAL_NS;
     }
-    plan_snapshot(sc, begin, btrail_clock_cpu_ns() - took);
+    plan_snapshot(sc, begin, clock_cpu_ns() - took);
     notify_done(sc, &sc->snapshots, sc->wait_for_scan ||
                 (sc->budget.saved > 0 && !sc->paced) ? 0 : UINT64_MAX);
 }
 
-static void check(struct btrail_scanner *sc)
+static void check(struct scanner *sc)
 {
-    uint64_t begin = btrail_clock_ns();
-    uint64_t took = btrail_clock_cpu_ns();
+    uint64_t begin = clock_ns();
+    uint64_t took = clock_cpu_ns();
 
     look(sc);
     check_loaded(sc);
     note_last(sc);
-    plan_check(sc, begin, btrail_clock_cpu_ns() - took);
+    plan_check(sc, begin, clock_cpu_ns() - took);
     notify_done(sc, &sc->checks, sc->wait_for_scan ||
                 (sc->check_budget.saved > 0 && !sc->paced) ? 0 : UINT64_MAX);
 }
@@ -1369,7 +1378,7 @@ static void check(struct btrail_scanner *sc)
  * A kernel that was just found is read at once, whatever was requested.  Who
  * waits for the snapshot waits for the check, too.
  */
-static void begin_first(struct btrail_scanner *sc)
+static void begin_first(struct scanner *sc)
 {
     g_mutex_lock(&sc->lock);
     sc->snapshots.begun = sc->snapshots.requested;
@@ -1379,7 +1388,7 @@ static void begin_first(struct btrail_scanner *sc)
 }
 
 /* The kernel is another scanner's: there is nothing to do until the end. */
-static void wait_for_end(struct btrail_scanner *sc)
+static void wait_for_end(struct scanner *sc)
 {
     forget_kernel(sc);
     __atomic_store_n(&sc->over, true, __ATOMIC_RELAXED);
@@ -1394,24 +1403,24 @@ static void wait_for_end(struct btrail_scanner *sc)
 
 static gpointer scanner_thread(gpointer opaque)
 {
-    struct btrail_scanner *sc = opaque;
+    struct scanner *sc = opaque;
     bool closing = false;
 
     while (!closing) {
-        uint64_t begin = btrail_clock_ns();
-        uint64_t took = btrail_clock_cpu_ns();
+        uint64_t begin = clock_ns();
+        uint64_t took = clock_cpu_ns();
         uint64_t pace;
 
         if (take_memory(sc)) {
             sc->next_whole = 0;
         }
         if (!sc->kernel && !find_kernel(sc)) {
-            took = btrail_clock_cpu_ns() - took;
+            took = clock_cpu_ns() - took;
             charge_scan(sc, took);
             closing = !wait_to_search(sc, begin, took);
             continue;
         }
-        begin = btrail_clock_ns();
+        begin = clock_ns();
         if (!sc->symbols_sent) {
             begin_first(sc);
             snapshot(sc);
@@ -1426,7 +1435,7 @@ static gpointer scanner_thread(gpointer opaque)
                 check(sc);
             }
         }
-        took = btrail_clock_cpu_ns() - took;
+        took = clock_cpu_ns() - took;
         charge_scan(sc, took);
         pace = begin + limit_pace(sc, took);
         sc->snapshots.earliest = MAX(sc->snapshots.earliest, pace);
@@ -1479,22 +1488,22 @@ static struct guest_memory *open_memory(const struct guest_memory_files *files,
 }
 
 /* Starts a scanner, of whose struct the caller has set what is of it alone. */
-static struct btrail_scanner *start(const struct btrail_scanner *with,
-                                    const struct guest_memory_files *files)
+static struct scanner *start(const struct scanner *with,
+                             const struct guest_memory_files *files)
 {
-    struct btrail_scanner *sc = g_memdup2(with, sizeof(*with));
+    struct scanner *sc = g_memdup2(with, sizeof(*with));
 
     sc->kept = btrail_budget_ref(with->kept);
     g_mutex_init(&sc->lock);
     g_cond_init(&sc->changed);
     sc->budget = sc->wait_budget = (struct time_budget) {
-        SNAPSHOT_PART, BUDGET_MAX_NS, BUDGET_MAX_NS, btrail_clock_ns(),
+        SNAPSHOT_PART, BUDGET_MAX_NS, BUDGET_MAX_NS, clock_ns(),
     };
     sc->check_budget = (struct time_budget) {
-        CHECKS_PART, CHECKS_MAX_NS, CHECKS_MAX_NS, btrail_clock_ns(),
+        CHECKS_PART, CHECKS_MAX_NS, CHECKS_MAX_NS, clock_ns(),
     };
     sc->find_budget = (struct time_budget) {
-        FIND_PART, FIND_BUDGET_NS, FIND_BUDGET_NS, btrail_clock_ns(),
+        FIND_PART, FIND_BUDGET_NS, FIND_BUDGET_NS, clock_ns(),
     };
     sc->ram = open_memory(files, &sc->head);
     sc->memory = sc->ram;
@@ -1505,7 +1514,7 @@ static struct btrail_scanner *start(const struct btrail_scanner *with,
     } else {
         sc->unread = sc->head.unshared;
     }
-    kernel_watch_begin(&sc->watch, btrail_clock_ns());
+    kernel_watch_begin(&sc->watch, clock_ns());
     sc->known = g_hash_table_new_full(btrail_identity_hash,
                                       btrail_identity_equal, NULL, g_free);
     sc->ranges = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, g_free,
@@ -1520,12 +1529,12 @@ static struct btrail_scanner *start(const struct btrail_scanner *with,
     return sc;
 }
 
-struct btrail_scanner *
-btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
-                   struct btrail_cpu_limit *limit, struct btrail_budget *kept,
-                   btrail_scanner_fn *fn, void *opaque)
+struct scanner *
+scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
+            struct cpu_limit *limit, struct btrail_budget *kept,
+            scanner_fn *fn, void *opaque)
 {
-    const struct btrail_scanner with = {
+    const struct scanner with = {
         .wait_for_scan = wait_for_scan, .limit = limit, .kept = kept,
         .fn = fn, .opaque = opaque, .numbers = kernel_numbers_new(),
     };
@@ -1533,12 +1542,12 @@ btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
     return start(&with, files);
 }
 
-struct btrail_scanner *
-btrail_scanner_new_nested(struct btrail_scanner *own,
-                          const struct guest_memory_files *files,
-                          uint64_t root, uint64_t cr3)
+struct scanner *
+scanner_new_nested(struct scanner *own,
+                   const struct guest_memory_files *files,
+                   uint64_t root, uint64_t cr3)
 {
-    const struct btrail_scanner with = {
+    const struct scanner with = {
         .wait_for_scan = own->wait_for_scan, .limit = own->limit,
         .kept = own->kept,
         .fn = own->fn, .opaque = own->opaque,
@@ -1549,13 +1558,13 @@ btrail_scanner_new_nested(struct btrail_scanner *own,
     return start(&with, files);
 }
 
-bool btrail_scanner_is_over(const struct btrail_scanner *sc)
+bool scanner_is_over(const struct scanner *sc)
 {
     return __atomic_load_n(&sc->over, __ATOMIC_RELAXED);
 }
 
-void btrail_scanner_memory(struct btrail_scanner *sc,
-                           const struct guest_memory_files *files)
+void scanner_memory(struct scanner *sc,
+                    const struct guest_memory_files *files)
 {
     struct btrail_memory head;
     struct guest_memory *next = open_memory(files, &head);
@@ -1565,17 +1574,17 @@ void btrail_scanner_memory(struct btrail_scanner *sc,
     sc->next_memory = next;
     sc->next_head = head;
     g_mutex_unlock(&sc->lock);
-    btrail_scanner_request(sc);
+    scanner_request(sc);
 }
 
-void btrail_scanner_resend(struct btrail_scanner *sc)
+void scanner_resend(struct scanner *sc)
 {
     __atomic_store_n(&sc->resend, true, __ATOMIC_RELEASE);
-    btrail_scanner_request(sc);
+    scanner_request(sc);
 }
 
-void btrail_scanner_status(struct btrail_scanner *sc,
-                           struct btrail_scanner_result *result)
+void scanner_status(struct scanner *sc,
+                    struct scanner_result *result)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&sc->lock);
 
@@ -1586,8 +1595,8 @@ void btrail_scanner_status(struct btrail_scanner *sc,
     result->kernels = kernel_numbers_list(sc->numbers);
 }
 
-void btrail_scanner_finish(struct btrail_scanner *sc,
-                           struct btrail_scanner_result *result)
+void scanner_finish(struct scanner *sc,
+                    struct scanner_result *result)
 {
     g_mutex_lock(&sc->lock);
     sc->closing = true;
@@ -1607,17 +1616,17 @@ void btrail_scanner_finish(struct btrail_scanner *sc,
     g_hash_table_destroy(sc->images);
     g_hash_table_destroy(sc->functions);
     g_hash_table_destroy(sc->ranges);
-    clear_text(sc, &sc->symbols);
-    clear_text(sc, &sc->syscalls);
-    clear_text(sc, &sc->loaded);
-    clear_text(sc, &sc->sent_ended);
+    drop_sent(sc, &sc->symbols);
+    drop_sent(sc, &sc->syscalls);
+    drop_sent(sc, &sc->loaded);
+    drop_sent(sc, &sc->sent_ended);
     btrail_budget_unref(sc->kept);
     g_mutex_clear(&sc->lock);
     g_cond_clear(&sc->changed);
     g_free(sc);
 }
 
-void btrail_scanner_result_clear(struct btrail_scanner_result *result)
+void scanner_result_clear(struct scanner_result *result)
 {
     g_free(result->release);
     g_free(result->why);

@@ -15,21 +15,20 @@
 #include "backtrail/names.h"
 #include "backtrail/transport.h"
 #include "guest-linux/guest-memory.h"
-#include "lib/internal/budget.h"
+#include "lib/agent/budget.h"
 #include "util/cpu-limit.h"
 
-struct btrail_scanner;
+struct scanner;
 
 /**
- * struct btrail_found - what was found
+ * struct scanner_found - what was found
  * @kind:     of sideband
  * @kernel:   number of the kernel that it is of, or 0
  * @nested:   root of the nested page tables of the scanner's guest, or 0 if
  *            that is no nested one
- * @data:     a piece of it, @size bytes
- * @packed:   the same, packed (see sideband.h), @packed_size bytes; NULL where
- *            resending begins or ends, see btrail_scanner_resend()
- * @snapshot: if @kind is BTRAIL_SIDEBAND_PROCESSES, what @data was made of
+ * @packed:   a piece of it, packed (see sideband.h), @packed_size bytes; NULL
+ *            where resending begins or ends, see scanner_resend()
+ * @snapshot: if @kind is BTRAIL_SIDEBAND_PROCESSES, what @packed was made of
  * @memory:   with @snapshot, the guest's; valid during the call
  * @levels:   with @snapshot, of the guest's page tables
  * @again:    it was found before and is resent; without @packed, resending
@@ -37,15 +36,13 @@ struct btrail_scanner;
  * @tasks:    how a producer finds the guest's tasks, or all 0 if there is no
  *            kernel any more
  * @release:  with @tasks, of the kernel, or NULL, and
- * @missing:  what is missing of its names: as in struct btrail_scanner_result;
+ * @missing:  what is missing of its names: as in struct scanner_result;
  *            nothing else is set then.  Both come alone when more is missing
  */
-struct btrail_found {
+struct scanner_found {
     uint16_t kind;
     uint16_t kernel;
     uint64_t nested;
-    const void *data;
-    size_t size;
     const void *packed;
     size_t packed_size;
     const struct btrail_snapshot *snapshot;
@@ -58,63 +55,63 @@ struct btrail_found {
 };
 
 /* Called by the scanner's thread, without a lock */
-typedef void btrail_scanner_fn(void *opaque, const struct btrail_found *found);
+typedef void scanner_fn(void *opaque, const struct scanner_found *found);
 
 /**
- * btrail_scanner_new - start the thread
+ * scanner_new - start the thread
  * @files: where the guest's RAM is; may be freed afterwards
  * @wait_for_scan: take each snapshot that is requested and have
- *         btrail_scanner_wait() wait for it, however much time that takes
+ *         scanner_wait() wait for it, however much time that takes
  * @limit: of the guest's CPU time.  Snapshots are charged to it and, unless
  *         @wait_for_scan is set, use up to half of it; or NULL
  * @kept:  the budget that what is kept of the guest is taken from
- * @fn:    gets what it finds, until btrail_scanner_finish()
+ * @fn:    gets what it finds, until scanner_finish()
  */
-struct btrail_scanner *
-btrail_scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
-                   struct btrail_cpu_limit *limit, struct btrail_budget *kept,
-                   btrail_scanner_fn *fn, void *opaque);
+struct scanner *
+scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
+            struct cpu_limit *limit, struct btrail_budget *kept,
+            scanner_fn *fn, void *opaque);
 
 /**
- * btrail_scanner_new_nested - start a scanner for a guest of the guest
+ * scanner_new_nested - start a scanner for a guest of the guest
  * @own:   that of the guest, which it shares numbers of kernels, its part of CPU
- *         time, and what was given to btrail_scanner_new() with; must outlive it
- * @files: as for btrail_scanner_new(), of the guest
+ *         time, and what was given to scanner_new() with; must outlive it
+ * @files: as for scanner_new(), of the guest
  * @root:  of the nested page tables
  * @cr3:   that the nested guest runs with, as for
- *         btrail_scanner_report_stranger()
+ *         scanner_report_stranger()
  *
  * It finds a kernel that runs with a CR3 that was reported as stranger.  When
  * another scanner of @own has found the same kernel later, through other nested
  * page tables, it ends by itself.
  */
-struct btrail_scanner *
-btrail_scanner_new_nested(struct btrail_scanner *own,
-                          const struct guest_memory_files *files,
-                          uint64_t root, uint64_t cr3);
+struct scanner *
+scanner_new_nested(struct scanner *own,
+                   const struct guest_memory_files *files,
+                   uint64_t root, uint64_t cr3);
 
 /* Has it ended by itself?  It still is to be finished. */
-bool btrail_scanner_is_over(const struct btrail_scanner *sc);
+bool scanner_is_over(const struct scanner *sc);
 
 /*
  * RAM has come or gone: from the next snapshot on, the guest's is where @files
  * say, which may be freed afterwards.  Any thread
  */
-void btrail_scanner_memory(struct btrail_scanner *sc,
-                           const struct guest_memory_files *files);
+void scanner_memory(struct scanner *sc,
+                    const struct guest_memory_files *files);
 
 /*
  * A vCPU has run with this CR3.  Returns true if no snapshot has it: the caller
  * should then request one.  Cheap; for one thread
  */
-bool btrail_scanner_report_cr3(struct btrail_scanner *sc, uint64_t cr3);
+bool scanner_report_cr3(struct scanner *sc, uint64_t cr3);
 
 /*
  * A vCPU has made records with this CR3 while the kernel that was found last did
  * not run on it.  The scanner looks for another kernel that does.  Cheap; for
  * one thread
  */
-void btrail_scanner_report_stranger(struct btrail_scanner *sc, uint64_t cr3);
+void scanner_report_stranger(struct scanner *sc, uint64_t cr3);
 
 /*
  * A vCPU has made records with this CR3, at @time or later, and nobody says
@@ -122,8 +119,8 @@ void btrail_scanner_report_stranger(struct btrail_scanner *sc, uint64_t cr3);
  * for some time, it has ended; then the scanner looks for another one that
  * does.  Cheap; for one thread
  */
-void btrail_scanner_report_ran(struct btrail_scanner *sc, uint64_t cr3,
-                               uint64_t time);
+void scanner_report_ran(struct scanner *sc, uint64_t cr3,
+                        uint64_t time);
 
 /*
  * User code at an address is executed for the first time with this CR3.
@@ -131,20 +128,20 @@ void btrail_scanner_report_ran(struct btrail_scanner *sc, uint64_t cr3,
  * one or in that of another process: the caller should then request one.  For
  * one thread
  */
-bool btrail_scanner_report_code(struct btrail_scanner *sc, uint64_t cr3,
-                                uint64_t address);
+bool scanner_report_code(struct scanner *sc, uint64_t cr3,
+                         uint64_t address);
 
 /*
  * Code of the kernel at an address is executed that was not there before.
  * Returns true if it is not of the kernel's own image, so that it may be of
  * something new: the caller should then request a check.  Any thread
  */
-bool btrail_scanner_report_kernel_code(struct btrail_scanner *sc,
-                                       uint64_t address);
+bool scanner_report_kernel_code(struct scanner *sc,
+                                uint64_t address);
 
 /* Requests a snapshot, or a check of symbols, that begins from now on. */
-void btrail_scanner_request(struct btrail_scanner *sc);
-void btrail_scanner_request_check(struct btrail_scanner *sc);
+void scanner_request(struct scanner *sc);
+void scanner_request_check(struct scanner *sc);
 
 /*
  * Waits until what was requested is done, if that takes only milliseconds or
@@ -152,10 +149,10 @@ void btrail_scanner_request_check(struct btrail_scanner *sc);
  * this, processes and modules are found that would otherwise have ended before
  * they were drained.
  */
-void btrail_scanner_wait(struct btrail_scanner *sc);
+void scanner_wait(struct scanner *sc);
 
 /**
- * struct btrail_scanner_result - what the scanner has found
+ * struct scanner_result - what the scanner has found
  * @release:   of the guest's kernel, NULL if none was found
  * @why:       why there are no names or only some, or NULL
  * @missing:   texts: what is not as in other kernels, and what is lost by that;
@@ -164,7 +161,7 @@ void btrail_scanner_wait(struct btrail_scanner *sc);
  *             first; NULL if none was
  * @snapshots: how many
  */
-struct btrail_scanner_result {
+struct scanner_result {
     char *release;
     char *why;
     char **missing;
@@ -176,31 +173,31 @@ struct btrail_scanner_result {
  * Sends what was found and still holds again: symbols, images, and all
  * processes by a snapshot, which has @again not set.  Any thread
  */
-void btrail_scanner_resend(struct btrail_scanner *sc);
+void scanner_resend(struct scanner *sc);
 
 /**
- * struct btrail_scanner_last - when something of a kernel was seen last
+ * struct scanner_last - when something of a kernel was seen last
  * @kernel: its number; 0 if no kernel is known, and all else is 0 then
  * @held:   that the symbols that were sent were unchanged; 0 if none were
  * @ran:    that it ran, if what runs now is another one; else 0
  */
-struct btrail_scanner_last {
+struct scanner_last {
     uint16_t kernel;
     uint64_t held;
     uint64_t ran;
 };
 
 /* As of the last check; any thread */
-void btrail_scanner_last(struct btrail_scanner *sc,
-                         struct btrail_scanner_last *last);
+void scanner_last(struct scanner *sc,
+                  struct scanner_last *last);
 
 /* Gets the result so far, to be cleared; any thread */
-void btrail_scanner_status(struct btrail_scanner *sc,
-                           struct btrail_scanner_result *result);
+void scanner_status(struct scanner *sc,
+                    struct scanner_result *result);
 
 /* Takes a last snapshot and ends the thread; @result is to be cleared. */
-void btrail_scanner_finish(struct btrail_scanner *sc,
-                           struct btrail_scanner_result *result);
-void btrail_scanner_result_clear(struct btrail_scanner_result *result);
+void scanner_finish(struct scanner *sc,
+                    struct scanner_result *result);
+void scanner_result_clear(struct scanner_result *result);
 
 #endif /* BTRAIL_SCANNER_H */

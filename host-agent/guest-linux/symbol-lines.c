@@ -8,6 +8,8 @@
 #include "guest-linux/symbol-lines.h"
 #include "util/search.h"
 
+#define HEAD    19      /* the address, the type and two spaces */
+
 bool linux_is_code(char type)
 {
     return type && strchr("tTwW", type);
@@ -23,31 +25,51 @@ bool linux_is_name(const char *name)
     return *name && !*p;
 }
 
+/* Puts 8 hexadecimal digits, each of them made in one byte of a number. */
+static void put_digits(char *p, uint32_t v)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t digits = (v & UINT64_C(0xffff0000)) << 16 | (v & 0xffff);
+    uint64_t letters;
+
+    digits = (digits | digits << 8) & UINT64_C(0x00ff00ff00ff00ff);
+    digits = (digits | digits << 4) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+    letters = (digits + 6 * ones) >> 4 & ones;
+    digits += '0' * ones + letters * ('a' - '0' - 10);
+    digits = GUINT64_TO_BE(digits);
+    memcpy(p, &digits, sizeof(digits));
+}
+
 void linux_symbol_line(GString *text, uint64_t address, char type,
                        const char *name, const char *module)
 {
-    static const char digits[] = "0123456789abcdef";
+    size_t n = strlen(name);
+    size_t of_module = module ? strlen(module) : 0;
     size_t before = text->len;
-    char head[19];
+    size_t size = HEAD + n + (module ? of_module + 3 : 0) + 1;
+    char *p;
 
+    if (before + size > LINUX_SYMBOLS_MAX) {
+        return;
+    }
     /* printf would be too slow for this many symbols. */
-    for (unsigned i = 0; i < 16; i++) {
-        head[i] = digits[address >> (60 - 4 * i) & 15];
-    }
-    head[16] = ' ';
-    head[17] = type;
-    head[18] = ' ';
-    g_string_append_len(text, head, sizeof(head));
-    g_string_append(text, name);
+    g_string_set_size(text, before + size);
+    p = text->str + before;
+    put_digits(p, (uint32_t)(address >> 32));
+    put_digits(p + 8, (uint32_t)address);
+    p[16] = ' ';
+    p[17] = type;
+    p[18] = ' ';
+    memcpy(p + HEAD, name, n);
+    p += HEAD + n;
     if (module) {
-        g_string_append(text, "\t[");
-        g_string_append(text, module);
-        g_string_append_c(text, ']');
+        *p++ = '\t';
+        *p++ = '[';
+        memcpy(p, module, of_module);
+        p += of_module;
+        *p++ = ']';
     }
-    g_string_append_c(text, '\n');
-    if (text->len > LINUX_SYMBOLS_MAX) {
-        g_string_truncate(text, before);
-    }
+    *p = '\n';
 }
 
 void linux_end_line(GString *text, uint64_t address, const char *module)

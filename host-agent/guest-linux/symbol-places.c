@@ -8,7 +8,7 @@
 #include "guest-linux/dynamic-symbols.h"
 #include "guest-linux/process.h"
 #include "guest-linux/symbol-places.h"
-#include "lib/internal/identity.h"
+#include "lib/agent/identity.h"
 #include "util/hash.h"
 
 #define RANGES_MAX      8               /* of a file, that are executable */
@@ -50,16 +50,16 @@ struct symbol_place {
     uint64_t address;
 };
 
-struct btrail_places {
+struct symbol_places {
     char *process;
     char *symbol;
-    struct btrail_symbol_files files;
+    struct symbol_files files;
 
     GMutex lock;
     GHashTable *set;                    /* struct place; under the lock */
     unsigned count;                     /* atomic */
 
-    /* What follows belongs to the thread of btrail_places_snapshot(). */
+    /* What follows belongs to the thread of symbol_places_snapshot(). */
     GHashTable *processes;              /* struct place_process by root */
     unsigned modules;                   /* of all of them */
     uint64_t round;
@@ -88,11 +88,11 @@ static void free_place_process(gpointer p)
     g_free(process);
 }
 
-struct btrail_places *
-btrail_places_new(const char *process, const char *symbol,
-                  const struct btrail_symbol_files *files)
+struct symbol_places *
+symbol_places_new(const char *process, const char *symbol,
+                  const struct symbol_files *files)
 {
-    struct btrail_places *p = g_new0(struct btrail_places, 1);
+    struct symbol_places *p = g_new0(struct symbol_places, 1);
 
     p->process = g_strdup(process);
     p->symbol = g_strdup(symbol);
@@ -104,7 +104,7 @@ btrail_places_new(const char *process, const char *symbol,
     return p;
 }
 
-void btrail_places_free(struct btrail_places *p)
+void symbol_places_free(struct symbol_places *p)
 {
     if (p) {
         g_free(p->process);
@@ -230,7 +230,7 @@ static bool same_process(const struct place_process *a,
     return btrail_identity_equal(&a->id, &id);
 }
 
-static void drop_process(struct btrail_places *p,
+static void drop_process(struct symbol_places *p,
                          const struct place_process *process)
 {
     p->modules -= process->modules->len;
@@ -238,7 +238,7 @@ static void drop_process(struct btrail_places *p,
     g_hash_table_remove(p->processes, &process->root);
 }
 
-static void learn_process(struct btrail_places *p,
+static void learn_process(struct symbol_places *p,
                           const struct btrail_process *found)
 {
     struct place_process *old = g_hash_table_lookup(p->processes, &found->pgd);
@@ -252,9 +252,9 @@ static void learn_process(struct btrail_places *p,
         return;
     }
     if (found->flags & BTRAIL_PROCESS_SEEN || !found->pgd ||
-        !btrail_process_is(found, p->process) ||
+        !process_is(found, p->process) ||
         (!old && g_hash_table_size(p->processes) ==
-         BTRAIL_PLACES_PROCESSES)) {
+         PLACES_PROCESSES)) {
         if (old) {
             drop_process(p, old);
         }
@@ -272,7 +272,7 @@ static void learn_process(struct btrail_places *p,
     if (old) {
         p->modules -= old->modules->len;
     }
-    read_mappings(new, found, BTRAIL_PLACES_MODULES - p->modules);
+    read_mappings(new, found, PLACES_MODULES - p->modules);
     p->modules += new->modules->len;
     if (old && same_process(old, found)) {
         carry_over(new, old);
@@ -285,7 +285,7 @@ static void learn_process(struct btrail_places *p,
 }
 
 /* Drops processes that a whole snapshot does not have. */
-static void drop_gone(struct btrail_places *p)
+static void drop_gone(struct symbol_places *p)
 {
     GHashTableIter iter;
     gpointer value;
@@ -318,7 +318,7 @@ static const struct file_range *range_of(const struct mapped_file *m,
 }
 
 /* Returns false if the host has no such file. */
-static bool find_in_file(const struct btrail_places *p, struct mapped_file *m)
+static bool find_in_file(const struct symbol_places *p, struct mapped_file *m)
 {
     uint64_t offset;
     unsigned i;
@@ -326,9 +326,9 @@ static bool find_in_file(const struct btrail_places *p, struct mapped_file *m)
     switch (p->files.find(p->files.opaque, m->path,
                           m->build_id_size ? m->build_id : NULL,
                           m->build_id_size, p->symbol, &offset)) {
-    case BTRAIL_SYMBOL_FOUND:
+    case SYMBOL_FOUND:
         break;
-    case BTRAIL_SYMBOL_NONE:
+    case SYMBOL_NONE:
         return true;
     default:
         return false;
@@ -343,7 +343,7 @@ static bool find_in_file(const struct btrail_places *p, struct mapped_file *m)
     return true;
 }
 
-static void find_in_module(struct btrail_places *p, struct page_walk *user,
+static void find_in_module(struct symbol_places *p, struct page_walk *user,
                            struct mapped_file *m)
 {
     unsigned i, n, kept = 0;
@@ -378,7 +378,7 @@ static void find_in_module(struct btrail_places *p, struct page_walk *user,
 }
 
 /* Searches in those files of a process that are not known yet. */
-static void find_in_process(struct btrail_places *p,
+static void find_in_process(struct symbol_places *p,
                             struct place_process *process,
                             struct page_walk *user)
 {
@@ -411,7 +411,7 @@ static int compare_place_roots(const void *a, const void *b)
  * Searches in all processes.  If that exceeds the budget, the next snapshot
  * continues where this one has ended.
  */
-static void find_all(struct btrail_places *p,
+static void find_all(struct symbol_places *p,
                      const struct guest_memory *memory, unsigned levels)
 {
     g_autoptr(GPtrArray) pending = g_ptr_array_new();
@@ -459,7 +459,7 @@ static void add_place(GHashTable *set, uint64_t root, uint64_t address)
 }
 
 /* Makes a new set and replaces the old one by it. */
-static void publish(struct btrail_places *p)
+static void publish(struct symbol_places *p)
 {
     GHashTable *set = new_set(), *old;
     GHashTableIter iter;
@@ -474,7 +474,7 @@ static void publish(struct btrail_places *p)
             const struct mapped_file *m = &g_array_index(process->modules,
                                                          struct mapped_file, i);
 
-            for (k = 0; k < m->n && count < BTRAIL_PLACES_MAX; k++) {
+            for (k = 0; k < m->n && count < PLACES_MAX; k++) {
                 add_place(set, process->root, m->addresses[k]);
                 add_place(set, process->user_root, m->addresses[k]);
                 count++;
@@ -489,7 +489,7 @@ static void publish(struct btrail_places *p)
     __atomic_store_n(&p->count, count, __ATOMIC_RELAXED);
 }
 
-void btrail_places_snapshot(struct btrail_places *p,
+void symbol_places_snapshot(struct symbol_places *p,
                             const struct btrail_snapshot *snapshot,
                             const struct guest_memory *memory,
                             unsigned levels)
@@ -512,7 +512,7 @@ void btrail_places_snapshot(struct btrail_places *p,
     }
 }
 
-bool btrail_places_has(struct btrail_places *p, uint64_t cr3,
+bool symbol_places_has(struct symbol_places *p, uint64_t cr3,
                        uint64_t address)
 {
     const struct symbol_place place = { btrail_cr3_root(cr3), address };
@@ -521,12 +521,12 @@ bool btrail_places_has(struct btrail_places *p, uint64_t cr3,
     return g_hash_table_contains(p->set, &place);
 }
 
-unsigned btrail_places_count(const struct btrail_places *p)
+unsigned symbol_places_count(const struct symbol_places *p)
 {
     return __atomic_load_n(&p->count, __ATOMIC_RELAXED);
 }
 
-void btrail_places_each(const struct btrail_places *p,
+void symbol_places_each(const struct symbol_places *p,
                         void (*fn)(void *opaque, uint64_t address),
                         void *opaque)
 {

@@ -20,7 +20,7 @@ static const struct {
     { "ia32_sys_call_table", 32 },
 };
 
-/* Where the symbol behind @address begins */
+/* Where the symbol after @address begins */
 static uint64_t next_symbol(const struct kallsyms *k, uint64_t address)
 {
     uint64_t next = UINT64_MAX, at;

@@ -195,7 +195,7 @@ static bool read_threads(struct linux_kernel *k, struct linux_files *f,
 }
 
 /*
- * With KPTI a process has two root tables, the user's 4 KiB behind the
+ * With KPTI a process has two root tables, the user's 4 KiB after the
  * kernel's.  The user's half of both has the same entries, except that the
  * kernel's forbid execution.
  */
@@ -265,7 +265,7 @@ static bool read_command_line(struct linux_kernel *k, struct linux_files *f,
         size = strnlen(text, size);
     }
     if (whole) {
-        /* The copy has a NUL behind these bytes. */
+        /* The copy has a NUL after these bytes. */
         p->command_line = g_string_chunk_insert_len(f->strings, text,
                                                     (gssize)size);
         p->command_line_size = (uint32_t)size;

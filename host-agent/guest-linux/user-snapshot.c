@@ -10,7 +10,7 @@
 
 static uint64_t number_of(uint64_t mm, const uint8_t *key)
 {
-    GHmac *hmac = g_hmac_new(G_CHECKSUM_SHA256, key, BTRAIL_USER_SNAPSHOT_KEY);
+    GHmac *hmac = g_hmac_new(G_CHECKSUM_SHA256, key, USER_SNAPSHOT_KEY);
     uint8_t digest[32];
     gsize size = sizeof(digest);
     uint64_t number;
@@ -23,9 +23,9 @@ static uint64_t number_of(uint64_t mm, const uint8_t *key)
     return number >> 1 | 1;
 }
 
-int btrail_snapshot_encode_user(const struct btrail_snapshot *snapshot,
-                                const uint8_t *key, void **data,
-                                size_t *size)
+int snapshot_encode_user(const struct btrail_snapshot *snapshot,
+                         const uint8_t *key, void **data,
+                         size_t *size)
 {
     struct btrail_snapshot copy = *snapshot;
     int ret;

@@ -10,15 +10,15 @@
 #include "backtrail/names.h"
 
 /* The size of the key that hides addresses */
-#define BTRAIL_USER_SNAPSHOT_KEY    32
+#define USER_SNAPSHOT_KEY    32
 
 /**
- * btrail_snapshot_encode_user - as btrail_snapshot_encode(), without addresses
- * @key: BTRAIL_USER_SNAPSHOT_KEY random bytes.  The mm of an address space is a
+ * snapshot_encode_user - as btrail_snapshot_encode(), without addresses
+ * @key: USER_SNAPSHOT_KEY random bytes.  The mm of an address space is a
  *       number and not an address, the same one in all snapshots with this key
  */
-int btrail_snapshot_encode_user(const struct btrail_snapshot *snapshot,
-                                const uint8_t *key, void **data,
-                                size_t *size);
+int snapshot_encode_user(const struct btrail_snapshot *snapshot,
+                         const uint8_t *key, void **data,
+                         size_t *size);
 
 #endif /* BTRAIL_USER_SNAPSHOT_H */

@@ -21,7 +21,7 @@ bool vmcoreinfo_note(struct vmcoreinfo *v, const struct guest_memory *m,
                      uint64_t address, uint64_t size);
 
 /*
- * Reads the next page from *@from on that has one, and moves *@from behind it.
+ * Reads the next page from *@from on that has one, and moves *@from past it.
  * A process of the guest can make such a page, so the caller must check what it
  * says, and try the next one.
  */

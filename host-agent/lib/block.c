@@ -32,7 +32,7 @@
 
 static uint32_t header_crc(const uint8_t *p, uint32_t roots)
 {
-    /* All but the checksum itself, and the list behind it */
+    /* All but the checksum itself, and the list after it */
     return btrail_crc32c(btrail_crc32c(0, p, 84),
                          p + BTRAIL_BLOCK_HEADER_SIZE,
                          (size_t)roots * BTRAIL_BLOCK_ROOT_SIZE);

@@ -5,7 +5,7 @@
 
 #include <glib.h>
 
-#include "lib/internal/budget.h"
+#include "lib/agent/budget.h"
 
 struct btrail_budget {
     uint64_t size;

@@ -4,8 +4,8 @@
  */
 
 #include "backtrail/trace.h"
-#include "lib/internal/bytes.h"
-#include "lib/internal/chunk.h"
+#include "lib/agent/bytes.h"
+#include "lib/agent/chunk.h"
 #include "lib/internal/crc32c.h"
 
 /*

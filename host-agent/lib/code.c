@@ -6,8 +6,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "lib/internal/code-piece.h"
-#include "lib/internal/trace-files.h"
+#include "lib/agent/code-piece.h"
+#include "lib/agent/trace-files.h"
 #include "util/search.h"
 
 #define PAGE            BTRAIL_CODE_PAGE_SIZE

@@ -201,7 +201,7 @@ static void fill_before(struct btrail_copy *c, struct copy_stream *s,
     }
 }
 
-/* The state behind a chunk, from its events */
+/* The state after a chunk, from its events */
 static void pass_over(struct btrail_copy *c, struct copy_stream *s,
                       const struct btrail_block_header *h)
 {

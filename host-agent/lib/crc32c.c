@@ -6,7 +6,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "lib/internal/bytes.h"
+#include "lib/agent/bytes.h"
 #include "lib/internal/crc32c.h"
 
 #define POLYNOMIAL  0x82f63b78u /* reflected */

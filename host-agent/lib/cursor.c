@@ -5,9 +5,9 @@
 
 #include <errno.h>
 
+#include "lib/agent/trace-files.h"
 #include "lib/internal/block.h"
 #include "lib/internal/kernel-ends.h"
-#include "lib/internal/trace-files.h"
 #include "util/search.h"
 
 /* Decoded at a time: what the second-level cache holds with the tables. */
@@ -318,7 +318,7 @@ static uint32_t unwanted(const struct btrail_cursor *c, uint32_t n)
     return 0;
 }
 
-/* Does another kernel run after the events right behind the last record? */
+/* Does another kernel run after the events right after the last record? */
 static bool kernel_changes(const struct btrail_cursor *c)
 {
     const struct btrail_placed_event *events =
@@ -508,7 +508,7 @@ void btrail_cursor_take_chunk(struct btrail_cursor *c, unsigned i,
     c->bad_chunks = 0;
 }
 
-/* The first chunk that ends behind @index */
+/* The first chunk that ends after @index */
 static unsigned find_chunk(const struct btrail_cursor *c, uint64_t index)
 {
     const GArray *chunks = c->stream->chunks;
@@ -553,7 +553,7 @@ int btrail_cursor_seek_time(struct btrail_cursor *c, uint64_t host)
 /**
  * struct cr3_search - for where an address space comes into force
  * @root:  of the address space
- * @index: at it or behind it, the first one; or before it, the last one
+ * @index: at it or after it, the first one; or before it, the last one
  * @back:  the latter
  * @event: the CR3 event that was found, counted from 1 in its chunk; 0 for
  *         the start of the chunk

@@ -24,7 +24,7 @@ struct btrail_decoder {
     uint64_t same_flags;        /* records until they change */
     uint64_t next_flags;
     bool counting;              /* records have an instruction count, which */
-    uint64_t predicted;         /* is right for so many, and then */
+    uint64_t predicted;         /* is right for this many, and then */
     uint64_t next_count;        /* so much more than the last one */
     struct count_model counts;
 };
@@ -313,7 +313,7 @@ MAYBE_STORING size_t decode_predicted(struct btrail_decoder *dec,
     if (!(dec->miss & MISS_STRAIGHT)) {
         uint32_t *stop = path + MIN(left, NARROW);
 
-        /* Up to the fork behind the last one that was passed */
+        /* Up to the fork after the last one that was passed */
         for (;; stop = end) {
             while (path < stop) {
                 uint32_t step = *ahead;
@@ -458,7 +458,7 @@ static bool decode_flags(struct btrail_decoder *dec, struct btrail_record *r,
             bool ok;
 
             dec->flags = dec->next_flags;
-            /* The next change is for one of the records behind this one. */
+            /* The next change is for one of the records after this one. */
             dec->records -= i;
             ok = next_change(dec) && dec->same_flags;
             dec->records = records;

@@ -7,7 +7,7 @@
 
 /* Pieces of code that were added to the footprint last, by their hash */
 #define PIECES_LOG 10
-/* No block has so many records. */
+/* No block has this many records. */
 #define NO_GAP UINT32_MAX
 /* A visit has room for the number of the edge before, if that is small. */
 #define VISIT_BITS 20
@@ -27,7 +27,7 @@ struct btrail_encoder {
     uint64_t flags;             /* of the last record */
     uint64_t same_flags;        /* records since they changed */
     bool counting;              /* they have an instruction count, which */
-    uint64_t predicted;         /* was right for so many */
+    uint64_t predicted;         /* was right for this many */
     struct count_model counts;
 };
 
@@ -99,11 +99,11 @@ size_t btrail_encoder_room(const struct btrail_encoder *enc)
 }
 
 /* Ends of the buffers, with room for what a step of the encoder adds */
-struct output {
+struct encoding {
     uint8_t *end[BTRAIL_CODEC_FLAGS];
 };
 
-static inline void put(struct output *out, enum btrail_codec_stream stream,
+static inline void put(struct encoding *out, enum btrail_codec_stream stream,
                        uint64_t v)
 {
     out->end[stream] = btrail_put_varint(out->end[stream], v);
@@ -113,7 +113,8 @@ static inline void put(struct output *out, enum btrail_codec_stream stream,
  * The same for numbers that are sometimes below 0x80 and sometimes not: without
  * a branch on their size, which the CPU could not predict.
  */
-static inline void put_any(struct output *out, enum btrail_codec_stream stream,
+static inline void put_any(struct encoding *out,
+                           enum btrail_codec_stream stream,
                            uint64_t v)
 {
     uint8_t *p = out->end[stream];
@@ -128,8 +129,8 @@ static inline void put_any(struct output *out, enum btrail_codec_stream stream,
     out->end[stream] = p + 1 + more;
 }
 
-/* Does an edge go back to behind one of the latest branches? */
-static bool is_return(struct path_model *m, uint64_t to, struct output *out)
+/* Does an edge go back to after one of the latest branches? */
+static bool is_return(struct path_model *m, uint64_t to, struct encoding *out)
 {
     unsigned depth;
 
@@ -146,7 +147,7 @@ static bool is_return(struct path_model *m, uint64_t to, struct output *out)
 }
 
 /* Where does the edge begin that is taken instead of @predicted? */
-static void encode_length(struct path_model *m, struct output *out,
+static void encode_length(struct path_model *m, struct encoding *out,
                           uint32_t before, uint32_t predicted, uint64_t from)
 {
     uint64_t length = from - m->edges[before].to;
@@ -163,7 +164,7 @@ static void encode_length(struct path_model *m, struct output *out,
 }
 
 /* Where does a new edge go? */
-static void encode_target(struct path_model *m, struct output *out,
+static void encode_target(struct path_model *m, struct encoding *out,
                           uint64_t from, uint64_t to)
 {
     uint64_t z = btrail_zigzag(to - from);
@@ -241,7 +242,7 @@ static inline void ran(struct btrail_encoder *enc, uint32_t n, uint32_t edge,
 }
 
 /* The next record is @from, @to, and not the one that was predicted. */
-static void encode_miss(struct btrail_encoder *enc, struct output *out,
+static void encode_miss(struct btrail_encoder *enc, struct encoding *out,
                         struct path_position *at, uint64_t from, uint64_t to)
 {
     struct path_model *m = &enc->m;
@@ -409,7 +410,7 @@ out:
 
 /* Returns which bits of the flags of any record are not as in enc->flags. */
 static uint64_t encode_addresses(struct btrail_encoder *enc,
-                                 struct output *out,
+                                 struct encoding *out,
                                  const struct btrail_record *records,
                                  size_t n)
 {
@@ -490,7 +491,7 @@ static void encode_counts(struct btrail_encoder *enc,
 static void encode_step(struct btrail_encoder *enc,
                         const struct btrail_record *records, size_t n)
 {
-    struct output out;
+    struct encoding out;
     uint64_t different;
     unsigned i;
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "lib/agent/file.h"
 #include "lib/internal/block.h"
-#include "lib/internal/file.h"
 #include "lib/internal/pread.h"
 #include "lib/internal/scan.h"
 

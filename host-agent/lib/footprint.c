@@ -90,7 +90,7 @@ void btrail_footprint_pack(const struct btrail_footprint *f,
                                               section->len - CRC_SIZE));
 }
 
-/* The addresses before line @first, which are no longer sought, are passed. */
+/* The addresses before line @first, which are no longer wanted, are passed. */
 static bool has_run(uint64_t first, uint64_t last, const uint64_t **addresses,
                     size_t *n)
 {

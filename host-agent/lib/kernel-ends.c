@@ -5,10 +5,10 @@
 
 #include <stdlib.h>
 
-#include "lib/internal/bytes.h"
+#include "lib/agent/bytes.h"
+#include "lib/agent/meta.h"
+#include "lib/agent/sideband.h"
 #include "lib/internal/kernel-ends.h"
-#include "lib/internal/meta.h"
-#include "lib/internal/sideband.h"
 #include "util/search.h"
 #include "util/sort.h"
 

@@ -9,8 +9,8 @@
 #include <glib.h>
 #include <string.h>
 
+#include "lib/agent/symbol-list.h"
 #include "lib/internal/kernel-symbols.h"
-#include "lib/internal/symbol-list.h"
 #include "util/hash.h"
 #include "util/kallsyms-line.h"
 #include "util/search.h"
@@ -236,7 +236,7 @@ static struct symbols_part *get_part(struct btrail_kernel_symbols *ks,
 /**
  * struct slices - a text, cut where the module changes
  * @own:    the lines of the kernel itself
- * @rest:   those of modules behind too many others
+ * @rest:   those of modules after too many others
  * @begin:  of the slice that is being read
  * @module: of its lines, or NULL
  */
@@ -477,7 +477,7 @@ static void add_eras(struct btrail_kernel_symbols *ks,
         }
         end = last;
         if (t->held < last) {
-            /* A record can be later than its time, and behind a change. */
+            /* A record can be later than its time, and after a change. */
             end = next ? t->held - MIN(t->held, ks->tick) : t->held;
         }
         if (end >= t->time) {

@@ -6,7 +6,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "lib/internal/identity.h"
+#include "lib/agent/identity.h"
 #include "lib/internal/lives.h"
 #include "lib/internal/snapshot.h"
 #include "util/search.h"
@@ -24,7 +24,7 @@
  * What a process was like in successive snapshots that found the same.  So a
  * trace of days takes no more memory than what changed in it.
  */
-struct version {
+struct life_version {
     struct btrail_process process;  /* first: users have a pointer to it */
     struct btrail_life *life;
     guint number;               /* in the life */
@@ -41,7 +41,7 @@ struct btrail_life {
 };
 
 /* The lives that have used page tables at one place, one after the other */
-struct root {
+struct life_root {
     GPtrArray *lives;           /* in the order in which they were first seen */
     struct btrail_life **latest;    /* of those up to here the one seen last */
     uint64_t *most;             /* a tree: when those below were seen last */
@@ -49,7 +49,7 @@ struct root {
 };
 
 /* When a snapshot was taken */
-struct moment {
+struct life_moment {
     uint64_t begin;
     uint64_t end;
 };
@@ -60,9 +60,9 @@ struct btrail_lives {
     GPtrArray *lives;
     GPtrArray *versions;
     GHashTable *by_identity;    /* of struct btrail_life, by its id */
-    GHashTable *by_root;        /* uint64_t to struct root */
+    GHashTable *by_root;        /* uint64_t to struct life_root */
     GHashTable *user_roots;     /* uint64_t to that of kernel mode */
-    GArray *moments;            /* struct moment, in the order of time */
+    GArray *moments;            /* struct life_moment, in the order of time */
     struct btrail_strings *strings; /* of all snapshots */
     uint64_t memory;
 };
@@ -115,7 +115,7 @@ static bool same_content(const struct btrail_process *a,
 static void add_root(struct btrail_lives *n, uint64_t root,
                      struct btrail_life *life)
 {
-    struct root *r;
+    struct life_root *r;
 
     root = btrail_cr3_root(root);
     if (!root) {
@@ -123,7 +123,7 @@ static void add_root(struct btrail_lives *n, uint64_t root,
     }
     r = g_hash_table_lookup(n->by_root, &root);
     if (!r) {
-        r = g_new0(struct root, 1);
+        r = g_new0(struct life_root, 1);
         r->lives = g_ptr_array_new();
         g_hash_table_insert(n->by_root, g_memdup2(&root, sizeof(root)), r);
     }
@@ -146,7 +146,7 @@ static void add_user_root(struct btrail_lives *n,
 
 static void free_root(gpointer p)
 {
-    struct root *r = p;
+    struct life_root *r = p;
 
     g_ptr_array_free(r->lives, TRUE);
     g_free(r->latest);
@@ -164,7 +164,7 @@ static gint by_first(gconstpointer p, gconstpointer q)
 
 static void sort_root(gpointer key, gpointer value, gpointer opaque)
 {
-    struct root *r = value;
+    struct life_root *r = value;
     guint i;
 
     g_ptr_array_sort(r->lives, by_first);
@@ -175,7 +175,7 @@ static void sort_root(gpointer key, gpointer value, gpointer opaque)
         r->latest[i] = i && r->latest[i - 1]->last >= life->last ?
                        r->latest[i - 1] : life;
     }
-    /* The leaves of the tree are behind its inner nodes; its root is No 1. */
+    /* The leaves of the tree are after its inner nodes; its root is No 1. */
     r->leaves = 1u << g_bit_storage(r->lives->len);
     r->most = g_new0(uint64_t, 2 * (gsize)r->leaves);
     for (i = 0; i < r->lives->len; i++) {
@@ -192,7 +192,7 @@ static void sort_root(gpointer key, gpointer value, gpointer opaque)
  * Of the first @n lives, the place of the last one that was still seen at
  * @from, counted from 1; 0 if none was.
  */
-static guint alive_before(const struct root *r, guint n, uint64_t from)
+static guint alive_before(const struct life_root *r, guint n, uint64_t from)
 {
     guint i;
 
@@ -221,7 +221,7 @@ static bool add_process(struct btrail_lives *n,
 {
     struct btrail_identity id = btrail_identity_of(p);
     struct btrail_life *life;
-    struct version *v = NULL;
+    struct life_version *v = NULL;
 
     id.user_pgd = p->user_pgd;
     life = g_hash_table_lookup(n->by_identity, &id);
@@ -262,7 +262,7 @@ static bool add_process(struct btrail_lives *n,
         v->end = snapshot->end;
         return true;
     }
-    v = g_new0(struct version, 1);
+    v = g_new0(struct life_version, 1);
     v->process = *p;
     v->life = life;
     v->number = life->versions->len;
@@ -285,7 +285,7 @@ static void drop_arrays(struct btrail_process *p)
 static void add_snapshot(struct btrail_lives *n,
                          struct btrail_snapshot *snapshot)
 {
-    struct moment moment = { snapshot->begin, snapshot->end };
+    struct life_moment moment = { snapshot->begin, snapshot->end };
     bool needed = false;
     uint32_t i;
 
@@ -342,7 +342,7 @@ struct btrail_lives *btrail_lives_new(bool told)
                                        free_root);
     n->user_roots = g_hash_table_new_full(btrail_int64_hash, g_int64_equal,
                                           g_free, g_free);
-    n->moments = g_array_new(FALSE, FALSE, sizeof(struct moment));
+    n->moments = g_array_new(FALSE, FALSE, sizeof(struct life_moment));
     n->strings = btrail_strings_new();
     return n;
 }
@@ -362,7 +362,7 @@ void btrail_lives_free(struct btrail_lives *n)
 
 static gint by_begin(gconstpointer p, gconstpointer q)
 {
-    const struct moment *a = p, *b = q;
+    const struct life_moment *a = p, *b = q;
 
     return BTRAIL_COMPARE(a->begin, b->begin);
 }
@@ -376,7 +376,7 @@ void btrail_lives_complete(struct btrail_lives *n)
 const struct btrail_process *
 btrail_lives_version(const struct btrail_lives *lives, unsigned i)
 {
-    const struct version *v = i < lives->versions->len ?
+    const struct life_version *v = i < lives->versions->len ?
                               g_ptr_array_index(lives->versions, i) : NULL;
 
     return v ? &v->process : NULL;
@@ -390,18 +390,20 @@ uint64_t btrail_lives_memory(const struct btrail_lives *lives)
 /* Is there a snapshot that began after @from and had ended by @to? */
 static bool has_moment(const struct btrail_lives *n, uint64_t from, uint64_t to)
 {
-    guint i = BTRAIL_UP_TO(n->moments->data, n->moments->len, struct moment,
+    guint i = BTRAIL_UP_TO(n->moments->data, n->moments->len,
+                           struct life_moment,
                            begin, from);
 
     /* They do not overlap, unless the file lies: check the next one. */
     return i < n->moments->len &&
-           g_array_index(n->moments, struct moment, i).end <= to;
+           g_array_index(n->moments, struct life_moment, i).end <= to;
 }
 
 /* The last version that begins at @time or before; the first if none does */
 static guint version_at(const struct btrail_life *life, uint64_t time)
 {
-    size_t n = BTRAIL_PTRS_UP_TO(life->versions, struct version, begin, time);
+    size_t n = BTRAIL_PTRS_UP_TO(life->versions, struct life_version, begin,
+                                 time);
 
     return n ? n - 1 : 0;
 }
@@ -409,14 +411,14 @@ static guint version_at(const struct btrail_life *life, uint64_t time)
 const struct btrail_process *
 btrail_life_process(const struct btrail_life *life, uint64_t time)
 {
-    struct version *v = g_ptr_array_index(life->versions,
-                                          version_at(life, time));
+    struct life_version *v = g_ptr_array_index(life->versions,
+                                               version_at(life, time));
 
     return &v->process;
 }
 
 /* How many of its lives were first seen at @time or before */
-static guint first_after(const struct root *r, uint64_t time)
+static guint first_after(const struct life_root *r, uint64_t time)
 {
     return BTRAIL_PTRS_UP_TO(r->lives, struct btrail_life, first, time);
 }
@@ -425,13 +427,13 @@ const struct btrail_process *
 btrail_names_last(const struct btrail_process *process)
 {
     return process ? btrail_life_process(
-        ((const struct version *)process)->life, UINT64_MAX) : NULL;
+        ((const struct life_version *)process)->life, UINT64_MAX) : NULL;
 }
 
 const struct btrail_process *
 btrail_names_before(const struct btrail_process *process)
 {
-    const struct version *v = (const struct version *)process;
+    const struct life_version *v = (const struct life_version *)process;
 
     return v && v->number ?
            g_ptr_array_index(v->life->versions, v->number - 1) : NULL;
@@ -449,7 +451,7 @@ struct btrail_life *btrail_lives_find(const struct btrail_lives *lives,
                                       uint64_t root, uint64_t from,
                                       uint64_t to)
 {
-    const struct root *r = g_hash_table_lookup(lives->by_root, &root);
+    const struct life_root *r = g_hash_table_lookup(lives->by_root, &root);
     guint i = r && from <= to ?
               alive_before(r, first_after(r, to), from) : 0;
 
@@ -462,7 +464,7 @@ struct btrail_life *btrail_lives_of_pid(const struct btrail_lives *lives,
                                         uint32_t pid)
 {
     uint64_t root = btrail_cr3_root(cr3);
-    const struct root *r = g_hash_table_lookup(lives->by_root, &root);
+    const struct life_root *r = g_hash_table_lookup(lives->by_root, &root);
     guint next = r ? first_after(r, time) : 0;
 
     for (guint i = 0; r && i < NEAR; i++) {
@@ -484,34 +486,13 @@ struct btrail_life *btrail_lives_of_pid(const struct btrail_lives *lives,
     return NULL;
 }
 
-/*
- * The only life that had page tables at some moment from @time to @until, of
- * those before and after @time.  The guest has said when they began and ended:
- * at other times they were another's.  After the last snapshot, one that had not
- * ended goes on.
- */
-static const struct btrail_life *told_near(const struct btrail_lives *lives,
-                                           const struct btrail_life *before,
-                                           const struct btrail_life *after,
-                                           uint64_t time, uint64_t until)
-{
-    if (before && before->last < time &&
-        has_moment(lives, before->last, UINT64_MAX)) {
-        before = NULL;
-    }
-    if (after && after->first > until) {
-        after = NULL;
-    }
-    return before && after ? NULL : before ? before : after;
-}
-
 enum btrail_certainty
 btrail_lives_process(const struct btrail_lives *lives, uint64_t time,
                      uint64_t until, uint64_t cr3,
                      const struct btrail_process **process)
 {
     uint64_t root = btrail_cr3_root(cr3);
-    const struct root *r = g_hash_table_lookup(lives->by_root, &root);
+    const struct life_root *r = g_hash_table_lookup(lives->by_root, &root);
     const struct btrail_life *in = NULL, *before = NULL, *after = NULL;
     bool shared = false;
     guint low, i;
@@ -542,11 +523,11 @@ btrail_lives_process(const struct btrail_lives *lives, uint64_t time,
         return shared || lives->told ? BTRAIL_LIKELY : BTRAIL_SURE;
     }
     if (lives->told) {
-        before = told_near(lives, before, after, time, until);
-        if (before) {
-            *process = btrail_life_process(before, time);
-        }
-        return before ? BTRAIL_LIKELY : BTRAIL_UNKNOWN;
+        /*
+         * The guest has said when they began and ended: at other times the page
+         * tables were another's.
+         */
+        return BTRAIL_UNKNOWN;
     }
     /* A process that a later snapshot has not found can be gone any time. */
     if (before && (after || has_moment(lives, before->last, UINT64_MAX))) {
@@ -562,7 +543,7 @@ btrail_lives_process(const struct btrail_lives *lives, uint64_t time,
     return BTRAIL_UNKNOWN;
 }
 
-static const struct btrail_mapping *find_mapping(const struct version *v,
+static const struct btrail_mapping *find_mapping(const struct life_version *v,
                                                  uint64_t address)
 {
     const struct btrail_mapping *all = v->process.mappings;
@@ -586,7 +567,7 @@ btrail_names_mapping(const struct btrail_names *names,
                      const struct btrail_process *process, uint64_t time,
                      uint64_t address, const struct btrail_mapping **mapping)
 {
-    const struct version *before = NULL, *after = NULL;
+    const struct life_version *before = NULL, *after = NULL;
     const struct btrail_mapping *a, *b;
     const struct btrail_life *life;
     guint i;
@@ -598,7 +579,7 @@ btrail_names_mapping(const struct btrail_names *names,
     if (!names || !process) {
         return BTRAIL_UNKNOWN;
     }
-    life = ((const struct version *)process)->life;
+    life = ((const struct life_version *)process)->life;
     i = version_at(life, time);
     before = g_ptr_array_index(life->versions, i);
     if (before->begin > time) {

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "lib/agent/trace-files.h"
 #include "lib/internal/copy.h"
-#include "lib/internal/trace-files.h"
 
 /*
  * The stream whose next chunk is the earliest, as they were recorded; @which

@@ -4,15 +4,15 @@
  *
  * Each stream is a lane with two cursors: one returns the batches, another runs
  * ahead of it to find clocks, so that the time of a record can be estimated
- * from the clocks before and behind it.  A heap has the lanes in the order of
+ * from the clocks before and after it.  A heap has the lanes in the order of
  * the time of their next batch.
  */
 
 #include <glib.h>
 
-#include "lib/internal/batch.h"
-#include "lib/internal/merged.h"
-#include "lib/internal/trace-files.h"
+#include "lib/agent/batch.h"
+#include "lib/agent/merged.h"
+#include "lib/agent/trace-files.h"
 
 /* A place in a stream with a clock */
 struct clock_point {
@@ -20,7 +20,7 @@ struct clock_point {
     uint64_t host;
 };
 
-struct lane {
+struct merged_lane {
     unsigned vcpu;
     struct btrail_cursor *cursor;
     struct btrail_batch batch;  /* the rest of it; without both: none */
@@ -33,17 +33,17 @@ struct lane {
 };
 
 struct btrail_merged {
-    struct lane *lanes;
+    struct merged_lane *lanes;
     size_t n_lanes;
     uint64_t grain;
 
-    struct lane **heap;         /* those that have a batch */
+    struct merged_lane **heap;         /* those that have a batch */
     size_t in_heap;
     size_t to_fill;             /* lanes from this one on are not in yet */
     bool taken;                 /* the first one's batch has been returned */
 };
 
-static int open_lane(struct lane *l, const struct btrail_trace *trace,
+static int open_lane(struct merged_lane *l, const struct btrail_trace *trace,
                      unsigned vcpu, unsigned flags)
 {
     int ret = btrail_cursor_open(&l->cursor, trace, vcpu, flags);
@@ -70,8 +70,8 @@ int btrail_merged_open(struct btrail_merged **merged,
     }
     m = g_new0(struct btrail_merged, 1);
     m->n_lanes = streams->len;
-    m->lanes = g_new0(struct lane, m->n_lanes);
-    m->heap = g_new0(struct lane *, m->n_lanes);
+    m->lanes = g_new0(struct merged_lane, m->n_lanes);
+    m->heap = g_new0(struct merged_lane *, m->n_lanes);
     m->grain = grain;
     for (i = 0; !ret && i < m->n_lanes; i++) {
         const struct btrail_trace_stream *s = g_ptr_array_index(streams, i);
@@ -127,7 +127,7 @@ static uint64_t clock_of(const struct btrail_event *e)
 }
 
 /* Goes from the last clock to the next one. */
-static int next_clock(struct lane *l)
+static int next_clock(struct merged_lane *l)
 {
     struct btrail_batch b;
     int ret;
@@ -151,7 +151,7 @@ static int next_clock(struct lane *l)
 }
 
 /* Estimates the time of the batch. */
-static int estimate(struct lane *l)
+static int estimate(struct merged_lane *l)
 {
     const struct btrail_batch *b = &l->batch;
     uint64_t host = b->event ? clock_of(b->event) : 0;
@@ -188,9 +188,9 @@ static int estimate(struct lane *l)
 
 /*
  * How many records of the batch are earlier than @limit?  At least one, and
- * none behind the next clock.
+ * none after the next clock.
  */
-static size_t records_before(const struct lane *l, uint64_t limit)
+static size_t records_before(const struct merged_lane *l, uint64_t limit)
 {
     const struct btrail_batch *b = &l->batch;
     uint64_t n = b->count, elapsed;
@@ -218,7 +218,7 @@ static size_t records_before(const struct lane *l, uint64_t limit)
 }
 
 /* Gets a lane's next batch.  Errors: END, IO, MEMORY. */
-static int fill(struct lane *l)
+static int fill(struct merged_lane *l)
 {
     int ret;
 
@@ -241,14 +241,14 @@ static int fill(struct lane *l)
 
 /* The heap */
 
-static bool before(const struct lane *a, const struct lane *b)
+static bool before(const struct merged_lane *a, const struct merged_lane *b)
 {
     return a->time < b->time || (a->time == b->time && a->vcpu < b->vcpu);
 }
 
 static void sift_down(struct btrail_merged *m, size_t i)
 {
-    struct lane *l = m->heap[i];
+    struct merged_lane *l = m->heap[i];
 
     for (;;) {
         size_t child = 2 * i + 1;
@@ -266,7 +266,7 @@ static void sift_down(struct btrail_merged *m, size_t i)
     m->heap[i] = l;
 }
 
-static void push(struct btrail_merged *m, struct lane *l)
+static void push(struct btrail_merged *m, struct merged_lane *l)
 {
     size_t i = m->in_heap++;
 
@@ -330,7 +330,7 @@ static int advance(struct btrail_merged *m)
 int btrail_merged_next(struct btrail_merged *m, unsigned *vcpu,
                        uint64_t *time, struct btrail_batch *batch)
 {
-    struct lane *l;
+    struct merged_lane *l;
     uint64_t limit;
     int ret;
 
@@ -373,7 +373,7 @@ static void seek(struct btrail_merged *m,
     size_t i;
 
     for (i = 0; i < m->n_lanes; i++) {
-        struct lane *l = &m->lanes[i];
+        struct merged_lane *l = &m->lanes[i];
 
         go(l->cursor, to);
         go(l->ahead, to);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "lib/internal/meta.h"
+#include "lib/agent/meta.h"
 
 /*
  * How many members a description may have, with those of its members: the

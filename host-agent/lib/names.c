@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "backtrail/words.h"
+#include "lib/agent/meta.h"
+#include "lib/agent/names-private.h"
+#include "lib/agent/trace-files.h"
 #include "lib/internal/kernel-ends.h"
 #include "lib/internal/kernel-symbols.h"
 #include "lib/internal/syscall-table.h"
-#include "lib/internal/meta.h"
-#include "lib/internal/names-private.h"
-#include "lib/internal/trace-files.h"
 #include "util/search.h"
 
 /*
@@ -274,17 +274,24 @@ bool btrail_names_all_vcpus(const struct btrail_names *names)
     return names->all_vcpus;
 }
 
-uint64_t btrail_names_root(const struct btrail_names *names, uint64_t cr3)
+static const struct btrail_lives *lives_of(const struct btrail_names *names,
+                                           bool told)
 {
-    return btrail_lives_root(names->lives, cr3);
+    return told ? names->told_lives : names->lives;
+}
+
+uint64_t btrail_names_root(const struct btrail_names *names, bool told,
+                           uint64_t cr3)
+{
+    return btrail_lives_root(lives_of(names, told), cr3);
 }
 
 struct btrail_life *btrail_names_life(const struct btrail_names *names,
-                                      uint64_t root, uint64_t from,
+                                      bool told, uint64_t root, uint64_t from,
                                       uint64_t to)
 {
-    return to < names->cut ? btrail_lives_find(names->lives, root, from, to) :
-           NULL;
+    return to < names->cut ?
+           btrail_lives_find(lives_of(names, told), root, from, to) : NULL;
 }
 
 const struct btrail_process *

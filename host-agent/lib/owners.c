@@ -4,18 +4,22 @@
  *
  * A snapshot says which process has page tables at a moment.  A span says that
  * they stayed with that process: the CPU used them all the time, so they cannot
- * have been freed and used again.
+ * have been freed and used again.  What the guest has said about itself is kept
+ * apart, so that nothing depends on it which memory says.
  */
 
 #include <glib.h>
 
 #include "backtrail/transport.h"
 
-#include "lib/internal/names-private.h"
-#include "lib/internal/trace-files.h"
+#include "lib/agent/names-private.h"
+#include "lib/agent/trace-files.h"
 #include "util/search.h"
 
 #define MAX_SPANS   (1u << 22)
+
+/* What a life is known by */
+enum source { MEMORY, WORDS, SOURCES };
 
 /* Spans with the same page tables on one vCPU, in succession */
 struct use {
@@ -46,7 +50,8 @@ struct late {
 
 struct btrail_owners {
     const struct btrail_names *names;
-    GArray *vcpus[BTRAIL_MAX_VCPUS];    /* of struct owned_span */
+    /* of struct owned_span */
+    GArray *vcpus[SOURCES][BTRAIL_MAX_VCPUS];
     GArray *late[BTRAIL_MAX_VCPUS];     /* of struct late */
 };
 
@@ -55,7 +60,7 @@ uint64_t btrail_owners_until(const struct btrail_owners *o, unsigned vcpu,
 {
     const GArray *all = vcpu < BTRAIL_MAX_VCPUS ? o->late[vcpu] : NULL;
     uint64_t tick = btrail_names_tick(o->names);
-    /* The record right behind the TIME event was made at its time. */
+    /* The record right after the TIME event was made at its time. */
     size_t n = all && index ? BTRAIL_UP_TO(all->data, all->len, struct late,
                                            index, index - 1) : 0;
 
@@ -94,10 +99,10 @@ static void search_late(struct late_search *s, const struct btrail_batch *b)
 }
 
 /* Continues a use, or begins one. */
-static void add_span(const struct btrail_names *names, GArray *uses,
-                     const struct btrail_span *span)
+static void add_span(const struct btrail_names *names, enum source source,
+                     GArray *uses, const struct btrail_span *span)
 {
-    uint64_t root = btrail_names_root(names, span->cr3);
+    uint64_t root = btrail_names_root(names, source == WORDS, span->cr3);
     struct use *last = uses->len ? &g_array_index(uses, struct use,
                                                   uses->len - 1) : NULL;
     /* In a hole anything can have happened, and times mean nothing. */
@@ -124,15 +129,28 @@ static void add_span(const struct btrail_names *names, GArray *uses,
     }
 }
 
+/* The moments from which on uses of a vCPU are certain, from the @i-th on */
+static void settle_begins(const struct btrail_owners *o, GArray *uses, guint i)
+{
+    for (; i < uses->len; i++) {
+        struct use *use = &g_array_index(uses, struct use, i);
+
+        if (use->to) {
+            use->from = btrail_owners_until(o, use->vcpu, use->first_index,
+                                            use->from);
+        }
+    }
+}
+
 static int read_stream(struct btrail_owners *o,
                        const struct btrail_trace *trace, unsigned vcpu,
-                       size_t most, GArray *uses)
+                       size_t most, GArray *uses[SOURCES])
 {
     struct late_search late = {
         .tick = btrail_names_tick(o->names), .most = most,
         .late = { .end = UINT64_MAX, .until = UINT64_MAX },
     };
-    guint i = uses->len;
+    const guint n[SOURCES] = { uses[MEMORY]->len, uses[WORDS]->len };
     struct btrail_spans *spans;
     struct btrail_span span;
     struct btrail_batch b;
@@ -148,8 +166,8 @@ static int read_stream(struct btrail_owners *o,
         if (!ret) {
             search_late(&late, &b);
         }
-        if (done) {
-            add_span(o->names, uses, &span);
+        for (enum source i = 0; done && i < SOURCES; i++) {
+            add_span(o->names, i, uses[i], &span);
         }
     } while (!ret);
     btrail_spans_close(spans);
@@ -160,19 +178,14 @@ static int read_stream(struct btrail_owners *o,
     if (late.time || late.all->len >= most) {
         g_array_append_val(late.all, late.late);
     }
-    for (; i < uses->len; i++) {
-        struct use *use = &g_array_index(uses, struct use, i);
-
-        if (use->to) {
-            use->from = btrail_owners_until(o, vcpu, use->first_index,
-                                            use->from);
-        }
+    for (enum source i = 0; i < SOURCES; i++) {
+        settle_begins(o, uses[i], n[i]);
     }
     return ret == -BTRAIL_ERR_END ? 0 : ret;
 }
 
 static int read_uses(struct btrail_owners *o, const struct btrail_trace *trace,
-                     GArray *uses)
+                     GArray *uses[SOURCES])
 {
     size_t left = MAX_SPANS;
     struct btrail_stream_info info;
@@ -214,7 +227,8 @@ static void settle_group(struct use **uses, guint n)
     }
 }
 
-static void settle(const struct btrail_names *names, GArray *uses)
+static void settle(const struct btrail_names *names, enum source source,
+                   GArray *uses)
 {
     g_autofree struct use **order = g_new(struct use *, uses->len + 1);
     guint i, n = 0, begin = 0;
@@ -225,8 +239,8 @@ static void settle(const struct btrail_names *names, GArray *uses)
 
         /* Too short, or not whole: there is no moment that is certain. */
         if (use->from <= use->to) {
-            use->life = btrail_names_life(names, use->root, use->from,
-                                          use->to);
+            use->life = btrail_names_life(names, source == WORDS, use->root,
+                                          use->from, use->to);
             order[n++] = use;
         }
     }
@@ -244,14 +258,15 @@ static void settle(const struct btrail_names *names, GArray *uses)
 }
 
 /* Keep the owners alone. */
-static void keep(struct btrail_owners *o, const GArray *uses)
+static void keep(struct btrail_owners *o, enum source source,
+                 const GArray *uses)
 {
     guint i;
 
     for (i = 0; i < uses->len; i++) {
         const struct use *use = &g_array_index(uses, struct use, i);
         struct owned_span owned = { use->first_index, use->life };
-        GArray **vcpu = &o->vcpus[use->vcpu];
+        GArray **vcpu = &o->vcpus[source][use->vcpu];
 
         if (!*vcpu) {
             *vcpu = g_array_new(FALSE, FALSE, sizeof(owned));
@@ -264,26 +279,32 @@ int btrail_owners_open(struct btrail_owners **owners,
                        const struct btrail_trace *trace,
                        const struct btrail_names *names)
 {
+    GArray *uses[SOURCES];
     struct btrail_owners *o;
-    GArray *uses;
     int ret;
 
     if (!owners || !trace || !names) {
         return -BTRAIL_ERR_ARGUMENT;
     }
-    uses = g_array_new(FALSE, FALSE, sizeof(struct use));
+    for (enum source i = 0; i < SOURCES; i++) {
+        uses[i] = g_array_new(FALSE, FALSE, sizeof(struct use));
+    }
     o = g_new0(struct btrail_owners, 1);
     o->names = names;
     ret = read_uses(o, trace, uses);
-    if (!ret) {
-        settle(names, uses);
-        keep(o, uses);
-        *owners = o;
-    } else {
-        btrail_owners_close(o);
+    for (enum source i = 0; i < SOURCES; i++) {
+        if (!ret) {
+            settle(names, i, uses[i]);
+            keep(o, i, uses[i]);
+        }
+        g_array_free(uses[i], TRUE);
     }
-    g_array_free(uses, TRUE);
-    return ret;
+    if (ret) {
+        btrail_owners_close(o);
+        return ret;
+    }
+    *owners = o;
+    return 0;
 }
 
 void btrail_owners_close(struct btrail_owners *o)
@@ -294,16 +315,22 @@ void btrail_owners_close(struct btrail_owners *o)
         return;
     }
     for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        g_clear_pointer(&o->vcpus[i], g_array_unref);
+        g_clear_pointer(&o->vcpus[MEMORY][i], g_array_unref);
+        g_clear_pointer(&o->vcpus[WORDS][i], g_array_unref);
         g_clear_pointer(&o->late[i], g_array_unref);
     }
     g_free(o);
 }
 
-static const struct btrail_life *find(const GArray *owned, uint64_t index)
+/* The life that has a record's page tables by a source, or NULL */
+static const struct btrail_life *find(const struct btrail_owners *o,
+                                      enum source source, unsigned vcpu,
+                                      uint64_t index)
 {
-    size_t n = BTRAIL_UP_TO(owned->data, owned->len, struct owned_span,
-                            first_index, index);
+    const GArray *owned = vcpu < BTRAIL_MAX_VCPUS ? o->vcpus[source][vcpu] :
+                          NULL;
+    size_t n = owned ? BTRAIL_UP_TO(owned->data, owned->len, struct owned_span,
+                                    first_index, index) : 0;
 
     return n ? g_array_index(owned, struct owned_span, n - 1).life : NULL;
 }
@@ -313,7 +340,8 @@ btrail_owners_process(const struct btrail_owners *o, unsigned vcpu,
                       uint64_t index, uint64_t time, uint64_t cr3,
                       const struct btrail_process **process)
 {
-    const struct btrail_life *life = NULL;
+    const struct btrail_life *life;
+    enum btrail_certainty certainty;
 
     if (!process) {
         return BTRAIL_UNKNOWN;
@@ -322,14 +350,18 @@ btrail_owners_process(const struct btrail_owners *o, unsigned vcpu,
     if (!o) {
         return BTRAIL_UNKNOWN;
     }
-    if (vcpu < BTRAIL_MAX_VCPUS && o->vcpus[vcpu]) {
-        life = find(o->vcpus[vcpu], index);
-    }
+    life = find(o, MEMORY, vcpu, index);
     if (life) {
         *process = btrail_life_process(life, time);
         return BTRAIL_SURE;
     }
-    return btrail_names_process_until(
+    certainty = btrail_names_process_until(
         o->names, time, btrail_owners_until(o, vcpu, index, time), cr3,
         process);
+    life = certainty == BTRAIL_UNKNOWN ? find(o, WORDS, vcpu, index) : NULL;
+    if (life) {
+        *process = btrail_life_process(life, time);
+        return BTRAIL_LIKELY;
+    }
+    return certainty;
 }

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <glib.h>
 
-#include "lib/internal/trace-files.h"
+#include "lib/agent/trace-files.h"
 
 /* In order: slots beyond those that the threads are filling */
 #define MORE_SLOTS  1

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "lib/internal/parts.h"
+#include "lib/agent/parts.h"
 #include "util/search.h"
 
 #define SUFFIX  ".btrail"

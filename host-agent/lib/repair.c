@@ -7,11 +7,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "lib/agent/parts.h"
+#include "lib/agent/trace-files.h"
 #include "lib/internal/copy.h"
-#include "lib/internal/parts.h"
 #include "lib/internal/pread.h"
 #include "lib/internal/scan.h"
-#include "lib/internal/trace-files.h"
 #include "util/search.h"
 
 /* A META, DATA or SIDEBAND chunk of the file */

@@ -43,7 +43,7 @@ static int fill_window(struct btrail_scan *scan, uint64_t offset, size_t need,
 
     if (offset < scan->window_at || end < offset ||
         (end - offset < need && end < scan->size)) {
-        /* What begins in the window and ends behind it comes in a row. */
+        /* What begins in the window and ends after it comes in a row. */
         len = offset >= scan->window_at && offset < end ?
               LARGE_WINDOW : SMALL_WINDOW;
         len = MIN(MAX(len, need), scan->size - offset);

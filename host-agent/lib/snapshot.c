@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "lib/internal/bytes.h"
+#include "lib/agent/bytes.h"
 #include "lib/internal/snapshot.h"
 #include "util/hash.h"
 
@@ -61,7 +61,7 @@ static uint64_t get_below(struct decoder *d, uint64_t limit)
     return v;
 }
 
-/* A number of things of which each takes at least so many bytes */
+/* A number of things of which each takes at least this many bytes */
 static uint32_t get_count(struct decoder *d, uint32_t max, size_t min)
 {
     uint64_t n = get_below(d, (uint64_t)max + 1);
@@ -90,7 +90,7 @@ static const char *get_text(struct decoder *d)
 }
 
 /*
- * The bytes of all strings, with a NUL behind each, and where they are; NULL if
+ * The bytes of all strings, with a NUL after each, and where they are; NULL if
  * others keep them
  */
 static char *get_strings(struct decoder *d)

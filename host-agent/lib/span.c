@@ -5,8 +5,8 @@
 
 #include <glib.h>
 
+#include "lib/agent/trace-files.h"
 #include "lib/internal/block.h"
-#include "lib/internal/trace-files.h"
 
 struct btrail_spans {
     struct btrail_cursor *cursor;

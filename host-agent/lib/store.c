@@ -10,8 +10,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "lib/agent/parts.h"
 #include "lib/internal/crc32c.h"
-#include "lib/internal/parts.h"
 #include "lib/internal/pread.h"
 #include "lib/internal/store-ring.h"
 
@@ -437,7 +437,7 @@ static int append_carried(struct btrail_store *store)
     return ret;
 }
 
-/* The size of the part with so many more bytes */
+/* The size of the part with this many more bytes */
 static uint64_t size_with(const struct btrail_store *store, uint64_t chunk,
                           size_t entry_size)
 {

@@ -3,7 +3,7 @@
  * Slabs to blocks: see stream.h
  */
 
-#include "lib/internal/stream.h"
+#include "lib/agent/stream.h"
 
 /* Records that are added to a block between two checks of its size */
 #define STEP    4096

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "lib/internal/strings.h"
+#include "lib/agent/strings.h"
 #include "util/hash.h"
 
 /* Of the allocator and of the table, for each string */
@@ -17,7 +17,7 @@ struct kept_string {
 };
 
 struct btrail_strings {
-    GHashTable *all;            /* of struct kept_string, its bytes behind it */
+    GHashTable *all;            /* of struct kept_string, its bytes after it */
     uint64_t memory;
 };
 

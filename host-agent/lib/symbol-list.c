@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "lib/internal/symbol-list.h"
+#include "lib/agent/symbol-list.h"
 #include "util/kallsyms-line.h"
 #include "util/search.h"
 #include "util/sort.h"

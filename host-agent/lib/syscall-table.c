@@ -35,7 +35,7 @@ static gint by_address(gconstpointer p, gconstpointer q)
            BTRAIL_COMPARE(a->syscall.number, b->syscall.number);
 }
 
-/* Gets a number from *@p on, and moves *@p behind the @end that follows it. */
+/* Gets a number from *@p on, and moves *@p past the @end that follows it. */
 static bool get_number(const char **p, unsigned base, char end, uint64_t max,
                        uint64_t *value)
 {

@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "lib/agent/parts.h"
+#include "lib/agent/trace-files.h"
 #include "lib/internal/kernel-ends.h"
-#include "lib/internal/parts.h"
 #include "lib/internal/pread.h"
-#include "lib/internal/trace-files.h"
 #include "util/search.h"
 
 /* A recording deletes parts while they are being opened: try again so often. */

@@ -5,9 +5,9 @@
 
 #include <errno.h>
 
-#include "lib/internal/chunk.h"
-#include "lib/internal/store.h"
-#include "lib/internal/stream.h"
+#include "lib/agent/chunk.h"
+#include "lib/agent/store.h"
+#include "lib/agent/stream.h"
 
 struct btrail_writer {
     struct btrail_block_sink sink;

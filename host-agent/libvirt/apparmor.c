@@ -16,7 +16,7 @@
 #define MOST_DEPTH 8
 #define MOST_BYTES (4u << 20)
 
-struct reader {
+struct profile_reader {
     const char *folder;
     const char *path;
     guint32 allowed;            /* bits of letters, from 'a' on */
@@ -93,7 +93,7 @@ static char *next_word(const char **text)
 }
 
 /* Reads a rule such as "audit deny /a/{b,c} rw -> d", without its comma. */
-static void read_rule(struct reader *r, const char *rule)
+static void read_rule(struct profile_reader *r, const char *rule)
 {
     g_autofree char *path = NULL, *access = NULL;
     g_autoptr(GRegex) regex = NULL;
@@ -131,10 +131,11 @@ static void read_rule(struct reader *r, const char *rule)
     }
 }
 
-static void read_part(struct reader *r, const char *path, bool optional,
+static void read_part(struct profile_reader *r, const char *path, bool optional,
                       unsigned depth);
 
-static void read_folder(struct reader *r, const char *path, unsigned depth)
+static void read_folder(struct profile_reader *r, const char *path,
+                        unsigned depth)
 {
     g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
     const char *name;
@@ -154,7 +155,8 @@ static void read_folder(struct reader *r, const char *path, unsigned depth)
 }
 
 /* Reads what follows "include", such as "if exists <a/b>". */
-static void read_include(struct reader *r, const char *what, unsigned depth)
+static void read_include(struct profile_reader *r, const char *what,
+                         unsigned depth)
 {
     g_autofree char *name = NULL, *path = NULL;
     bool optional = false;
@@ -177,7 +179,7 @@ static void read_include(struct reader *r, const char *what, unsigned depth)
 }
 
 /* Reads the lines of a file.  Rules are inside of @base braces. */
-static void read_text(struct reader *r, char *text, unsigned base,
+static void read_text(struct profile_reader *r, char *text, unsigned base,
                       unsigned depth)
 {
     unsigned braces = 0;
@@ -196,7 +198,7 @@ static void read_text(struct reader *r, char *text, unsigned base,
             }
             continue;
         }
-        /* Behind a rule, white space precedes a comment. */
+        /* After a rule, white space precedes a comment. */
         if (*line == '#') {
             continue;
         }
@@ -216,7 +218,8 @@ static void read_text(struct reader *r, char *text, unsigned base,
     }
 }
 
-static void read_rule_file(struct reader *r, const char *path, unsigned base,
+static void read_rule_file(struct profile_reader *r, const char *path,
+                           unsigned base,
                            unsigned depth)
 {
     g_autofree char *text = NULL;
@@ -241,7 +244,7 @@ static void read_rule_file(struct reader *r, const char *path, unsigned base,
     read_text(r, text, base, depth);
 }
 
-static void read_part(struct reader *r, const char *path, bool optional,
+static void read_part(struct profile_reader *r, const char *path, bool optional,
                       unsigned depth)
 {
     struct stat st;
@@ -257,22 +260,22 @@ static void read_part(struct reader *r, const char *path, bool optional,
     }
 }
 
-enum btrail_apparmor btrail_apparmor_allows(const char *folder,
-                                            const char *name,
-                                            const char *path,
-                                            const char *wanted)
+enum apparmor apparmor_allows(const char *folder,
+                              const char *name,
+                              const char *path,
+                              const char *wanted)
 {
     g_autofree char *file = g_build_filename(folder, name, NULL);
     g_autofree char *off = g_build_filename(folder, "disable", name, NULL);
-    struct reader r = { .folder = folder, .path = path };
+    struct profile_reader r = { .folder = folder, .path = path };
     guint32 lacking = letters(wanted);
 
     if ((access(file, F_OK) && errno == ENOENT) || !access(off, F_OK)) {
-        return BTRAIL_APPARMOR_NONE;
+        return APPARMOR_NONE;
     }
     read_rule_file(&r, file, !strchr(name, '/'), 0);
     lacking &= ~(r.allowed & ~r.denied);
-    return r.free ? BTRAIL_APPARMOR_NONE :
-           !lacking ? BTRAIL_APPARMOR_YES :
-           r.unknown ? BTRAIL_APPARMOR_UNKNOWN : BTRAIL_APPARMOR_NO;
+    return r.free ? APPARMOR_NONE :
+           !lacking ? APPARMOR_YES :
+           r.unknown ? APPARMOR_UNKNOWN : APPARMOR_NO;
 }

@@ -13,25 +13,25 @@
 #include <glib.h>
 
 /* The folder of all rules, on every host */
-#define BTRAIL_APPARMOR_FOLDER "/etc/apparmor.d"
+#define APPARMOR_FOLDER "/etc/apparmor.d"
 /* The rules for each domain that libvirt confines */
-#define BTRAIL_APPARMOR_DOMAIN "abstractions/libvirt-qemu"
+#define APPARMOR_DOMAIN "abstractions/libvirt-qemu"
 
 /**
- * enum btrail_apparmor - is access allowed?
- * @BTRAIL_APPARMOR_NONE:    there is no such file, or it is not enforced
- * @BTRAIL_APPARMOR_UNKNOWN: not all files can be read, and the others do not
+ * enum apparmor - is access allowed?
+ * @APPARMOR_NONE:    there is no such file, or it is not enforced
+ * @APPARMOR_UNKNOWN: not all files can be read, and the others do not
  *                           allow it
  */
-enum btrail_apparmor {
-    BTRAIL_APPARMOR_YES,
-    BTRAIL_APPARMOR_NO,
-    BTRAIL_APPARMOR_NONE,
-    BTRAIL_APPARMOR_UNKNOWN,
+enum apparmor {
+    APPARMOR_YES,
+    APPARMOR_NO,
+    APPARMOR_NONE,
+    APPARMOR_UNKNOWN,
 };
 
 /**
- * btrail_apparmor_allows - do the rules give a program access to a file?
+ * apparmor_allows - do the rules give a program access to a file?
  * @folder: of all rules
  * @name:   a file in it with a profile, or with a part of one (if the name has
  *          a slash); files that it includes are read, too
@@ -41,9 +41,9 @@ enum btrail_apparmor {
  * Only rules of one line are read.  Rules for owners, and those whose path has
  * a variable, are ignored.
  */
-enum btrail_apparmor btrail_apparmor_allows(const char *folder,
-                                            const char *name,
-                                            const char *path,
-                                            const char *wanted);
+enum apparmor apparmor_allows(const char *folder,
+                              const char *name,
+                              const char *path,
+                              const char *wanted);
 
 #endif /* BTRAIL_APPARMOR_H */

@@ -7,10 +7,10 @@
 
 #include "libvirt/capabilities.h"
 
-/* The first element of this name at or behind @node */
+/* The first element of this name at or after @node */
 static xmlNode *next_named(xmlNode *node, const char *name)
 {
-    while (node && !btrail_document_is(node, name, NULL)) {
+    while (node && !document_is(node, name, NULL)) {
         node = node->next;
     }
     return node;
@@ -22,16 +22,16 @@ static xmlNode *next_named(xmlNode *node, const char *name)
 
 static char *child_content(const xmlNode *parent, const char *name)
 {
-    xmlNode *child = btrail_document_child(parent, name, NULL);
+    xmlNode *child = document_child(parent, name, NULL);
 
-    return child ? btrail_document_content(child) : NULL;
+    return child ? document_content(child) : NULL;
 }
 
 static xmlNode *find_model(xmlDoc *host, const char *model)
 {
     xmlNode *root = xmlDocGetRootElement(host), *child;
 
-    root = root ? btrail_document_child(root, "host", NULL) : NULL;
+    root = root ? document_child(root, "host", NULL) : NULL;
     for_each_child(child, root, "secmodel") {
         g_autofree char *name = child_content(child, "model");
 
@@ -42,14 +42,14 @@ static xmlNode *find_model(xmlDoc *host, const char *model)
     return NULL;
 }
 
-bool btrail_capabilities_confines(xmlDoc *host, xmlDoc *domain,
-                                  const char *model)
+bool capabilities_confines(xmlDoc *host, xmlDoc *domain,
+                           const char *model)
 {
     xmlNode *root = domain ? xmlDocGetRootElement(domain) : NULL, *label;
 
     for_each_child(label, root, "seclabel") {
-        g_autofree char *type = btrail_document_get(label, "type");
-        g_autofree char *of = btrail_document_get(label, "model");
+        g_autofree char *type = document_get(label, "type");
+        g_autofree char *of = document_get(label, "model");
 
         if (!g_strcmp0(type, "none") && (!of || !strcmp(of, model))) {
             return false;
@@ -58,16 +58,16 @@ bool btrail_capabilities_confines(xmlDoc *host, xmlDoc *domain,
     return find_model(host, model);
 }
 
-char *btrail_capabilities_label(xmlDoc *host, const char *model,
-                                const char *type)
+char *capabilities_label(xmlDoc *host, const char *model,
+                         const char *type)
 {
     xmlNode *secmodel = find_model(host, model), *label;
 
     for_each_child(label, secmodel, "baselabel") {
-        g_autofree char *of = btrail_document_get(label, "type");
+        g_autofree char *of = document_get(label, "type");
 
         if (!g_strcmp0(of, type)) {
-            return btrail_document_content(label);
+            return document_content(label);
         }
     }
     return NULL;
@@ -92,11 +92,11 @@ static const struct {
  * kind is missing, "" if it has none */
 static char *offered(xmlNode *devices, unsigned kind)
 {
-    xmlNode *node = btrail_document_child(devices, kinds[kind].element, NULL);
+    xmlNode *node = document_child(devices, kinds[kind].element, NULL);
     xmlNode *child, *value;
 
     for_each_child(child, node, "enum") {
-        g_autofree char *name = btrail_document_get(child, "name");
+        g_autofree char *name = document_get(child, "name");
         g_autoptr(GPtrArray) list = NULL;
 
         if (g_strcmp0(name, kinds[kind].values)) {
@@ -104,7 +104,7 @@ static char *offered(xmlNode *devices, unsigned kind)
         }
         list = g_ptr_array_new_with_free_func(g_free);
         for_each_child(value, child, "value") {
-            g_ptr_array_add(list, btrail_document_content(value));
+            g_ptr_array_add(list, document_content(value));
         }
         g_ptr_array_add(list, NULL);
         return g_strjoinv(", ", (char **)list->pdata);
@@ -128,23 +128,23 @@ static void add_once(GPtrArray *list, char *text)
     }
 }
 
-GStrv btrail_capabilities_lacks(xmlDoc *emulator, xmlDoc *domain)
+GStrv capabilities_lacks(xmlDoc *emulator, xmlDoc *domain)
 {
     xmlNode *has = xmlDocGetRootElement(emulator);
     xmlNode *wants = xmlDocGetRootElement(domain), *node;
     GPtrArray *list = g_ptr_array_new();
 
-    has = has ? btrail_document_child(has, "devices", NULL) : NULL;
-    wants = wants ? btrail_document_child(wants, "devices", NULL) : NULL;
+    has = has ? document_child(has, "devices", NULL) : NULL;
+    wants = wants ? document_child(wants, "devices", NULL) : NULL;
     for (unsigned i = 0; has && i < G_N_ELEMENTS(kinds); i++) {
         g_autofree char *values = offered(has, i);
 
         for_each_child(node, values ? wants : NULL, kinds[i].element) {
             xmlNode *inner = kinds[i].inner ?
-                             btrail_document_child(node, kinds[i].inner, NULL) :
+                             document_child(node, kinds[i].inner, NULL) :
                              node;
             g_autofree char *value =
-                inner ? btrail_document_get(inner, kinds[i].attribute) : NULL;
+                inner ? document_get(inner, kinds[i].attribute) : NULL;
 
             if (value && !list_has(values, value)) {
                 add_once(list, g_strdup_printf("%s of %s '%s' (it has %s)",

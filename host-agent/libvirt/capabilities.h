@@ -9,26 +9,26 @@
 #include "libvirt/document.h"
 
 /**
- * btrail_capabilities_confines - does a security model confine a domain?
+ * capabilities_confines - does a security model confine a domain?
  * @host:   capabilities of the host
  * @domain: NULL for any
  * @model:  such as "apparmor"
  */
-bool btrail_capabilities_confines(xmlDoc *host, xmlDoc *domain,
-                                  const char *model);
+bool capabilities_confines(xmlDoc *host, xmlDoc *domain,
+                           const char *model);
 
 /* The label that libvirt gives to domains of type @type by default in this
  * security model; NULL if there is none.  To be freed. */
-char *btrail_capabilities_label(xmlDoc *host, const char *model,
-                                const char *type);
+char *capabilities_label(xmlDoc *host, const char *model,
+                         const char *type);
 
 /**
- * btrail_capabilities_lacks - devices of a domain that a QEMU lacks
+ * capabilities_lacks - devices of a domain that a QEMU lacks
  * @emulator: domain capabilities of that QEMU
  *
  * Returns texts such as "graphics of type 'spice' (it has vnc)", each once;
  * none if nothing is missing, or libvirt does not report it.  To be freed.
  */
-GStrv btrail_capabilities_lacks(xmlDoc *emulator, xmlDoc *domain);
+GStrv capabilities_lacks(xmlDoc *emulator, xmlDoc *domain);
 
 #endif /* BTRAIL_CAPABILITIES_H */

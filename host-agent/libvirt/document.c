@@ -15,7 +15,7 @@
 #define PARSE_OPTIONS \
     (XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING)
 
-G_DEFINE_QUARK(btrail-domain-error-quark, btrail_domain_error)
+G_DEFINE_QUARK(btrail-domain-error-quark, domain_error)
 
 static void refuse_document_type(void *opaque, const xmlChar *name,
                                  const xmlChar *external,
@@ -30,7 +30,7 @@ static void refuse_document_type(void *opaque, const xmlChar *name,
 
 static xmlDoc *bad_xml(GError **error, const char *why)
 {
-    g_set_error(error, BTRAIL_DOMAIN_ERROR, BTRAIL_DOMAIN_ERROR_XML,
+    g_set_error(error, DOMAIN_ERROR, DOMAIN_ERROR_XML,
                 "this is not the XML of a domain: %s", why);
     return NULL;
 }
@@ -42,13 +42,13 @@ static bool is_utf8(const char *encoding)
            !g_ascii_strcasecmp(encoding, "ascii");
 }
 
-xmlDoc *btrail_document_parse(const char *text, gsize len, GError **error)
+xmlDoc *document_parse(const char *text, gsize len, GError **error)
 {
     xmlParserCtxt *ctxt;
     g_autoptr(xmlDoc) doc = NULL;
     bool has_type = false;
 
-    if (len > BTRAIL_DOCUMENT_MAX) {
+    if (len > DOCUMENT_MAX) {
         return bad_xml(error, "it is larger than 4 MiB");
     }
     if (!g_utf8_validate(text, len, NULL)) {
@@ -84,7 +84,7 @@ xmlDoc *btrail_document_parse(const char *text, gsize len, GError **error)
     return g_steal_pointer(&doc);
 }
 
-char *btrail_document_text(xmlDoc *doc)
+char *document_text(xmlDoc *doc)
 {
     /* -1: there was no XML declaration. */
     int options = doc->standalone == -1 ? XML_SAVE_NO_DECL : 0;
@@ -112,21 +112,21 @@ char *btrail_document_text(xmlDoc *doc)
     return text;
 }
 
-bool btrail_document_is(const xmlNode *node, const char *name,
-                        const char *href)
+bool document_is(const xmlNode *node, const char *name,
+                 const char *href)
 {
     return node->type == XML_ELEMENT_NODE &&
            !strcmp((const char *)node->name, name) &&
            !g_strcmp0(node->ns ? (const char *)node->ns->href : NULL, href);
 }
 
-xmlNode *btrail_document_child(const xmlNode *parent, const char *name,
-                               const char *href)
+xmlNode *document_child(const xmlNode *parent, const char *name,
+                        const char *href)
 {
     xmlNode *node;
 
     for (node = parent->children; node; node = node->next) {
-        if (btrail_document_is(node, name, href)) {
+        if (document_is(node, name, href)) {
             return node;
         }
     }
@@ -150,8 +150,8 @@ static xmlNode *new_text(xmlNode *parent, const char *text)
     return xmlNewDocText(parent->doc, (const xmlChar *)text);
 }
 
-xmlNode *btrail_document_add(xmlNode *parent, const char *name, xmlNs *ns,
-                             bool fresh)
+xmlNode *document_add(xmlNode *parent, const char *name, xmlNs *ns,
+                      bool fresh)
 {
     xmlNode *node = xmlNewDocNode(parent->doc, ns, (const xmlChar *)name,
                                   NULL);
@@ -179,7 +179,7 @@ xmlNode *btrail_document_add(xmlNode *parent, const char *name, xmlNs *ns,
     return node;
 }
 
-void btrail_document_remove(xmlNode *node)
+void document_remove(xmlNode *node)
 {
     xmlNode *indent = node->prev, *before, *behind = node->next;
 
@@ -197,7 +197,7 @@ void btrail_document_remove(xmlNode *node)
     }
 }
 
-bool btrail_document_is_blank(const xmlNode *node)
+bool document_is_blank(const xmlNode *node)
 {
     const xmlNode *child;
 
@@ -209,7 +209,7 @@ bool btrail_document_is_blank(const xmlNode *node)
     return !node->properties;
 }
 
-char *btrail_document_get(const xmlNode *node, const char *name)
+char *document_get(const xmlNode *node, const char *name)
 {
     xmlChar *value = xmlGetNoNsProp(node, (const xmlChar *)name);
     char *copy = g_strdup((const char *)value);
@@ -218,7 +218,7 @@ char *btrail_document_get(const xmlNode *node, const char *name)
     return copy;
 }
 
-void btrail_document_set(xmlNode *node, const char *name, const char *value)
+void document_set(xmlNode *node, const char *name, const char *value)
 {
     if (value) {
         xmlSetNsProp(node, NULL, (const xmlChar *)name,
@@ -228,7 +228,7 @@ void btrail_document_set(xmlNode *node, const char *name, const char *value)
     }
 }
 
-char *btrail_document_get_inner(const xmlNode *node)
+char *document_get_inner(const xmlNode *node)
 {
     xmlBuffer *buffer;
     xmlNode *child;
@@ -254,7 +254,7 @@ static void remove_children(xmlNode *node)
     node->children = node->last = NULL;
 }
 
-bool btrail_document_set_inner(xmlNode *node, const char *xml)
+bool document_set_inner(xmlNode *node, const char *xml)
 {
     xmlNode *list = NULL;
 
@@ -273,7 +273,7 @@ bool btrail_document_set_inner(xmlNode *node, const char *xml)
     return true;
 }
 
-char *btrail_document_content(const xmlNode *node)
+char *document_content(const xmlNode *node)
 {
     xmlChar *content = xmlNodeGetContent(node);
     char *copy = g_strdup(content ? (const char *)content : "");

@@ -13,14 +13,14 @@
 #include "monitor/qmp.h"
 #include "util/json.h"
 
-const char *btrail_domain_last_error(void)
+const char *domain_last_error(void)
 {
     const char *message = virGetLastErrorMessage();
 
     return message ? message : "unknown error of libvirt";
 }
 
-bool btrail_domain_is_local(const char *uri)
+bool domain_is_local(const char *uri)
 {
     const char *host = uri ? strstr(uri, "://") : NULL;
 
@@ -47,20 +47,20 @@ static virDomainPtr lookup(virConnectPtr connection, const char *name)
     return domain;
 }
 
-bool btrail_domain_open(struct btrail_domain *d, const char *uri,
-                        const char *name, GError **error)
+bool domain_open(struct domain *d, const char *uri,
+                 const char *name, GError **error)
 {
     d->connection = NULL;
     d->domain = NULL;
-    if (!btrail_libvirt_load(error)) {
+    if (!libvirt_load(error)) {
         return false;
     }
     virSetErrorFunc(NULL, ignore_error);
     d->connection = virConnectOpenAuth(uri, virConnectAuthPtrDefault, 0);
     if (!d->connection) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_SYSTEM,
                     "cannot connect to libvirt: %s",
-                    btrail_domain_last_error());
+                    domain_last_error());
         return false;
     }
     if (name) {
@@ -68,17 +68,17 @@ bool btrail_domain_open(struct btrail_domain *d, const char *uri,
         if (!d->domain) {
             g_autofree char *where = virConnectGetURI(d->connection);
 
-            g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CLOSED,
+            g_set_error(error, AGENT_ERROR, AGENT_ERROR_CLOSED,
                         "%s has no domain '%s'; virsh -c %s list --all shows "
                         "all domains", where, name, where);
-            btrail_domain_close(d);
+            domain_close(d);
             return false;
         }
     }
     return true;
 }
 
-void btrail_domain_close(struct btrail_domain *d)
+void domain_close(struct domain *d)
 {
     g_clear_pointer(&d->domain, virDomainFree);
     g_clear_pointer(&d->connection, virConnectClose);
@@ -86,12 +86,12 @@ void btrail_domain_close(struct btrail_domain *d)
 
 static void malformed(const char *command, GError **error)
 {
-    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                 "the reply of QEMU to '%s' is malformed", command);
 }
 
 /* A command with a file for QEMU, or without one (-1) */
-static int send(struct btrail_domain *d, const char *text, int fd,
+static int send(struct domain *d, const char *text, int fd,
                 char **answer)
 {
     return fd < 0 ? virDomainQemuMonitorCommand(d->domain, text, answer, 0) :
@@ -102,14 +102,14 @@ static int send(struct btrail_domain *d, const char *text, int fd,
 static JsonNode *execute(void *opaque, const char *command,
                          JsonObject *arguments, int fd, GError **error)
 {
-    g_autofree char *text = btrail_qmp_format(command, arguments, 0);
+    g_autofree char *text = qmp_format(command, arguments, 0);
     g_autoptr(JsonNode) reply = NULL;
     char *answer = NULL;
 
     if (send(opaque, text, fd, &answer) < 0) {
-        g_set_error_literal(error, BTRAIL_AGENT_ERROR,
-                            BTRAIL_AGENT_ERROR_SYSTEM,
-                            btrail_domain_last_error());
+        g_set_error_literal(error, AGENT_ERROR,
+                            AGENT_ERROR_SYSTEM,
+                            domain_last_error());
         return NULL;
     }
     reply = btrail_json_parse_object(answer);
@@ -118,16 +118,16 @@ static JsonNode *execute(void *opaque, const char *command,
         malformed(command, error);
         return NULL;
     }
-    return btrail_qmp_result(json_node_get_object(reply), error);
+    return qmp_result(json_node_get_object(reply), error);
 }
 
-struct btrail_qmp *btrail_domain_monitor(struct btrail_domain *d)
+struct qmp *domain_monitor(struct domain *d)
 {
-    return btrail_qmp_through(execute, d);
+    return qmp_through(execute, d);
 }
 
-JsonObject *btrail_domain_execute(struct btrail_domain *d, const char *command,
-                                  JsonObject *arguments, GError **error)
+JsonObject *domain_execute(struct domain *d, const char *command,
+                           JsonObject *arguments, GError **error)
 {
     g_autoptr(JsonNode) result = execute(d, command, arguments, -1, error);
 
@@ -136,14 +136,4 @@ JsonObject *btrail_domain_execute(struct btrail_domain *d, const char *command,
         return NULL;
     }
     return result ? json_node_dup_object(result) : NULL;
-}
-
-JsonObject *btrail_domain_ask_agent(struct btrail_domain *d,
-                                    JsonObject *command, unsigned timeout_ms,
-                                    GError **error)
-{
-    return btrail_domain_execute(d, "branch-trace-agent",
-                                 btrail_json_new("o:command", command,
-                                                 "u:timeout", timeout_ms,
-                                                 NULL), error);
 }

@@ -13,50 +13,44 @@
 #include "monitor/qmp.h"
 
 /**
- * struct btrail_domain - a connection to libvirt, and a domain of it
+ * struct domain - a connection to libvirt, and a domain of it
  * @domain: NULL if only the connection was asked for
  */
-struct btrail_domain {
+struct domain {
     virConnectPtr connection;
     virDomainPtr domain;
 };
 
 /**
- * btrail_domain_open - connect to libvirt and find a domain
+ * domain_open - connect to libvirt and find a domain
  * @uri:  NULL for libvirt's default
  * @name: name, UUID or number of the domain; NULL for the connection only
  *
  * Errors: SYSTEM (no connection), CLOSED (there is no such domain).
  */
-bool btrail_domain_open(struct btrail_domain *d, const char *uri,
-                        const char *name, GError **error);
-void btrail_domain_close(struct btrail_domain *d);
+bool domain_open(struct domain *d, const char *uri,
+                 const char *name, GError **error);
+void domain_close(struct domain *d);
 
 /* Is libvirt's host this one?  A URI of another host names it. */
-bool btrail_domain_is_local(const char *uri);
+bool domain_is_local(const char *uri);
 
 /* The message of libvirt's last error */
-const char *btrail_domain_last_error(void);
+const char *domain_last_error(void);
 
 /**
- * btrail_domain_execute - have the domain's QEMU execute a QMP command
+ * domain_execute - have the domain's QEMU execute a QMP command
  * @arguments: taken; NULL for none
  *
  * Returns the result, or NULL and an error of agent-error.h:
  * SYSTEM is one of libvirt, NO_COMMAND and NO_DEVICE mean that this QEMU
  * cannot trace, COMMAND is the message of QEMU or of its agent.
  */
-JsonObject *btrail_domain_execute(struct btrail_domain *d, const char *command,
-                                  JsonObject *arguments, GError **error);
+JsonObject *domain_execute(struct domain *d, const char *command,
+                           JsonObject *arguments, GError **error);
 
 /* The same for files that go along, and for who has another monitor elsewhere;
  * @d has to outlive it. */
-struct btrail_qmp *btrail_domain_monitor(struct btrail_domain *d);
-
-/* The same for a command to the agent, which QEMU forwards, and whose answer
- * it waits for for @timeout_ms */
-JsonObject *btrail_domain_ask_agent(struct btrail_domain *d,
-                                    JsonObject *command, unsigned timeout_ms,
-                                    GError **error);
+struct qmp *domain_monitor(struct domain *d);
 
 #endif /* BTRAIL_LIBVIRT_DOMAIN_H */

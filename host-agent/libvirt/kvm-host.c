@@ -91,7 +91,7 @@ static const char *parameter_off(const char *root, GStrv flags)
            "about its safety)";
 }
 
-char *btrail_kvm_host_fault(const char *root)
+char *kvm_host_fault(const char *root)
 {
     g_auto(GStrv) flags = cpu_flags(root);
 

@@ -9,13 +9,13 @@
 #include <glib.h>
 
 /**
- * btrail_kvm_host_fault - why KVM cannot trace the guests of this host
+ * kvm_host_fault - why KVM cannot trace the guests of this host
  * @root: folder with the host's /proc and /sys; "" for those themselves
  *
  * Returns the reason and what to do, or NULL if KVM can.  To be freed.  QEMU
  * has the same reasons (target/i386/kvm/branch-trace.c), but only once the
  * guest runs.
  */
-char *btrail_kvm_host_fault(const char *root);
+char *kvm_host_fault(const char *root);
 
 #endif /* BTRAIL_KVM_HOST_H */

@@ -90,14 +90,14 @@ CALL(const char *, virGetLastErrorMessage, (void), ())
 CALL(void, virSetErrorFunc, (void *opaque, virErrorFunc handler),
      (opaque, handler))
 
-bool btrail_libvirt_load(GError **error)
+bool libvirt_load(GError **error)
 {
     if (library) {
         return true;
     }
     library = dlopen(LIBRARY, RTLD_LAZY);
     if (!library) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_SYSTEM,
                     "cannot connect to libvirt: %s", dlerror());
         return false;
     }

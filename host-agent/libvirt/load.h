@@ -15,10 +15,10 @@
 #include <stdbool.h>
 
 /**
- * btrail_libvirt_load - load libvirt, unless that was done
+ * libvirt_load - load libvirt, unless that was done
  *
  * Comes before every other call of libvirt.  Errors of agent-error.h: SYSTEM.
  */
-bool btrail_libvirt_load(GError **error);
+bool libvirt_load(GError **error);
 
 #endif /* BTRAIL_LIBVIRT_LOAD_H */

@@ -12,7 +12,7 @@
 #define DISK_BUS    "a disk with bus='virtio', or bus='ide' on a machine pc"
 
 struct review {
-    struct btrail_replayable *r;
+    struct replayable *r;
     xmlNode *root;
     bool running;
     bool usb;                   /* a controller is kept */
@@ -59,25 +59,25 @@ static void remove_child(xmlNode *parent, const char *name)
 {
     xmlNode *child;
 
-    while ((child = btrail_document_child(parent, name, NULL))) {
-        btrail_document_remove(child);
+    while ((child = document_child(parent, name, NULL))) {
+        document_remove(child);
     }
 }
 
 static xmlNode *child_or_new(xmlNode *parent, const char *name)
 {
-    xmlNode *child = btrail_document_child(parent, name, NULL);
+    xmlNode *child = document_child(parent, name, NULL);
 
-    return child ? child : btrail_document_add(parent, name, NULL, false);
+    return child ? child : document_add(parent, name, NULL, false);
 }
 
 /* An attribute of a child; NULL if there is no such child.  To be freed. */
 static char *child_get(const xmlNode *parent, const char *name,
                        const char *attribute)
 {
-    const xmlNode *child = btrail_document_child(parent, name, NULL);
+    const xmlNode *child = document_child(parent, name, NULL);
 
-    return child ? btrail_document_get(child, attribute) : NULL;
+    return child ? document_get(child, attribute) : NULL;
 }
 
 /*
@@ -99,8 +99,8 @@ static bool drop(struct review *v, xmlNode *node)
 
 static bool leave_out(struct review *v, xmlNode *node)
 {
-    g_autofree char *model = btrail_document_get(node, "model");
-    g_autofree char *type = btrail_document_get(node, "type");
+    g_autofree char *model = document_get(node, "model");
+    g_autofree char *type = document_get(node, "type");
     const char *what = model ? model : type;
 
     if (g_strcmp0(what, "none")) {
@@ -112,7 +112,7 @@ static bool leave_out(struct review *v, xmlNode *node)
 
 static bool refuse_device(struct review *v, xmlNode *node)
 {
-    g_autofree char *type = btrail_document_get(node, "type");
+    g_autofree char *type = document_get(node, "type");
 
     refuse(v, "%s%s%s: what it does is not in QEMU's log; remove it from a "
            "copy of the domain", (const char *)node->name, type ? " " : "",
@@ -124,7 +124,7 @@ static bool refuse_device(struct review *v, xmlNode *node)
 static char *disk_name(const xmlNode *node)
 {
     g_autofree char *target = child_get(node, "target", "dev");
-    g_autofree char *device = btrail_document_get(node, "device");
+    g_autofree char *device = document_get(node, "device");
 
     return g_strdup_printf("%s %s", device ? device : "disk",
                            target ? target : "?");
@@ -132,17 +132,17 @@ static char *disk_name(const xmlNode *node)
 
 static void set_driver(xmlNode *node)
 {
-    xmlNode *driver = btrail_document_child(node, "driver", NULL);
+    xmlNode *driver = document_child(node, "driver", NULL);
     g_autofree char *type = NULL;
 
     if (driver) {
-        type = btrail_document_get(driver, "type");
-        btrail_document_remove(driver);
+        type = document_get(driver, "type");
+        document_remove(driver);
     }
     if (type) {
-        driver = btrail_document_add(node, "driver", NULL, false);
-        btrail_document_set(driver, "name", "qemu");
-        btrail_document_set(driver, "type", type);
+        driver = document_add(node, "driver", NULL, false);
+        document_set(driver, "name", "qemu");
+        document_set(driver, "type", type);
     }
 }
 
@@ -154,11 +154,11 @@ static bool review_disk(struct review *v, xmlNode *node)
         "iotune", "transient", "shareable", "throttlefilters", "mirror"
     };
     g_autofree char *name = disk_name(node);
-    g_autofree char *type = btrail_document_get(node, "type");
-    g_autofree char *device = btrail_document_get(node, "device");
+    g_autofree char *type = document_get(node, "type");
+    g_autofree char *device = document_get(node, "device");
     g_autofree char *bus = child_get(node, "target", "bus");
-    xmlNode *source = btrail_document_child(node, "source", NULL);
-    bool medium = source && !btrail_document_is_blank(source);
+    xmlNode *source = document_child(node, "source", NULL);
+    bool medium = source && !document_is_blank(source);
 
     if (!medium && !is_one_of(bus, buses)) {
         replace(v, "left out, since it has no medium", "%s", name);
@@ -175,8 +175,8 @@ static bool review_disk(struct review *v, xmlNode *node)
     if (!g_strcmp0(device, "lun")) {
         refuse(v, "%s: commands go to hardware; use device='disk'", name);
     }
-    if (btrail_document_child(node, "encryption", NULL) ||
-        (source && btrail_document_child(source, "encryption", NULL))) {
+    if (document_child(node, "encryption", NULL) ||
+        (source && document_child(source, "encryption", NULL))) {
         refuse(v, "%s: it is encrypted; use an image that is not", name);
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(gone); i++) {
@@ -189,8 +189,8 @@ static bool review_disk(struct review *v, xmlNode *node)
 static bool review_controller(struct review *v, xmlNode *node)
 {
     static const char *const kept[] = { "pci", "ide", "sata", NULL };
-    g_autofree char *type = btrail_document_get(node, "type");
-    g_autofree char *model = btrail_document_get(node, "model");
+    g_autofree char *type = document_get(node, "type");
+    g_autofree char *model = document_get(node, "model");
 
     if (is_one_of(type, kept)) {
         return true;
@@ -211,16 +211,16 @@ static bool review_controller(struct review *v, xmlNode *node)
 static bool address_number(const xmlNode *address, const char *name,
                            uint64_t *value)
 {
-    g_autofree char *text = btrail_document_get(address, name);
+    g_autofree char *text = document_get(address, name);
 
-    return text && btrail_parse_number(text, NULL, value) && *value < 256;
+    return text && parse_text_number(text, NULL, value) && *value < 256;
 }
 
 /* ",bus=pci.1,addr=0x2.0x3" as libvirt writes it; NULL if there is none */
 static char *pci_address(const struct review *v, const xmlNode *node)
 {
-    const xmlNode *address = btrail_document_child(node, "address", NULL);
-    g_autofree char *type = address ? btrail_document_get(address, "type") :
+    const xmlNode *address = document_child(node, "address", NULL);
+    g_autofree char *type = address ? document_get(address, "type") :
                             NULL;
     g_autofree char *many = NULL;
     uint64_t bus, slot, function;
@@ -230,7 +230,7 @@ static char *pci_address(const struct review *v, const xmlNode *node)
         !address_number(address, "function", &function)) {
         return NULL;
     }
-    many = btrail_document_get(address, "multifunction");
+    many = document_get(address, "multifunction");
     return g_strdup_printf(",bus=%s.%u,addr=0x%x.0x%x%s",
                            v->express && !bus ? "pcie" : "pci", (unsigned)bus,
                            (unsigned)slot, (unsigned)function,
@@ -266,7 +266,7 @@ static void add_interface(struct review *v, const xmlNode *node,
                           const char *device, const char *mac,
                           const char *address)
 {
-    g_autofree char *type = btrail_document_get(node, "type");
+    g_autofree char *type = document_get(node, "type");
     g_autofree char *link = child_get(node, "link", "state");
     g_autofree char *rom = child_get(node, "rom", "enabled");
     g_autofree char *order = child_get(node, "boot", "order");
@@ -281,7 +281,7 @@ static void add_interface(struct review *v, const xmlNode *node,
              v->running || !g_strcmp0(link, "down") ? ",restrict=on" : "");
     }
     g_ptr_array_add(arguments, g_strdup("-device"));
-    if (!order || !btrail_parse_number(order, NULL, &n) || n > 1000) {
+    if (!order || !parse_text_number(order, NULL, &n) || n > 1000) {
         n = 0;
     }
     g_free(order);
@@ -299,9 +299,10 @@ static void review_network(struct review *v, const xmlNode *node,
     change(v, "interface %s: cut off, since the guest itself goes on using its "
            "network", mac);
     /* They are a part of what the device has told the guest. */
-    if (btrail_document_child(node, "driver", NULL) ||
-        btrail_document_child(node, "mtu", NULL)) {
-        refuse(v, "interface %s: what <driver> and <mtu> say of it, a recording "
+    if (document_child(node, "driver", NULL) ||
+        document_child(node, "mtu", NULL)) {
+        refuse(v,
+               "interface %s: what <driver> and <mtu> say of it, a recording "
                "that begins with a guest that runs does not know; record the "
                "domain from when it is switched on", mac);
     }
@@ -312,7 +313,7 @@ static bool review_interface(struct review *v, xmlNode *node)
     static const char *const outside[] = {
         "hostdev", "vhostuser", "vdpa", NULL
     };
-    g_autofree char *type = btrail_document_get(node, "type");
+    g_autofree char *type = document_get(node, "type");
     g_autofree char *model = child_get(node, "model", "type");
     g_autofree char *mac = child_get(node, "mac", "address");
     g_autofree char *address = pci_address(v, node);
@@ -343,7 +344,7 @@ static bool review_interface(struct review *v, xmlNode *node)
 static bool review_serial(struct review *v, xmlNode *node)
 {
     static const char *const kept[] = { "file", "null", "stdio", NULL };
-    g_autofree char *type = btrail_document_get(node, "type");
+    g_autofree char *type = document_get(node, "type");
     g_autofree char *target = child_get(node, "target", "type");
     g_autofree char *port = child_get(node, "target", "port");
 
@@ -358,12 +359,12 @@ static bool review_serial(struct review *v, xmlNode *node)
     }
     remove_child(node, "source");
     if (!g_strcmp0(type, "pty") && (!port || !strcmp(port, "0"))) {
-        btrail_document_set(node, "type", "stdio");
+        document_set(node, "type", "stdio");
         return true;
     }
     change(v, "serial port %s of type '%s': nothing is connected to it",
            port ? port : "0", type ? type : "");
-    btrail_document_set(node, "type", "null");
+    document_set(node, "type", "null");
     return true;
 }
 
@@ -389,7 +390,7 @@ static bool review_channel(struct review *v, xmlNode *node)
 
 static bool review_input(struct review *v, xmlNode *node)
 {
-    g_autofree char *bus = btrail_document_get(node, "bus");
+    g_autofree char *bus = document_get(node, "bus");
 
     /* Every machine has those. */
     return !g_strcmp0(bus, "ps2") || (v->usb && !g_strcmp0(bus, "usb")) ||
@@ -398,7 +399,7 @@ static bool review_input(struct review *v, xmlNode *node)
 
 static bool review_graphics(struct review *v, xmlNode *node)
 {
-    g_autofree char *type = btrail_document_get(node, "type");
+    g_autofree char *type = document_get(node, "type");
 
     change(v, "graphics %s: left out; the screen is not seen while the guest "
            "is recorded", type ? type : "");
@@ -409,31 +410,31 @@ static bool review_video(struct review *v, xmlNode *node)
 {
     static const char *const kept[] = { "vga", "cirrus", "bochs", "none",
                                         NULL };
-    xmlNode *model = btrail_document_child(node, "model", NULL);
-    g_autofree char *type = model ? btrail_document_get(model, "type") : NULL;
+    xmlNode *model = document_child(node, "model", NULL);
+    g_autofree char *type = model ? document_get(model, "type") : NULL;
 
     if (is_one_of(type, kept)) {
         return true;
     }
     replace(v, "vga instead", "video %s", type ? type : "");
     if (model) {
-        btrail_document_remove(model);
+        document_remove(model);
     }
     remove_child(node, "driver");
-    model = btrail_document_add(node, "model", NULL, false);
-    btrail_document_set(model, "type", "vga");
+    model = document_add(node, "model", NULL, false);
+    document_set(model, "type", "vga");
     return true;
 }
 
 static bool review_rng(struct review *v, xmlNode *node)
 {
-    xmlNode *backend = btrail_document_child(node, "backend", NULL);
+    xmlNode *backend = document_child(node, "backend", NULL);
 
     if (backend) {
-        btrail_document_remove(backend);
+        document_remove(backend);
     }
-    backend = btrail_document_add(node, "backend", NULL, false);
-    btrail_document_set(backend, "model", "builtin");
+    backend = document_add(node, "backend", NULL, false);
+    document_set(backend, "model", "builtin");
     remove_child(node, "driver");
     remove_child(node, "rate");
     return true;
@@ -441,7 +442,7 @@ static bool review_rng(struct review *v, xmlNode *node)
 
 static bool review_watchdog(struct review *v, xmlNode *node)
 {
-    g_autofree char *model = btrail_document_get(node, "model");
+    g_autofree char *model = document_get(node, "model");
 
     if (!v->running || g_strcmp0(model, "itco")) {
         return leave_out(v, node);
@@ -489,7 +490,7 @@ static void review_device(struct review *v, xmlNode *node)
         }
     }
     if (!review(v, node)) {
-        btrail_document_remove(node);
+        document_remove(node);
     }
 }
 
@@ -503,12 +504,12 @@ static void review_devices(struct review *v)
     }
     /* libvirt adds these unless it is said that there are none. */
     if (!v->usb) {
-        node = btrail_document_add(list, "controller", NULL, false);
-        btrail_document_set(node, "type", "usb");
-        btrail_document_set(node, "model", "none");
+        node = document_add(list, "controller", NULL, false);
+        document_set(node, "type", "usb");
+        document_set(node, "model", "none");
     }
-    node = btrail_document_add(list, "memballoon", NULL, false);
-    btrail_document_set(node, "model", "none");
+    node = document_add(list, "memballoon", NULL, false);
+    document_set(node, "model", "none");
 }
 
 /*
@@ -518,8 +519,8 @@ static void review_devices(struct review *v)
 static void review_cpus(struct review *v)
 {
     xmlNode *vcpu = child_or_new(v->root, "vcpu");
-    g_autofree char *number = btrail_document_content(vcpu);
-    g_autofree char *current = btrail_document_get(vcpu, "current");
+    g_autofree char *number = document_content(vcpu);
+    g_autofree char *current = document_get(vcpu, "current");
     const char *count = current ? current : *number ? number : "1";
 
     if (strcmp(count, number) && *number) {
@@ -528,32 +529,32 @@ static void review_cpus(struct review *v)
 
         replace(v, how, "%s vCPUs", number);
     }
-    btrail_document_remove(vcpu);
-    vcpu = btrail_document_add(v->root, "vcpu", NULL, false);
-    btrail_document_set_inner(vcpu, count);
+    document_remove(vcpu);
+    vcpu = document_add(v->root, "vcpu", NULL, false);
+    document_set_inner(vcpu, count);
 }
 
 /* What a CPU has that is not QEMU's own */
 static void review_cpu(struct review *v)
 {
-    xmlNode *cpu = btrail_document_child(v->root, "cpu", NULL);
-    g_autofree char *mode = cpu ? btrail_document_get(cpu, "mode") : NULL;
+    xmlNode *cpu = document_child(v->root, "cpu", NULL);
+    g_autofree char *mode = cpu ? document_get(cpu, "mode") : NULL;
 
     if (!cpu) {
         return;
     }
     if (g_str_has_prefix(mode ? mode : "", "host-")) {
         replace(v, "all that QEMU can emulate instead", "cpu %s", mode);
-        btrail_document_remove(cpu);
-        cpu = btrail_document_add(v->root, "cpu", NULL, false);
-        btrail_document_set(cpu, "mode", "maximum");
+        document_remove(cpu);
+        cpu = document_add(v->root, "cpu", NULL, false);
+        document_set(cpu, "mode", "maximum");
         return;
     }
     if (!v->running) {
         remove_child(cpu, "topology");
         remove_child(cpu, "cache");
     }
-    if (btrail_document_child(cpu, "numa", NULL)) {
+    if (document_child(cpu, "numa", NULL)) {
         replace(v, "one node instead", "cpu numa");
         remove_child(cpu, "numa");
     }
@@ -563,28 +564,28 @@ static void review_memory(struct review *v)
 {
     xmlNode *node;
 
-    if (btrail_document_child(v->root, "maxMemory", NULL)) {
+    if (document_child(v->root, "maxMemory", NULL)) {
         replace(v, "no memory can be plugged in", "maxMemory");
     }
     remove_child(v->root, "maxMemory");
     remove_child(v->root, "currentMemory");
     remove_child(v->root, "memoryBacking");
     /* The trace's names are found in memory that QEMU shares. */
-    node = btrail_document_add(v->root, "memoryBacking", NULL, false);
-    btrail_document_set(btrail_document_add(node, "source", NULL, true),
-                        "type", "memfd");
-    btrail_document_set(btrail_document_add(node, "access", NULL, true),
-                        "mode", "shared");
+    node = document_add(v->root, "memoryBacking", NULL, false);
+    document_set(document_add(node, "source", NULL, true),
+                 "type", "memfd");
+    document_set(document_add(node, "access", NULL, true),
+                 "mode", "shared");
 }
 
 static void review_features(struct review *v)
 {
     static const char *const gone[] = { "hyperv", "kvm", "pmu", "ioapic" };
-    xmlNode *features = btrail_document_child(v->root, "features", NULL);
+    xmlNode *features = document_child(v->root, "features", NULL);
 
     for (unsigned i = 0; features && !v->running && i < G_N_ELEMENTS(gone);
          i++) {
-        if (i < 2 && btrail_document_child(features, gone[i], NULL)) {
+        if (i < 2 && document_child(features, gone[i], NULL)) {
             change(v, "features %s: left out, since only KVM has them",
                    gone[i]);
         }
@@ -594,32 +595,32 @@ static void review_features(struct review *v)
 
 static void review_clock(struct review *v)
 {
-    xmlNode *clock = btrail_document_child(v->root, "clock", NULL);
+    xmlNode *clock = document_child(v->root, "clock", NULL);
     xmlNode *node, *next;
 
     if (!clock) {
         return;
     }
     for (node = xmlFirstElementChild(clock); node; node = next) {
-        g_autofree char *name = btrail_document_get(node, "name");
+        g_autofree char *name = document_get(node, "name");
 
         next = xmlNextElementSibling(node);
         /* What hpet says is whether there is one; others say how a timer
          * catches up with the host, which nothing in a replay does. */
         if (g_strcmp0(name, "hpet")) {
-            btrail_document_remove(node);
+            document_remove(node);
         }
     }
 }
 
 static void review_firmware(struct review *v)
 {
-    xmlNode *os = btrail_document_child(v->root, "os", NULL);
-    g_autofree char *firmware = os ? btrail_document_get(os, "firmware") :
+    xmlNode *os = document_child(v->root, "os", NULL);
+    g_autofree char *firmware = os ? document_get(os, "firmware") :
                                 NULL;
 
-    if (os && (firmware || btrail_document_child(os, "loader", NULL) ||
-               btrail_document_child(os, "nvram", NULL))) {
+    if (os && (firmware || document_child(os, "loader", NULL) ||
+               document_child(os, "nvram", NULL))) {
         refuse(v, "os: firmware of its own, such as UEFI, has not been shown "
                "to replay; use a domain that boots by BIOS or has a <kernel>");
     }
@@ -628,8 +629,8 @@ static void review_firmware(struct review *v)
 /* libvirt says these to a QEMU that runs. */
 static void review_reboot(struct review *v)
 {
-    xmlNode *node = btrail_document_child(v->root, "on_reboot", NULL);
-    g_autofree char *what = node ? btrail_document_content(node) : NULL;
+    xmlNode *node = document_child(v->root, "on_reboot", NULL);
+    g_autofree char *what = node ? document_content(node) : NULL;
 
     if (what && strcmp(what, "restart")) {
         g_ptr_array_add(v->r->arguments, g_strdup("-no-reboot"));
@@ -648,7 +649,7 @@ static void review_machine(struct review *v)
     for (unsigned i = 0; i < G_N_ELEMENTS(gone); i++) {
         remove_child(v->root, gone[i]);
     }
-    if (btrail_document_child(v->root, "launchSecurity", NULL)) {
+    if (document_child(v->root, "launchSecurity", NULL)) {
         refuse(v, "launchSecurity: what is encrypted cannot be recorded; "
                "remove it from a copy of the domain");
     }
@@ -663,15 +664,15 @@ static void review_machine(struct review *v)
 
 static bool review_type(struct review *v, GError **error)
 {
-    xmlNode *os = btrail_document_child(v->root, "os", NULL);
-    g_autofree char *what = btrail_document_get(v->root, "type");
+    xmlNode *os = document_child(v->root, "os", NULL);
+    g_autofree char *what = document_get(v->root, "type");
     g_autofree char *arch = os ? child_get(os, "type", "arch") : NULL;
     g_autofree char *machine = os ? child_get(os, "type", "machine") : NULL;
 
     if ((g_strcmp0(what, "kvm") && g_strcmp0(what, "qemu")) ||
         (arch && strcmp(arch, "x86_64") && strcmp(arch, "i686"))) {
-        g_set_error(error, BTRAIL_DOMAIN_ERROR,
-                    BTRAIL_DOMAIN_ERROR_UNSUPPORTED,
+        g_set_error(error, DOMAIN_ERROR,
+                    DOMAIN_ERROR_UNSUPPORTED,
                     "a domain of type '%s' for %s; only x86_64 and i686 under "
                     "QEMU can be recorded", what ? what : "",
                     arch ? arch : "an unknown machine");
@@ -680,14 +681,14 @@ static bool review_type(struct review *v, GError **error)
     if (!strcmp(what, "kvm")) {
         replace(v, "QEMU's own emulation (TCG) instead, which is slower",
                 "domain type kvm");
-        btrail_document_set(v->root, "type", "qemu");
+        document_set(v->root, "type", "qemu");
     }
     v->express = machine && strstr(machine, "q35");
     return true;
 }
 
-bool btrail_replayable_make(xmlDoc *doc, bool running,
-                            struct btrail_replayable *r, GError **error)
+bool replayable_make(xmlDoc *doc, bool running,
+                     struct replayable *r, GError **error)
 {
     struct review v = {
         .r = r,
@@ -695,16 +696,16 @@ bool btrail_replayable_make(xmlDoc *doc, bool running,
         .running = running,
     };
 
-    *r = (struct btrail_replayable) {
+    *r = (struct replayable) {
         g_ptr_array_new_with_free_func(g_free),
         g_ptr_array_new_with_free_func(g_free),
         g_ptr_array_new_with_free_func(g_free),
     };
     /* A domain that can be traced has the device that a replay gets, and has it
      * if it runs. */
-    if ((!running && !btrail_tracing_disable(doc, NULL, error)) ||
+    if ((!running && !tracing_disable(doc, NULL, error)) ||
         !review_type(&v, error)) {
-        btrail_replayable_clear(r);
+        replayable_clear(r);
         return false;
     }
     review_machine(&v);
@@ -712,7 +713,7 @@ bool btrail_replayable_make(xmlDoc *doc, bool running,
     return true;
 }
 
-void btrail_replayable_clear(struct btrail_replayable *r)
+void replayable_clear(struct replayable *r)
 {
     g_clear_pointer(&r->changes, g_ptr_array_unref);
     g_clear_pointer(&r->refusals, g_ptr_array_unref);

@@ -13,29 +13,29 @@
 #include "libvirt/document.h"
 
 /**
- * struct btrail_replayable - what becomes of a domain
+ * struct replayable - what becomes of a domain
  * @changes:   of char *: "PART: what it is in the recording"
  * @refusals:  of char *: "PART: why it cannot be recorded; what to use instead"
  * @arguments: of char *: of QEMU, for what the XML then lacks.  These are the
  *             networks, for which libvirt would make interfaces of the host,
  *             and what is to happen when the guest reboots.
  */
-struct btrail_replayable {
+struct replayable {
     GPtrArray *changes;
     GPtrArray *refusals;
     GPtrArray *arguments;
 };
 
 /**
- * btrail_replayable_make - change a domain's XML so that it can be recorded
+ * replayable_make - change a domain's XML so that it can be recorded
  * @doc:     as libvirt stores it, with the addresses of all devices
  * @running: it is that of a guest that runs, whose machine stays as it is: what
  *           would be left out or replaced of it is a refusal
  *
  * False and an error only if this is not the XML of a domain.
  */
-bool btrail_replayable_make(xmlDoc *doc, bool running,
-                            struct btrail_replayable *r, GError **error);
-void btrail_replayable_clear(struct btrail_replayable *r);
+bool replayable_make(xmlDoc *doc, bool running,
+                     struct replayable *r, GError **error);
+void replayable_clear(struct replayable *r);
 
 #endif /* BTRAIL_REPLAYABLE_H */

@@ -50,7 +50,7 @@ static const struct setting_place {
 
 static void change_free(void *opaque)
 {
-    struct btrail_tracing_change *c = opaque;
+    struct tracing_change *c = opaque;
 
     g_free(c->where);
     g_free(c->attribute);
@@ -63,7 +63,7 @@ static void add_change(GPtrArray *changes, const char *where,
                        const char *attribute, const char *was,
                        const char *now, bool kept)
 {
-    struct btrail_tracing_change *c = g_new0(struct btrail_tracing_change, 1);
+    struct tracing_change *c = g_new0(struct tracing_change, 1);
 
     c->where = g_strdup(where);
     c->attribute = g_strdup(attribute);
@@ -78,7 +78,7 @@ static xmlNode *domain_root(xmlDoc *doc, GError **error)
     xmlNode *root = xmlDocGetRootElement(doc);
 
     if (!root || root->ns || strcmp((const char *)root->name, "domain")) {
-        g_set_error(error, BTRAIL_DOMAIN_ERROR, BTRAIL_DOMAIN_ERROR_XML,
+        g_set_error(error, DOMAIN_ERROR, DOMAIN_ERROR_XML,
                     "this is not the XML of a domain: it does not begin with "
                     "<domain>");
         return NULL;
@@ -93,7 +93,7 @@ static xmlNode *find_element(xmlNode *root, const char *element)
     xmlNode *node = root;
 
     for (unsigned i = 0; node && names[i] && strcmp(names[i], "."); i++) {
-        node = btrail_document_child(node, names[i], NULL);
+        node = document_child(node, names[i], NULL);
     }
     return node;
 }
@@ -107,10 +107,10 @@ static xmlNode *find_or_add(xmlNode *root, const char *element,
 
     *created = 0;
     for (unsigned i = 0; names[i] && strcmp(names[i], "."); i++) {
-        xmlNode *child = btrail_document_child(node, names[i], NULL);
+        xmlNode *child = document_child(node, names[i], NULL);
 
         if (!child) {
-            child = btrail_document_add(node, names[i], NULL, *created);
+            child = document_add(node, names[i], NULL, *created);
             ++*created;
         }
         node = child;
@@ -121,8 +121,8 @@ static xmlNode *find_or_add(xmlNode *root, const char *element,
 /* The current value, for comparison */
 static char *value_of(const xmlNode *node, const char *attribute)
 {
-    return attribute ? btrail_document_get(node, attribute) :
-           btrail_document_content(node);
+    return attribute ? document_get(node, attribute) :
+           document_content(node);
 }
 
 static void set_count(xmlNode *note, unsigned created)
@@ -130,7 +130,7 @@ static void set_count(xmlNode *note, unsigned created)
     if (created) {
         char text[] = { '0' + created, 0 };
 
-        btrail_document_set(note, "created", text);
+        document_set(note, "created", text);
     }
 }
 
@@ -146,21 +146,21 @@ static void set_value(xmlNode *root, xmlNode *record, bool fresh,
     if (!g_strcmp0(old, value)) {
         return;
     }
-    note = btrail_document_add(record, "value", record->ns, fresh);
-    btrail_document_set(note, "element", place->element);
+    note = document_add(record, "value", record->ns, fresh);
+    document_set(note, "element", place->element);
     if (place->attribute) {
         was = g_strdup(old);
-        btrail_document_set(note, "attribute", place->attribute);
-        btrail_document_set(node, place->attribute, value);
+        document_set(note, "attribute", place->attribute);
+        document_set(node, place->attribute, value);
     } else {
         g_autofree char *xml = g_markup_escape_text(value, -1);
 
         /* With its comments */
-        was = btrail_document_get_inner(node);
-        btrail_document_set_inner(node, xml);
+        was = document_get_inner(node);
+        document_set_inner(node, xml);
     }
-    btrail_document_set(note, "was", was);
-    btrail_document_set(note, "now", value);
+    document_set(note, "was", was);
+    document_set(note, "now", value);
     set_count(note, created);
     add_change(changes, place->element, place->attribute, was, value, false);
 }
@@ -168,20 +168,20 @@ static void set_value(xmlNode *root, xmlNode *record, bool fresh,
 /* Our note in the metadata */
 static xmlNode *find_record(xmlNode *root)
 {
-    xmlNode *metadata = btrail_document_child(root, "metadata", NULL);
+    xmlNode *metadata = document_child(root, "metadata", NULL);
 
-    return metadata ? btrail_document_child(metadata, "domain",
-                                            BTRAIL_TRACING_NAMESPACE) : NULL;
+    return metadata ? document_child(metadata, "domain",
+                                     TRACING_NAMESPACE) : NULL;
 }
 
 static xmlNode *add_record(xmlNode *root)
 {
     unsigned created;
     xmlNode *metadata = find_or_add(root, "metadata", &created);
-    xmlNode *record = btrail_document_add(metadata, "domain", NULL, created);
+    xmlNode *record = document_add(metadata, "domain", NULL, created);
 
     xmlSetNs(record, xmlNewNs(record,
-                              (const xmlChar *)BTRAIL_TRACING_NAMESPACE,
+                              (const xmlChar *)TRACING_NAMESPACE,
                               (const xmlChar *)PREFIX));
     set_count(record, created);
     return record;
@@ -193,7 +193,7 @@ static xmlNode *add_record(xmlNode *root)
 
 static xmlNode *next_argument(xmlNode *node)
 {
-    while (node && !btrail_document_is(node, "arg", QEMU_NAMESPACE)) {
+    while (node && !document_is(node, "arg", QEMU_NAMESPACE)) {
         node = node->next;
     }
     return node;
@@ -216,11 +216,11 @@ static xmlNode *find_device(xmlNode *root, const char *want, xmlNode **option)
     xmlNode *line, *arg, *value;
 
     for (line = root->children; line; line = line->next) {
-        if (!btrail_document_is(line, "commandline", QEMU_NAMESPACE)) {
+        if (!document_is(line, "commandline", QEMU_NAMESPACE)) {
             continue;
         }
         for (arg = next_argument(line->children); arg; arg = value) {
-            g_autofree char *name = btrail_document_get(arg, "value");
+            g_autofree char *name = document_get(arg, "value");
             g_autofree char *text = NULL;
 
             value = next_argument(arg->next);
@@ -228,7 +228,7 @@ static xmlNode *find_device(xmlNode *root, const char *want, xmlNode **option)
                            g_strcmp0(name, "--device"))) {
                 continue;
             }
-            text = btrail_document_get(value, "value");
+            text = document_get(value, "value");
             if (text && (want ? !strcmp(text, want) : is_device(text))) {
                 *option = arg;
                 return value;
@@ -282,12 +282,12 @@ static char *device_agent(const char *device)
 static void add_argument(xmlNode *line, xmlNs *ns, bool fresh,
                          const char *value)
 {
-    btrail_document_set(btrail_document_add(line, "arg", ns, fresh), "value",
-                        value);
+    document_set(document_add(line, "arg", ns, fresh), "value",
+                 value);
 }
 
 static bool add_device(xmlNode *root, xmlNode *record,
-                       const struct btrail_tracing_options *options,
+                       const struct tracing_options *options,
                        GPtrArray *changes, GError **error)
 {
     g_autofree char *value = device_argument(options->agent);
@@ -296,11 +296,11 @@ static bool add_device(xmlNode *root, xmlNode *record,
     xmlNs *ns;
 
     if (theirs) {
-        g_autofree char *has = btrail_document_get(theirs, "value");
+        g_autofree char *has = document_get(theirs, "value");
 
         if (options->agent && !options->any_agent && strcmp(has, value)) {
-            g_set_error(error, BTRAIL_DOMAIN_ERROR,
-                        BTRAIL_DOMAIN_ERROR_CONFLICT,
+            g_set_error(error, DOMAIN_ERROR,
+                        DOMAIN_ERROR_CONFLICT,
                         "the domain has '-device %s' of its own, and there "
                         "can be only one: change or remove it in its "
                         "<qemu:commandline>, or omit --agent", has);
@@ -308,9 +308,9 @@ static bool add_device(xmlNode *root, xmlNode *record,
         }
         return true;
     }
-    line = btrail_document_child(root, "commandline", QEMU_NAMESPACE);
+    line = document_child(root, "commandline", QEMU_NAMESPACE);
     if (!line) {
-        line = btrail_document_add(root, "commandline", NULL, false);
+        line = document_add(root, "commandline", NULL, false);
         ns = xmlSearchNsByHref(root->doc, root,
                                (const xmlChar *)QEMU_NAMESPACE);
         if (!ns || !ns->prefix) {
@@ -322,8 +322,8 @@ static bool add_device(xmlNode *root, xmlNode *record,
     }
     add_argument(line, line->ns, created, "-device");
     add_argument(line, line->ns, created, value);
-    note = btrail_document_add(record, "device", record->ns, false);
-    btrail_document_set(note, "now", value);
+    note = document_add(record, "device", record->ns, false);
+    document_set(note, "now", value);
     set_count(note, created);
     add_change(changes, "qemu:commandline", NULL, NULL, value, false);
     return true;
@@ -335,8 +335,8 @@ static bool add_device(xmlNode *root, xmlNode *record,
 
 static bool is_virtio(xmlNode *node)
 {
-    xmlNode *target = btrail_document_child(node, "target", NULL);
-    g_autofree char *type = target ? btrail_document_get(target, "type") :
+    xmlNode *target = document_child(node, "target", NULL);
+    g_autofree char *type = target ? document_get(target, "type") :
                             NULL;
 
     return !g_strcmp0(type, "virtio");
@@ -347,9 +347,9 @@ static xmlNode *find_channel(xmlNode *devices)
 {
     for (xmlNode *node = devices ? devices->children : NULL; node;
          node = node->next) {
-        xmlNode *target = btrail_document_is(node, "channel", NULL) ?
-                          btrail_document_child(node, "target", NULL) : NULL;
-        g_autofree char *name = target ? btrail_document_get(target, "name") :
+        xmlNode *target = document_is(node, "channel", NULL) ?
+                          document_child(node, "target", NULL) : NULL;
+        g_autofree char *name = target ? document_get(target, "name") :
                                 NULL;
 
         if (!g_strcmp0(name, BTRAIL_GUEST_PORT)) {
@@ -362,12 +362,12 @@ static xmlNode *find_channel(xmlNode *devices)
 /* The path that a channel connects to; NULL if it does something else */
 static char *channel_path(xmlNode *channel)
 {
-    xmlNode *source = btrail_document_child(channel, "source", NULL);
-    g_autofree char *mode = source ? btrail_document_get(source, "mode") :
+    xmlNode *source = document_child(channel, "source", NULL);
+    g_autofree char *mode = source ? document_get(source, "mode") :
                             NULL;
 
     return g_strcmp0(mode, "connect") ? NULL :
-           btrail_document_get(source, "path");
+           document_get(source, "path");
 }
 
 /* The controller of such channels, or NULL */
@@ -375,8 +375,8 @@ static xmlNode *find_controller(xmlNode *devices)
 {
     for (xmlNode *node = devices ? devices->children : NULL; node;
          node = node->next) {
-        g_autofree char *type = btrail_document_is(node, "controller", NULL) ?
-                                btrail_document_get(node, "type") : NULL;
+        g_autofree char *type = document_is(node, "controller", NULL) ?
+                                document_get(node, "type") : NULL;
 
         if (!g_strcmp0(type, "virtio-serial")) {
             return node;
@@ -389,8 +389,8 @@ static xmlNode *find_controller(xmlNode *devices)
 static bool uses_controller(xmlNode *devices)
 {
     for (xmlNode *node = devices->children; node; node = node->next) {
-        if ((btrail_document_is(node, "channel", NULL) ||
-             btrail_document_is(node, "console", NULL)) && is_virtio(node)) {
+        if ((document_is(node, "channel", NULL) ||
+             document_is(node, "console", NULL)) && is_virtio(node)) {
             return true;
         }
     }
@@ -401,27 +401,27 @@ static void fill_channel(xmlNode *channel, const char *path)
 {
     xmlNode *source, *label, *reconnect, *target;
 
-    btrail_document_set(channel, "type", "unix");
-    source = btrail_document_add(channel, "source", NULL, true);
-    btrail_document_set(source, "mode", "connect");
-    btrail_document_set(source, "path", path);
+    document_set(channel, "type", "unix");
+    source = document_add(channel, "source", NULL, true);
+    document_set(source, "mode", "connect");
+    document_set(source, "path", path);
     /* The guest starts without the service, and outlives it. */
-    reconnect = btrail_document_add(source, "reconnect", NULL, true);
-    btrail_document_set(reconnect, "enabled", "yes");
-    btrail_document_set(reconnect, "timeout", "5");
+    reconnect = document_add(source, "reconnect", NULL, true);
+    document_set(reconnect, "enabled", "yes");
+    document_set(reconnect, "timeout", "5");
     /* libvirt would give the socket of all guests to this one. */
-    label = btrail_document_add(source, "seclabel", NULL, false);
-    btrail_document_set(label, "model", "dac");
-    btrail_document_set(label, "relabel", "no");
-    target = btrail_document_add(channel, "target", NULL, false);
-    btrail_document_set(target, "type", "virtio");
-    btrail_document_set(target, "name", BTRAIL_GUEST_PORT);
+    label = document_add(source, "seclabel", NULL, false);
+    document_set(label, "model", "dac");
+    document_set(label, "relabel", "no");
+    target = document_add(channel, "target", NULL, false);
+    document_set(target, "type", "virtio");
+    document_set(target, "name", BTRAIL_GUEST_PORT);
 }
 
 static bool add_channel(xmlNode *root, xmlNode *record, const char *agent,
                         GPtrArray *changes, GError **error)
 {
-    g_autofree char *path = g_strconcat(agent, BTRAIL_TRACING_NAMES, NULL);
+    g_autofree char *path = g_strconcat(agent, TRACING_NAMES, NULL);
     unsigned created;
     xmlNode *devices = find_or_add(root, "devices", &created);
     xmlNode *theirs = find_channel(devices), *note;
@@ -432,16 +432,16 @@ static bool add_channel(xmlNode *root, xmlNode *record, const char *agent,
         if (!g_strcmp0(has, path)) {
             return true;
         }
-        g_set_error(error, BTRAIL_DOMAIN_ERROR, BTRAIL_DOMAIN_ERROR_CONFLICT,
+        g_set_error(error, DOMAIN_ERROR, DOMAIN_ERROR_CONFLICT,
                     "the domain has a channel '" BTRAIL_GUEST_PORT "' of its "
                     "own, and there can be only one: remove it, or omit "
                     "--guest-names");
         return false;
     }
-    note = btrail_document_add(record, "channel", record->ns, false);
-    btrail_document_set(note, "now", path);
+    note = document_add(record, "channel", record->ns, false);
+    document_set(note, "now", path);
     set_count(note, !find_controller(devices));
-    fill_channel(btrail_document_add(devices, "channel", NULL, false), path);
+    fill_channel(document_add(devices, "channel", NULL, false), path);
     add_change(changes, "devices/channel", NULL, NULL, path, false);
     return true;
 }
@@ -449,19 +449,19 @@ static bool add_channel(xmlNode *root, xmlNode *record, const char *agent,
 static bool check_architecture(xmlNode *root, GError **error)
 {
     xmlNode *type = find_element(root, "os/type");
-    g_autofree char *arch = type ? btrail_document_get(type, "arch") : NULL;
-    g_autofree char *what = btrail_document_get(root, "type");
+    g_autofree char *arch = type ? document_get(type, "arch") : NULL;
+    g_autofree char *what = document_get(root, "type");
 
     if (arch && strcmp(arch, "x86_64") && strcmp(arch, "i686")) {
-        g_set_error(error, BTRAIL_DOMAIN_ERROR,
-                    BTRAIL_DOMAIN_ERROR_UNSUPPORTED,
+        g_set_error(error, DOMAIN_ERROR,
+                    DOMAIN_ERROR_UNSUPPORTED,
                     "this guest is %s; only x86_64 and i686 can be traced",
                     arch);
         return false;
     }
     if (g_strcmp0(what, "kvm") && g_strcmp0(what, "qemu")) {
-        g_set_error(error, BTRAIL_DOMAIN_ERROR,
-                    BTRAIL_DOMAIN_ERROR_UNSUPPORTED,
+        g_set_error(error, DOMAIN_ERROR,
+                    DOMAIN_ERROR_UNSUPPORTED,
                     "this domain is of type '%s'; only those of QEMU can be "
                     "traced (types 'qemu' and 'kvm')",
                     what ? what : "");
@@ -487,14 +487,14 @@ static bool is_64_bit(xmlNode *root)
     xmlNode *type = find_element(root, "os/type");
     xmlNode *cpu = find_element(root, "cpu"), *child;
     xmlNode *model = find_element(root, "cpu/model");
-    g_autofree char *arch = type ? btrail_document_get(type, "arch") : NULL;
-    g_autofree char *name = model ? btrail_document_content(model) : NULL;
+    g_autofree char *arch = type ? document_get(type, "arch") : NULL;
+    g_autofree char *name = model ? document_content(model) : NULL;
 
     for (child = cpu ? cpu->children : NULL; child; child = child->next) {
-        g_autofree char *feature = btrail_document_is(child, "feature", NULL) ?
-                                   btrail_document_get(child, "name") : NULL;
+        g_autofree char *feature = document_is(child, "feature", NULL) ?
+                                   document_get(child, "name") : NULL;
         g_autofree char *policy = feature ?
-                                  btrail_document_get(child, "policy") : NULL;
+                                  document_get(child, "policy") : NULL;
 
         if (!g_strcmp0(feature, "lm")) {
             return g_strcmp0(policy, "disable") && g_strcmp0(policy, "forbid");
@@ -506,12 +506,12 @@ static bool is_64_bit(xmlNode *root)
 /* KVM traces by a store of the CPU, which knows only page tables of 64 bits. */
 static bool check_bits(xmlNode *root, GError **error)
 {
-    g_autofree char *type = btrail_document_get(root, "type");
+    g_autofree char *type = document_get(root, "type");
 
     if (strcmp(type, "kvm") || is_64_bit(root)) {
         return true;
     }
-    g_set_error(error, BTRAIL_DOMAIN_ERROR, BTRAIL_DOMAIN_ERROR_UNSUPPORTED,
+    g_set_error(error, DOMAIN_ERROR, DOMAIN_ERROR_UNSUPPORTED,
                 "this guest's CPU has no 64 bits, and KVM traces no other "
                 "guests; --tcg has QEMU emulate it, which is slower");
     return false;
@@ -527,8 +527,8 @@ static bool check_path(const char *path, const char *what, GError **error)
         ok = g_unichar_isprint(g_utf8_get_char(p));
     }
     if (!ok || g_ascii_isspace(p[-1])) {
-        g_set_error(error, BTRAIL_DOMAIN_ERROR,
-                    BTRAIL_DOMAIN_ERROR_UNSUPPORTED,
+        g_set_error(error, DOMAIN_ERROR,
+                    DOMAIN_ERROR_UNSUPPORTED,
                     "the path of the %s must begin with a slash and consist "
                     "of printable characters", what);
         return false;
@@ -539,9 +539,9 @@ static bool check_path(const char *path, const char *what, GError **error)
 /* A domain under TCG cannot have the host's CPU. */
 static void set_tcg(xmlNode *root, xmlNode *record, GPtrArray *changes)
 {
-    g_autofree char *type = btrail_document_get(root, "type");
+    g_autofree char *type = document_get(root, "type");
     xmlNode *cpu = find_element(root, "cpu");
-    g_autofree char *mode = cpu ? btrail_document_get(cpu, "mode") : NULL;
+    g_autofree char *mode = cpu ? document_get(cpu, "mode") : NULL;
 
     if (!strcmp(type, "qemu")) {
         return;
@@ -552,16 +552,16 @@ static void set_tcg(xmlNode *root, xmlNode *record, GPtrArray *changes)
     }
 }
 
-bool btrail_tracing_enable(xmlDoc *doc,
-                           const struct btrail_tracing_options *options,
-                           GPtrArray **changes, GError **error)
+bool tracing_enable(xmlDoc *doc,
+                    const struct tracing_options *options,
+                    GPtrArray **changes, GError **error)
 {
     xmlNode *root = domain_root(doc, error), *record;
     g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(change_free);
 
     if (!root || !check_path(options->emulator, "emulator", error) ||
         (options->agent && !check_path(options->agent, "agent", error)) ||
-        !btrail_tracing_disable(doc, NULL, error) ||
+        !tracing_disable(doc, NULL, error) ||
         !check_architecture(root, error)) {
         return false;
     }
@@ -594,16 +594,16 @@ bool btrail_tracing_enable(xmlDoc *doc,
 
 static bool bad_record(GError **error, const char *what)
 {
-    g_set_error(error, BTRAIL_DOMAIN_ERROR, BTRAIL_DOMAIN_ERROR_RECORD,
+    g_set_error(error, DOMAIN_ERROR, DOMAIN_ERROR_RECORD,
                 "the note of backtrail enable in the domain's metadata is "
                 "malformed (%s); correct it, or remove the element "
-                "<domain xmlns=\"" BTRAIL_TRACING_NAMESPACE "\"> there", what);
+                "<domain xmlns=\"" TRACING_NAMESPACE "\"> there", what);
     return false;
 }
 
 static bool get_created(const xmlNode *note, unsigned max, unsigned *created)
 {
-    g_autofree char *text = btrail_document_get(note, "created");
+    g_autofree char *text = document_get(note, "created");
 
     *created = text ? text[0] - '0' : 0;
     return !text || (text[0] >= '0' && *created <= max && !text[1]);
@@ -612,10 +612,10 @@ static bool get_created(const xmlNode *note, unsigned max, unsigned *created)
 /* Removes added elements, the innermost first, unless they are used now. */
 static void remove_created(xmlNode *root, xmlNode *node, unsigned created)
 {
-    while (created-- && node != root && btrail_document_is_blank(node)) {
+    while (created-- && node != root && document_is_blank(node)) {
         xmlNode *parent = node->parent;
 
-        btrail_document_remove(node);
+        document_remove(node);
         node = parent;
     }
 }
@@ -635,10 +635,10 @@ static const struct setting_place *find_setting(const char *element,
 static bool undo_value(xmlNode *root, const xmlNode *note, GPtrArray *changes,
                        GError **error)
 {
-    g_autofree char *element = btrail_document_get(note, "element");
-    g_autofree char *attribute = btrail_document_get(note, "attribute");
-    g_autofree char *was = btrail_document_get(note, "was");
-    g_autofree char *now = btrail_document_get(note, "now");
+    g_autofree char *element = document_get(note, "element");
+    g_autofree char *attribute = document_get(note, "attribute");
+    g_autofree char *was = document_get(note, "was");
+    g_autofree char *now = document_get(note, "now");
     g_autofree char *value = NULL;
     const struct setting_place *place = find_setting(element, attribute);
     unsigned created, max;
@@ -658,8 +658,8 @@ static bool undo_value(xmlNode *root, const xmlNode *note, GPtrArray *changes,
         return true;
     }
     if (attribute) {
-        btrail_document_set(node, attribute, was);
-    } else if (!btrail_document_set_inner(node, was)) {
+        document_set(node, attribute, was);
+    } else if (!document_set_inner(node, was)) {
         return bad_record(error, element);
     }
     remove_created(root, node, created);
@@ -670,7 +670,7 @@ static bool undo_value(xmlNode *root, const xmlNode *note, GPtrArray *changes,
 static bool undo_device(xmlNode *root, const xmlNode *note,
                         GPtrArray *changes, GError **error)
 {
-    g_autofree char *now = btrail_document_get(note, "now");
+    g_autofree char *now = document_get(note, "now");
     xmlNode *option, *value, *line;
     unsigned created;
 
@@ -681,8 +681,8 @@ static bool undo_device(xmlNode *root, const xmlNode *note,
     add_change(changes, "qemu:commandline", NULL, now, NULL, !value);
     if (value) {
         line = value->parent;
-        btrail_document_remove(value);
-        btrail_document_remove(option);
+        document_remove(value);
+        document_remove(option);
         remove_created(root, line, created);
     }
     return true;
@@ -691,7 +691,7 @@ static bool undo_device(xmlNode *root, const xmlNode *note,
 static bool undo_channel(xmlNode *root, const xmlNode *note,
                          GPtrArray *changes, GError **error)
 {
-    g_autofree char *now = btrail_document_get(note, "now");
+    g_autofree char *now = document_get(note, "now");
     g_autofree char *has = NULL;
     xmlNode *devices = find_element(root, "devices");
     xmlNode *channel = find_channel(devices), *controller;
@@ -704,10 +704,10 @@ static bool undo_channel(xmlNode *root, const xmlNode *note,
     add_change(changes, "devices/channel", NULL, now, NULL,
                g_strcmp0(has, now));
     if (!g_strcmp0(has, now)) {
-        btrail_document_remove(channel);
+        document_remove(channel);
         controller = find_controller(devices);
         if (created && controller && !uses_controller(devices)) {
-            btrail_document_remove(controller);
+            document_remove(controller);
         }
     }
     return true;
@@ -727,7 +727,7 @@ static bool undo(xmlNode *root, xmlNode *record, GPtrArray *changes,
         bool ok = true;
 
         if (note->type != XML_ELEMENT_NODE || !note->ns ||
-            strcmp((const char *)note->ns->href, BTRAIL_TRACING_NAMESPACE)) {
+            strcmp((const char *)note->ns->href, TRACING_NAMESPACE)) {
             continue;
         }
         if (!strcmp((const char *)note->name, "value")) {
@@ -743,12 +743,12 @@ static bool undo(xmlNode *root, xmlNode *record, GPtrArray *changes,
             return false;
         }
     }
-    btrail_document_remove(record);
+    document_remove(record);
     remove_created(root, metadata, created);
     return true;
 }
 
-bool btrail_tracing_disable(xmlDoc *doc, GPtrArray **changes, GError **error)
+bool tracing_disable(xmlDoc *doc, GPtrArray **changes, GError **error)
 {
     xmlNode *root = domain_root(doc, error), *record;
     g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(change_free);
@@ -787,8 +787,8 @@ static bool is_private(const xmlNode *parent, const char *element,
 {
     for (xmlNode *node = parent ? parent->children : NULL; node;
          node = node->next) {
-        g_autofree char *access = btrail_document_is(node, element, NULL) ?
-                                  btrail_document_get(node, attribute) : NULL;
+        g_autofree char *access = document_is(node, element, NULL) ?
+                                  document_get(node, attribute) : NULL;
 
         if (!g_strcmp0(access, "private")) {
             return true;
@@ -797,7 +797,7 @@ static bool is_private(const xmlNode *parent, const char *element,
     return false;
 }
 
-bool btrail_tracing_inspect(xmlDoc *doc, struct btrail_tracing_state *state,
+bool tracing_inspect(xmlDoc *doc, struct tracing_state *state,
                          GError **error)
 {
     xmlNode *root = domain_root(doc, error), *emulator, *device, *option;
@@ -807,10 +807,10 @@ bool btrail_tracing_inspect(xmlDoc *doc, struct btrail_tracing_state *state,
         return false;
     }
     emulator = find_element(root, places[SET_EMULATOR].element);
-    state->emulator = emulator ? btrail_document_content(emulator) : NULL;
+    state->emulator = emulator ? document_content(emulator) : NULL;
     device = find_device(root, NULL, &option);
     if (device) {
-        state->device = btrail_document_get(device, "value");
+        state->device = document_get(device, "value");
         state->agent = device_agent(state->device);
         state->root_entry = has_root_entry(state->device);
     }
@@ -832,7 +832,7 @@ bool btrail_tracing_inspect(xmlDoc *doc, struct btrail_tracing_state *state,
     return true;
 }
 
-void btrail_tracing_state_clear(struct btrail_tracing_state *state)
+void tracing_state_clear(struct tracing_state *state)
 {
     g_free(state->emulator);
     g_free(state->device);

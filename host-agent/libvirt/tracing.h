@@ -9,23 +9,23 @@
 #include "libvirt/document.h"
 
 /* The namespace of our note in the domain's metadata */
-#define BTRAIL_TRACING_NAMESPACE "urn:backtrail:domain:1"
+#define TRACING_NAMESPACE "urn:backtrail:domain:1"
 
 /* Where the service listens by default */
-#define BTRAIL_TRACING_AGENT "/run/backtrail/agent.sock"
+#define TRACING_AGENT "/run/backtrail/agent.sock"
 
-/* What is behind that path where ports for names connect to it */
-#define BTRAIL_TRACING_NAMES ".names"
+/* What is after that path where ports for names connect to it */
+#define TRACING_NAMES ".names"
 
 /**
- * struct btrail_tracing_options - what to set
+ * struct tracing_options - what to set
  * @emulator: path of QEMU with Backtrail's patches, on the domain's host
  * @agent:    unix socket of the agent there, or NULL for none
  * @tcg:      change a domain that runs under KVM to TCG
  * @any_agent: accept a device of the domain's own with another agent
  * @guest_names: give the guest a port, to @agent, through which it can say names
  */
-struct btrail_tracing_options {
+struct tracing_options {
     const char *emulator;
     const char *agent;
     bool tcg;
@@ -34,14 +34,14 @@ struct btrail_tracing_options {
 };
 
 /**
- * struct btrail_tracing_change - one setting
+ * struct tracing_change - one setting
  * @where: path of an element, such as "devices/emulator"; "." is the domain
  * @attribute: of that element, or NULL for its content
  * @was:   value before, or NULL
  * @now:   value after, or NULL
  * @kept:  not undone, as it has been changed since
  */
-struct btrail_tracing_change {
+struct tracing_change {
     char *where;
     char *attribute;
     char *was;
@@ -50,31 +50,31 @@ struct btrail_tracing_change {
 };
 
 /**
- * btrail_tracing_enable - change a domain so that it can be traced
- * @changes: of struct btrail_tracing_change; may be NULL.  To be unreferenced.
+ * tracing_enable - change a domain so that it can be traced
+ * @changes: of struct tracing_change; may be NULL.  To be unreferenced.
  *
  * The old values are noted in the domain's metadata.  If the domain is enabled
  * already, that is undone first, so that new options replace the old ones.  On
  * error the document is in an undefined state.
  */
-bool btrail_tracing_enable(xmlDoc *doc,
-                           const struct btrail_tracing_options *options,
-                           GPtrArray **changes, GError **error);
+bool tracing_enable(xmlDoc *doc,
+                    const struct tracing_options *options,
+                    GPtrArray **changes, GError **error);
 
 /**
- * btrail_tracing_disable - undo btrail_tracing_enable()
+ * tracing_disable - undo tracing_enable()
  *
  * Restores the domain, except for settings that have been changed since.
  * *@changes is empty if there was nothing to undo.
  */
-bool btrail_tracing_disable(xmlDoc *doc, GPtrArray **changes, GError **error);
+bool tracing_disable(xmlDoc *doc, GPtrArray **changes, GError **error);
 
 /**
- * struct btrail_tracing_state - the settings of a domain that matter to tracing
+ * struct tracing_state - the settings of a domain that matter to tracing
  * @emulator:   its emulator, or NULL
  * @device:     the branch-trace device on QEMU's command line, or NULL
  * @agent:      that device's agent, or NULL
- * @noted:      the metadata has a note of btrail_tracing_enable()
+ * @noted:      the metadata has a note of tracing_enable()
  * @kvm:        it runs under KVM
  * @bits_64:    its CPU has 64 bits
  * @root_entry: the device says which entry of page tables KVM may use, or that
@@ -85,7 +85,7 @@ bool btrail_tracing_disable(xmlDoc *doc, GPtrArray **changes, GError **error);
  * @panic:      it has a device to report a panic
  * @guest_names: it has a port through which the guest can say names
  */
-struct btrail_tracing_state {
+struct tracing_state {
     char *emulator;
     char *device;
     char *agent;
@@ -100,8 +100,8 @@ struct btrail_tracing_state {
     bool guest_names;
 };
 
-bool btrail_tracing_inspect(xmlDoc *doc, struct btrail_tracing_state *state,
+bool tracing_inspect(xmlDoc *doc, struct tracing_state *state,
                          GError **error);
-void btrail_tracing_state_clear(struct btrail_tracing_state *state);
+void tracing_state_clear(struct tracing_state *state);
 
 #endif /* BTRAIL_TRACING_H */

@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "util/json.h"
 #include "monitor/qmp.h"
+#include "util/json.h"
 #include "util/unix-socket.h"
 #include "util/wait.h"
 
@@ -18,9 +18,9 @@
 #define MAX_LINE    (16u << 20)
 #define MAX_EVENTS  1000
 
-struct btrail_qmp {
+struct qmp {
     int sock;                   /* -1 if another program has it */
-    btrail_qmp_executor *execute;
+    qmp_executor *execute;
     void *opaque;
     char *version;
     GByteArray *in;
@@ -30,29 +30,29 @@ struct btrail_qmp {
 
 static bool qmp_protocol_error(GError **error, const char *what)
 {
-    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                 "this does not look like a QMP monitor: %s", what);
     return false;
 }
 
 static bool qmp_closed(GError **error)
 {
-    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CLOSED,
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_CLOSED,
                 "QEMU closed the monitor connection");
     return false;
 }
 
-static bool wait_for(struct btrail_qmp *qmp, short events, gint64 deadline,
+static bool wait_for(struct qmp *qmp, short events, gint64 deadline,
                      int cancel_fd, GError **error)
 {
-    return btrail_wait(qmp->sock, events, deadline, cancel_fd,
+    return wait_for_fd(qmp->sock, events, deadline, cancel_fd,
                        "the monitor does not answer; it talks to one client "
                        "at a time, so give QEMU one of its own for this: "
                        "-qmp unix:PATH,server=on,wait=off", error);
 }
 
 /* Returns a line without its end, NUL-terminated; free it. */
-static char *read_line(struct btrail_qmp *qmp, gint64 deadline, int cancel_fd,
+static char *read_line(struct qmp *qmp, gint64 deadline, int cancel_fd,
                        GError **error)
 {
     size_t seen = 0;
@@ -83,7 +83,7 @@ static char *read_line(struct btrail_qmp *qmp, gint64 deadline, int cancel_fd,
             continue;
         }
         if (n < 0 && errno != ECONNRESET) {
-            btrail_agent_error_errno(error, "cannot read from the monitor");
+            agent_error_errno(error, "cannot read from the monitor");
             return NULL;
         }
         if (n <= 0) {
@@ -95,7 +95,7 @@ static char *read_line(struct btrail_qmp *qmp, gint64 deadline, int cancel_fd,
 }
 
 /* Returns the next JSON object, whatever it is. */
-static JsonNode *read_object(struct btrail_qmp *qmp, gint64 deadline,
+static JsonNode *read_object(struct qmp *qmp, gint64 deadline,
                              int cancel_fd, GError **error)
 {
     g_autofree char *line = read_line(qmp, deadline, cancel_fd, error);
@@ -112,7 +112,7 @@ static JsonNode *read_object(struct btrail_qmp *qmp, gint64 deadline,
     return g_steal_pointer(&node);
 }
 
-static bool send_all(struct btrail_qmp *qmp, const char *text, size_t len,
+static bool send_all(struct qmp *qmp, const char *text, size_t len,
                      int fd, gint64 deadline, int cancel_fd, GError **error)
 {
     while (len) {
@@ -146,8 +146,8 @@ static bool send_all(struct btrail_qmp *qmp, const char *text, size_t len,
             return qmp_closed(error);
         }
         if (n < 0) {
-            return btrail_agent_error_errno(error,
-                                            "cannot write to the monitor");
+            return agent_error_errno(error,
+                                     "cannot write to the monitor");
         }
         /* The descriptor went with the first byte. */
         fd = -1;
@@ -157,49 +157,7 @@ static bool send_all(struct btrail_qmp *qmp, const char *text, size_t len,
     return true;
 }
 
-char *btrail_qmp_format(const char *command, JsonObject *arguments, gint64 id)
-{
-    g_autoptr(JsonObject) object = json_object_new();
-
-    json_object_set_string_member(object, "execute", command);
-    if (arguments) {
-        json_object_set_object_member(object, "arguments", arguments);
-    }
-    if (id) {
-        json_object_set_int_member(object, "id", id);
-    }
-    return btrail_json_text(object, FALSE);
-}
-
-static void set_command_error(GError **error, JsonObject *failure)
-{
-    const char *class = btrail_json_string(failure, "class");
-    const char *desc = btrail_json_string(failure, "desc");
-    int code = !g_strcmp0(class, "CommandNotFound") ?
-               BTRAIL_AGENT_ERROR_NO_COMMAND :
-               !g_strcmp0(class, "DeviceNotFound") ?
-               BTRAIL_AGENT_ERROR_NO_DEVICE : BTRAIL_AGENT_ERROR_COMMAND;
-
-    g_set_error_literal(error, BTRAIL_AGENT_ERROR, code,
-                        desc ? desc : "failed without a reason");
-}
-
-JsonNode *btrail_qmp_result(JsonObject *reply, GError **error)
-{
-    JsonObject *failure = btrail_json_object(reply, "error");
-
-    if (failure) {
-        set_command_error(error, failure);
-        return NULL;
-    }
-    if (!json_object_has_member(reply, "return")) {
-        qmp_protocol_error(error, "a reply without a result");
-        return NULL;
-    }
-    return json_object_dup_member(reply, "return");
-}
-
-static bool keep_event(struct btrail_qmp *qmp, JsonObject *object)
+static bool keep_event(struct qmp *qmp, JsonObject *object)
 {
     const char *name = btrail_json_string(object, "event");
 
@@ -212,19 +170,19 @@ static bool keep_event(struct btrail_qmp *qmp, JsonObject *object)
     return name;
 }
 
-void btrail_qmp_keep_events(struct btrail_qmp *qmp)
+void qmp_keep_events(struct qmp *qmp)
 {
     if (!qmp->events) {
         qmp->events = g_queue_new();
     }
 }
 
-char *btrail_qmp_next_event(struct btrail_qmp *qmp, int timeout_ms,
-                            int cancel_fd, GError **error)
+char *qmp_next_event(struct qmp *qmp, int timeout_ms,
+                     int cancel_fd, GError **error)
 {
     gint64 deadline = g_get_monotonic_time() + timeout_ms * 1000ll;
 
-    btrail_qmp_keep_events(qmp);
+    qmp_keep_events(qmp);
     while (g_queue_is_empty(qmp->events)) {
         g_autoptr(JsonNode) node = read_object(qmp, deadline, cancel_fd,
                                                error);
@@ -237,9 +195,9 @@ char *btrail_qmp_next_event(struct btrail_qmp *qmp, int timeout_ms,
     return g_queue_pop_head(qmp->events);
 }
 
-JsonNode *btrail_qmp_execute(struct btrail_qmp *qmp, const char *command,
-                             JsonObject *arguments, int fd, int timeout_ms,
-                             int cancel_fd, GError **error)
+JsonNode *qmp_execute(struct qmp *qmp, const char *command,
+                      JsonObject *arguments, int fd, int timeout_ms,
+                      int cancel_fd, GError **error)
 {
     g_autofree char *text = NULL, *line = NULL;
     gint64 deadline = g_get_monotonic_time() + timeout_ms * 1000ll;
@@ -247,7 +205,7 @@ JsonNode *btrail_qmp_execute(struct btrail_qmp *qmp, const char *command,
     if (qmp->execute) {
         return qmp->execute(qmp->opaque, command, arguments, fd, error);
     }
-    text = btrail_qmp_format(command, arguments, ++qmp->last_id);
+    text = qmp_format(command, arguments, ++qmp->last_id);
     line = g_strconcat(text, "\n", NULL);
     if (!send_all(qmp, line, strlen(line), fd, deadline, cancel_fd, error)) {
         return NULL;
@@ -267,7 +225,7 @@ JsonNode *btrail_qmp_execute(struct btrail_qmp *qmp, const char *command,
             /* An event, or the reply to a command that was given up */
             continue;
         }
-        result = btrail_qmp_result(reply, error);
+        result = qmp_result(reply, error);
         if (!result) {
             g_prefix_error(error, "%s: ", command);
         }
@@ -275,12 +233,12 @@ JsonNode *btrail_qmp_execute(struct btrail_qmp *qmp, const char *command,
     }
 }
 
-const char *btrail_qmp_version(const struct btrail_qmp *qmp)
+const char *qmp_version(const struct qmp *qmp)
 {
     return qmp->version;
 }
 
-static bool read_greeting(struct btrail_qmp *qmp, gint64 deadline,
+static bool read_greeting(struct qmp *qmp, gint64 deadline,
                           int cancel_fd, GError **error)
 {
     g_autoptr(JsonNode) node = NULL;
@@ -319,30 +277,30 @@ static bool read_greeting(struct btrail_qmp *qmp, gint64 deadline,
     return true;
 }
 
-struct btrail_qmp *btrail_qmp_new(int sock, int timeout_ms, int cancel_fd,
-                                  GError **error)
+struct qmp *qmp_new(int sock, int timeout_ms, int cancel_fd,
+                    GError **error)
 {
-    struct btrail_qmp *qmp = g_new0(struct btrail_qmp, 1);
+    struct qmp *qmp = g_new0(struct qmp, 1);
     g_autoptr(JsonNode) node = NULL;
 
     qmp->sock = sock;
     qmp->in = g_byte_array_new();
     if (read_greeting(qmp, g_get_monotonic_time() + timeout_ms * 1000ll,
                       cancel_fd, error)) {
-        node = btrail_qmp_execute(qmp, "qmp_capabilities", NULL, -1,
-                                  timeout_ms, cancel_fd, error);
+        node = qmp_execute(qmp, "qmp_capabilities", NULL, -1,
+                           timeout_ms, cancel_fd, error);
     }
     if (!node) {
-        btrail_qmp_free(qmp);
+        qmp_free(qmp);
         return NULL;
     }
     return qmp;
 }
 
-struct btrail_qmp *btrail_qmp_through(btrail_qmp_executor *execute,
-                                      void *opaque)
+struct qmp *qmp_through(qmp_executor *execute,
+                        void *opaque)
 {
-    struct btrail_qmp *qmp = g_new0(struct btrail_qmp, 1);
+    struct qmp *qmp = g_new0(struct qmp, 1);
 
     qmp->sock = -1;
     qmp->in = g_byte_array_new();
@@ -351,16 +309,16 @@ struct btrail_qmp *btrail_qmp_through(btrail_qmp_executor *execute,
     return qmp;
 }
 
-struct btrail_qmp *btrail_qmp_connect(const char *path, int timeout_ms,
-                                      int cancel_fd, GError **error)
+struct qmp *qmp_connect(const char *path, int timeout_ms,
+                        int cancel_fd, GError **error)
 {
-    int sock = btrail_unix_connect(path, error);
+    int sock = unix_connect(path, error);
 
-    return sock < 0 ? NULL : btrail_qmp_new(sock, timeout_ms, cancel_fd,
-                                            error);
+    return sock < 0 ? NULL : qmp_new(sock, timeout_ms, cancel_fd,
+                                     error);
 }
 
-void btrail_qmp_free(struct btrail_qmp *qmp)
+void qmp_free(struct qmp *qmp)
 {
     if (qmp) {
         if (qmp->sock >= 0) {

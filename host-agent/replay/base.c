@@ -37,7 +37,7 @@ bool base_wait(const struct recording *r, struct emulator *e, GError **error)
     const struct recorded_file *f = r->base ? recording_find_file(r, r->base) :
                                     NULL;
     uint64_t size = MIN(f ? f->size : 0, UINT64_MAX / 4 / NS_PER_BYTE);
-    uint64_t end = btrail_clock_ns() + size * NS_PER_BYTE +
+    uint64_t end = clock_ns() + size * NS_PER_BYTE +
                    LEAST_S * UINT64_C(1000000000);
     bool loading = r->base != NULL;
 
@@ -46,9 +46,9 @@ bool base_wait(const struct recording *r, struct emulator *e, GError **error)
             g_prefix_error(error, "QEMU cannot load the base: ");
             return false;
         }
-        if (loading && btrail_clock_ns() > end) {
-            return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_TIMEOUT,
-                                     "QEMU does not end loading the base");
+        if (loading && clock_ns() > end) {
+            return agent_fail(error, AGENT_ERROR_TIMEOUT,
+                              "QEMU does not end loading the base");
         }
         if (loading) {
             g_usleep(POLL_US);

@@ -16,7 +16,7 @@
 /* Has QEMU load it, if the recording has one; before the start. */
 void base_add(const struct recording *r, struct emulator *e);
 
-/* Waits until QEMU has loaded it; the guest stands. */
+/* Waits until QEMU has loaded it; the guest is stopped. */
 bool base_wait(const struct recording *r, struct emulator *e, GError **error);
 
 #endif /* BTRAIL_BASE_H */

@@ -73,22 +73,22 @@ bool copy_file(const char *from, const char *to, GError **error)
     bool ok;
 
     if (in < 0 || fstat(in, &st)) {
-        btrail_agent_error_errno(error, from);
+        agent_error_errno(error, from);
     } else if (!S_ISREG(st.st_mode)) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_COMMAND,
                     "%s: it is not a file, and cannot be copied into the "
                     "recording", from);
     } else {
         out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (out < 0) {
-            btrail_agent_error_errno(error, to);
+            agent_error_errno(error, to);
         }
     }
     ok = out >= 0 && (!ioctl(out, FICLONE, in) ||
                       copy_data(in, out, st.st_size));
     if (out >= 0) {
         if ((close(out) && ok) || !ok) {
-            btrail_agent_error_errno(error, to);
+            agent_error_errno(error, to);
             unlink(to);
             ok = false;
         }

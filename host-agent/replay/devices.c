@@ -104,13 +104,13 @@ bool devices_check(const char *qtree, GError **error)
         if (indent <= ahci) {
             ahci = strstr(type, "ahci") ? indent : SIZE_MAX;
         } else if (!strcmp(type, "ide-hd")) {
-            return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND,
-                                     "the machine has a disk on an AHCI "
-                                     "controller, which cannot be replayed; "
-                                     "use instead: %s", no_disk);
+            return agent_fail(error, AGENT_ERROR_COMMAND,
+                              "the machine has a disk on an AHCI "
+                              "controller, which cannot be replayed; "
+                              "use instead: %s", no_disk);
         }
         if (instead) {
-            g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND,
+            g_set_error(error, AGENT_ERROR, AGENT_ERROR_COMMAND,
                         "the machine has a device %s, which cannot be "
                         "replayed; use instead: %s", type, instead);
             return false;

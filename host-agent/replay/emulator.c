@@ -29,7 +29,7 @@ struct emulator {
     char *folder;
     int lock;                   /* of the folder; QEMU has it, too */
     GPtrArray *arguments;
-    struct btrail_qmp *qmp;
+    struct qmp *qmp;
     GPid pid;
     int status;                 /* once pid is 0 after it had been started */
 };
@@ -65,17 +65,12 @@ struct emulator *emulator_new(const struct emulator_options *options,
         g_autofree char *link = emulator_path(e, "recording");
 
         if (symlink(options->recording, link)) {
-            btrail_agent_error_errno(error, link);
+            agent_error_errno(error, link);
             emulator_free(e);
             return NULL;
         }
     }
     return e;
-}
-
-const char *emulator_folder(const struct emulator *e)
-{
-    return e->folder;
 }
 
 char *emulator_path(const struct emulator *e, const char *name)
@@ -117,7 +112,7 @@ static int open_output(const struct emulator *e, GError **error)
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 
     if (fd < 0) {
-        btrail_agent_error_errno(error, path);
+        agent_error_errno(error, path);
     }
     return fd;
 }
@@ -169,14 +164,14 @@ static void add_last_words(struct emulator *e, GError **error)
     const char *line;
 
     if (!error || !*error ||
-        !g_error_matches(*error, BTRAIL_AGENT_ERROR,
-                         BTRAIL_AGENT_ERROR_CLOSED)) {
+        !g_error_matches(*error, AGENT_ERROR,
+                         AGENT_ERROR_CLOSED)) {
         return;
     }
     emulator_wait(e, 5000, NULL);
     if (!e->pid && WIFSIGNALED(e->status)) {
         g_clear_error(error);
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CLOSED,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_CLOSED,
                     "QEMU was ended by signal %d (%s)", WTERMSIG(e->status),
                     strsignal(WTERMSIG(e->status)));
         return;
@@ -186,7 +181,7 @@ static void add_last_words(struct emulator *e, GError **error)
     line = strrchr(output, '\n');
     line = line ? line + 1 : output;
     g_clear_error(error);
-    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CLOSED,
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_CLOSED,
                 *line ? "QEMU has ended: %s" : "QEMU has ended%s", line);
 }
 
@@ -196,7 +191,7 @@ bool emulator_start(struct emulator *e, GError **error)
     bool ok;
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks) < 0) {
-        return btrail_agent_error_errno(error, "socketpair");
+        return agent_error_errno(error, "socketpair");
     }
     emulator_add(e, "-chardev");
     emulator_add(e, "socket,id=rr-monitor,fd=%d", socks[1]);
@@ -209,13 +204,13 @@ bool emulator_start(struct emulator *e, GError **error)
         close(socks[0]);
         return false;
     }
-    e->qmp = btrail_qmp_new(socks[0], START_TIMEOUT_MS, e->options.cancel_fd,
-                            error);
+    e->qmp = qmp_new(socks[0], START_TIMEOUT_MS, e->options.cancel_fd,
+                     error);
     if (!e->qmp) {
         add_last_words(e, error);
         return false;
     }
-    btrail_qmp_keep_events(e->qmp);
+    qmp_keep_events(e->qmp);
     return true;
 }
 
@@ -224,7 +219,7 @@ void emulator_set_cancel(struct emulator *e, int cancel_fd)
     e->options.cancel_fd = cancel_fd;
 }
 
-struct btrail_qmp *emulator_qmp(struct emulator *e)
+struct qmp *emulator_qmp(struct emulator *e)
 {
     return e->qmp;
 }
@@ -234,9 +229,9 @@ JsonNode *emulator_execute(struct emulator *e, const char *command,
                            GError **error)
 {
     GError *local = NULL;
-    JsonNode *node = btrail_qmp_execute(e->qmp, command, arguments, fd,
-                                        timeout_ms, e->options.cancel_fd,
-                                        &local);
+    JsonNode *node = qmp_execute(e->qmp, command, arguments, fd,
+                                 timeout_ms, e->options.cancel_fd,
+                                 &local);
 
     if (!node) {
         add_last_words(e, &local);
@@ -272,8 +267,8 @@ char *emulator_hmp(struct emulator *e, const char *line, GError **error)
 char *emulator_event(struct emulator *e, int timeout_ms, GError **error)
 {
     GError *local = NULL;
-    char *name = btrail_qmp_next_event(e->qmp, timeout_ms,
-                                       e->options.cancel_fd, &local);
+    char *name = qmp_next_event(e->qmp, timeout_ms,
+                                e->options.cancel_fd, &local);
 
     if (!name) {
         add_last_words(e, &local);
@@ -290,7 +285,7 @@ bool emulator_icount(struct emulator *e, uint64_t *icount, GError **error)
                btrail_json_int(json_node_get_object(node), "icount", -1) : -1;
 
     if (node && n < 0) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                     "QEMU does not say how many instructions were executed");
     }
     *icount = n;
@@ -299,7 +294,7 @@ bool emulator_icount(struct emulator *e, uint64_t *icount, GError **error)
 
 const char *emulator_version(const struct emulator *e)
 {
-    return btrail_qmp_version(e->qmp);
+    return qmp_version(e->qmp);
 }
 
 char *emulator_output(const struct emulator *e)
@@ -321,7 +316,7 @@ char *emulator_output(const struct emulator *e)
 
 uint64_t emulator_cpu_ns(const struct emulator *e)
 {
-    return e->pid ? btrail_clock_process_ns(e->pid) : 0;
+    return e->pid ? clock_process_ns(e->pid) : 0;
 }
 
 bool emulator_wait(struct emulator *e, int timeout_ms, int *status)
@@ -354,7 +349,7 @@ void emulator_free(struct emulator *e)
         kill(e->pid, SIGKILL);
         emulator_wait(e, 60000, NULL);
     }
-    btrail_qmp_free(e->qmp);
+    qmp_free(e->qmp);
     private_folder_remove(e->folder, e->lock);
     g_free(e->folder);
     g_ptr_array_unref(e->arguments);

@@ -37,11 +37,10 @@ struct emulator_options {
 struct emulator *emulator_new(const struct emulator_options *options,
                               GError **error);
 
-/* The private folder, and a file in it, to be freed */
-const char *emulator_folder(const struct emulator *e);
+/* A file in its private folder, to be freed */
 char *emulator_path(const struct emulator *e, const char *name);
 
-/* Adds an argument behind those of the options, before the start. */
+/* Adds an argument after those of the options, before the start. */
 void emulator_add(struct emulator *e, const char *format, ...)
     G_GNUC_PRINTF(2, 3);
 
@@ -53,7 +52,7 @@ bool emulator_start(struct emulator *e, GError **error);
 void emulator_set_cancel(struct emulator *e, int cancel_fd);
 
 /* The monitor, after the start; events are kept. */
-struct btrail_qmp *emulator_qmp(struct emulator *e);
+struct qmp *emulator_qmp(struct emulator *e);
 
 /* A command; if QEMU is gone, the error says what its last words were. */
 JsonNode *emulator_execute(struct emulator *e, const char *command,
@@ -67,7 +66,7 @@ bool emulator_command(struct emulator *e, const char *command,
 /* A line of the human monitor; its text, to be freed, or NULL */
 char *emulator_hmp(struct emulator *e, const char *line, GError **error);
 
-/* The next event, as btrail_qmp_next_event(), with last words as above */
+/* The next event, as qmp_next_event(), with last words as above */
 char *emulator_event(struct emulator *e, int timeout_ms, GError **error);
 
 /* How many instructions it has executed or replayed */

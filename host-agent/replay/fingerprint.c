@@ -12,13 +12,13 @@
 #include "util/read-file.h"
 
 #define HEAD        "backtrail fingerprints 2\n"
-/* A trace of 2^44 records has so many. */
+/* A trace of 2^44 records has this many. */
 #define MAX_PRINTS  (1u << 24)
 #define MAX_TEXT    (1u << 30)
 
 static bool library_error(GError **error, int ret)
 {
-    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                 "the trace: %s", btrail_strerror(ret));
     return false;
 }
@@ -142,8 +142,8 @@ GArray *fingerprinter_finish(struct fingerprinter *f, GError **error)
     GArray *prints;
 
     if (f->lacks) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
-                    "the trace lacks records behind %" G_GUINT64_FORMAT,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
+                    "the trace lacks records after %" G_GUINT64_FORMAT,
                     f->lacks_behind);
         return NULL;
     }
@@ -242,7 +242,7 @@ GArray *fingerprint_parse(const char *text, GError **error)
         }
     }
     if (!ok) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                     "the fingerprints are damaged; remove the file, and "
                     "replay again");
         return NULL;
@@ -255,7 +255,7 @@ GArray *fingerprint_load(const char *path, GError **error)
     g_autofree char *text = NULL;
     size_t length;
 
-    text = btrail_read_file(path, MAX_TEXT, &length, error);
+    text = read_whole_file(path, MAX_TEXT, &length, error);
     if (!text) {
         g_prefix_error(error, "%s: ", path);
         return NULL;
@@ -304,7 +304,7 @@ bool fingerprint_agree(const GArray *a, const GArray *b, uint32_t vcpu,
 }
 
 /* One side of a comparison: records in their order */
-struct side {
+struct fingerprint_side {
     struct btrail_cursor *cursor;
     struct btrail_batch batch;
     size_t at;
@@ -324,7 +324,8 @@ static bool has_stream(const struct btrail_trace *trace, uint32_t vcpu)
     return false;
 }
 
-static bool open_side(struct side *s, const struct btrail_trace *trace,
+static bool open_side(struct fingerprint_side *s,
+                      const struct btrail_trace *trace,
                       uint32_t vcpu, uint64_t from)
 {
     memset(s, 0, sizeof(*s));
@@ -340,7 +341,7 @@ static bool open_side(struct side *s, const struct btrail_trace *trace,
 }
 
 /* The next record, or NULL at the end */
-static const struct btrail_record *next_record(struct side *s)
+static const struct btrail_record *next_record(struct fingerprint_side *s)
 {
     while (!s->end && s->at >= s->batch.count) {
         s->at = 0;
@@ -359,7 +360,7 @@ static bool same(const struct btrail_record *a, const struct btrail_record *b)
 }
 
 /* Where a trace goes from a record on, which may be NULL */
-static void follow(struct side *s, const struct btrail_record *r,
+static void follow(struct fingerprint_side *s, const struct btrail_record *r,
                    struct fingerprint_path *path)
 {
     path->icount = r ? btrail_record_icount(r, &s->batch.time) :
@@ -372,7 +373,8 @@ static void follow(struct side *s, const struct btrail_record *r,
     }
 }
 
-static bool compare_sides(struct side *a, struct side *b, uint64_t index,
+static bool compare_sides(struct fingerprint_side *a,
+                          struct fingerprint_side *b, uint64_t index,
                           struct fingerprint_difference *d)
 {
     for (;; index++) {
@@ -398,7 +400,7 @@ bool fingerprint_compare(const struct btrail_trace *a,
                          uint64_t from, struct fingerprint_difference *d,
                          GError **error)
 {
-    struct side x = { NULL }, y = { NULL };
+    struct fingerprint_side x = { NULL }, y = { NULL };
     bool differ = false;
 
     memset(d, 0, sizeof(*d));

@@ -12,7 +12,7 @@
 #define BTRAIL_FINGERPRINT_H
 
 #include "backtrail/trace.h"
-#include "lib/internal/stream.h"
+#include "lib/agent/stream.h"
 #include "util/agent-error.h"
 
 /* Records between two fingerprints of a vCPU */
@@ -52,12 +52,12 @@ bool fingerprint_save(const char *path, const GArray *prints, GError **error);
 GArray *fingerprint_load(const char *path, GError **error);
 GArray *fingerprint_parse(const char *text, GError **error);
 
-/* Records of each path behind where two traces part */
+/* Records of each path after where two traces part */
 #define FINGERPRINT_PATH    4
 
 /**
  * struct fingerprint_path - how a trace goes on
- * @records: the first ones; zero behind the end of its stream
+ * @records: the first ones; zero after the end of its stream
  * @count:   how many there are
  * @icount:  of the first one, or BTRAIL_NO_ICOUNT
  */

@@ -20,14 +20,14 @@
 #define PIPE_NAME       "backtrail-state"
 
 /* A command; only the wait for the end can be cancelled. */
-static JsonNode *execute(struct btrail_qmp *qmp, const char *command,
+static JsonNode *execute(struct qmp *qmp, const char *command,
                          JsonObject *arguments, int fd, GError **error)
 {
-    return btrail_qmp_execute(qmp, command, arguments, fd, COMMAND_MS, -1,
-                              error);
+    return qmp_execute(qmp, command, arguments, fd, COMMAND_MS, -1,
+                       error);
 }
 
-static bool command(struct btrail_qmp *qmp, const char *name,
+static bool command(struct qmp *qmp, const char *name,
                     JsonObject *arguments, GError **error)
 {
     g_autoptr(JsonNode) node = execute(qmp, name, arguments, -1, error);
@@ -46,13 +46,13 @@ static int create(const char *path, GError **error)
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
     if (fd < 0) {
-        btrail_agent_error_errno(error, path);
+        agent_error_errno(error, path);
     }
     return fd;
 }
 
 /* Passes QEMU a file to write to, which it need not be able to open. */
-static bool pass(struct btrail_qmp *qmp, const char *path, gint64 *set,
+static bool pass(struct qmp *qmp, const char *path, gint64 *set,
                  GError **error)
 {
     int fd = create(path, error);
@@ -76,7 +76,7 @@ static bool is_cancelled(int cancel_fd)
     return cancel_fd >= 0 && g_poll(&p, 1, 0) > 0;
 }
 
-static bool wait_saved(struct btrail_qmp *qmp, int cancel_fd, GError **error)
+static bool wait_saved(struct qmp *qmp, int cancel_fd, GError **error)
 {
     for (;;) {
         g_autoptr(JsonNode) node = execute(qmp, "query-migrate", NULL, -1,
@@ -90,21 +90,21 @@ static bool wait_saved(struct btrail_qmp *qmp, int cancel_fd, GError **error)
         if (!g_strcmp0(status, "failed") || !g_strcmp0(status, "cancelled")) {
             const char *why = btrail_json_string(o, "error-desc");
 
-            return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND,
-                                     "QEMU has not saved the guest: %s",
-                                     why ? why : status);
+            return agent_fail(error, AGENT_ERROR_COMMAND,
+                              "QEMU has not saved the guest: %s",
+                              why ? why : status);
         }
         if (is_cancelled(cancel_fd)) {
             command(qmp, "migrate_cancel", NULL, NULL);
-            return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_CANCELLED,
-                                     "cancelled");
+            return agent_fail(error, AGENT_ERROR_CANCELLED,
+                              "cancelled");
         }
         g_usleep(POLL_US);
     }
 }
 
 /* QEMU says "completed" before it takes a "cont" again. */
-static bool wait_finished(struct btrail_qmp *qmp, GError **error)
+static bool wait_finished(struct qmp *qmp, GError **error)
 {
     for (;;) {
         g_autoptr(JsonNode) node = execute(qmp, "query-status", NULL, -1,
@@ -119,7 +119,7 @@ static bool wait_finished(struct btrail_qmp *qmp, GError **error)
     }
 }
 
-static bool migrate(struct btrail_qmp *qmp, const char *uri, int cancel_fd,
+static bool migrate(struct qmp *qmp, const char *uri, int cancel_fd,
                     GError **error)
 {
     return command(qmp, "migrate", btrail_json_new("s:uri", uri, NULL),
@@ -127,7 +127,7 @@ static bool migrate(struct btrail_qmp *qmp, const char *uri, int cancel_fd,
            wait_saved(qmp, cancel_fd, error) && wait_finished(qmp, error);
 }
 
-static bool set_bandwidth(struct btrail_qmp *qmp, uint64_t bandwidth,
+static bool set_bandwidth(struct qmp *qmp, uint64_t bandwidth,
                           GError **error)
 {
     return command(qmp, "migrate-set-parameters",
@@ -135,7 +135,7 @@ static bool set_bandwidth(struct btrail_qmp *qmp, uint64_t bandwidth,
 }
 
 /* With the whole of the disk's bandwidth, and as it was afterwards */
-static bool migrate_fast(struct btrail_qmp *qmp, const char *uri,
+static bool migrate_fast(struct qmp *qmp, const char *uri,
                          int cancel_fd, GError **error)
 {
     g_autoptr(JsonNode) node = execute(qmp, "query-migrate-parameters", NULL,
@@ -151,7 +151,7 @@ static bool migrate_fast(struct btrail_qmp *qmp, const char *uri,
     return set_bandwidth(qmp, before, ok ? error : NULL) && ok;
 }
 
-bool guest_state_save(struct btrail_qmp *qmp, const char *path, int cancel_fd,
+bool guest_state_save(struct qmp *qmp, const char *path, int cancel_fd,
                       GError **error)
 {
     gint64 set = -1;
@@ -173,7 +173,7 @@ bool guest_state_save(struct btrail_qmp *qmp, const char *path, int cancel_fd,
  * Through a pipe
  */
 
-struct writer {
+struct state_writer {
     int from, to;
     int error;                  /* errno */
     GThread *thread;
@@ -181,7 +181,7 @@ struct writer {
 
 static gpointer write_all(gpointer opaque)
 {
-    struct writer *w = opaque;
+    struct state_writer *w = opaque;
     g_autofree char *bytes = g_malloc(PIPE_SIZE);
     ssize_t n;
 
@@ -190,7 +190,7 @@ static gpointer write_all(gpointer opaque)
         if (n < 0 && errno == EINTR) {
             continue;
         }
-        w->error = n < 0 ? errno : btrail_write_all(w->to, bytes, n);
+        w->error = n < 0 ? errno : whole_write(w->to, bytes, n);
     } while (n && !w->error);
     /* QEMU does not wait for a reader that is gone. */
     close(w->from);
@@ -198,12 +198,13 @@ static gpointer write_all(gpointer opaque)
 }
 
 /* Returns what is to be written to, or -1 and an error. */
-static int start_writer(struct writer *w, const char *path, GError **error)
+static int start_writer(struct state_writer *w, const char *path,
+                        GError **error)
 {
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC)) {
-        btrail_agent_error_errno(error, "pipe2");
+        agent_error_errno(error, "pipe2");
         return -1;
     }
     w->to = create(path, error);
@@ -219,10 +220,10 @@ static int start_writer(struct writer *w, const char *path, GError **error)
     return ends[1];
 }
 
-bool guest_state_pipe(struct btrail_qmp *qmp, const char *path, int cancel_fd,
+bool guest_state_pipe(struct qmp *qmp, const char *path, int cancel_fd,
                       GError **error)
 {
-    struct writer w = { .error = 0 };
+    struct state_writer w = { .error = 0 };
     int fd = start_writer(&w, path, error);
     g_autoptr(JsonNode) node = NULL;
     bool ok;
@@ -246,7 +247,7 @@ bool guest_state_pipe(struct btrail_qmp *qmp, const char *path, int cancel_fd,
     if (w.error) {
         g_clear_error(error);
         errno = w.error;
-        return btrail_agent_error_errno(error, path);
+        return agent_error_errno(error, path);
     }
     return ok;
 }

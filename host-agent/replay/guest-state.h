@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Saving the state of a guest that stands
+ * Saving the state of a guest that is stopped
  */
 
 #ifndef BTRAIL_GUEST_STATE_H
@@ -16,12 +16,12 @@
  * It still stands afterwards.  Errors: COMMAND (what QEMU says), CANCELLED, and
  * those of QMP and of the file.
  */
-bool guest_state_save(struct btrail_qmp *qmp, const char *path, int cancel_fd,
+bool guest_state_save(struct qmp *qmp, const char *path, int cancel_fd,
                       GError **error);
 
 /* The same for a QEMU that may write to no file of ours, whoever opens it, as
  * AppArmor has it: it writes into a pipe. */
-bool guest_state_pipe(struct btrail_qmp *qmp, const char *path, int cancel_fd,
+bool guest_state_pipe(struct qmp *qmp, const char *path, int cancel_fd,
                       GError **error);
 
 #endif /* BTRAIL_GUEST_STATE_H */

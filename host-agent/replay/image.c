@@ -20,7 +20,7 @@
 
 static bool refuse(GError **error, const char *path, const char *what)
 {
-    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND,
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_COMMAND,
                 "%s: %s; make an image that stands by itself: qemu-img "
                 "convert -O qcow2 %s NEW", path, what, path);
     return false;
@@ -55,7 +55,7 @@ static bool read_head(const char *path, uint8_t head[HEAD], GError **error)
     ssize_t n = fd < 0 ? -1 : pread(fd, head, HEAD, 0);
 
     if (n < 0) {
-        btrail_agent_error_errno(error, path);
+        agent_error_errno(error, path);
     }
     if (fd >= 0) {
         close(fd);

@@ -15,7 +15,7 @@
 #include "util/parse.h"
 
 #define refuse(error, ...) \
-    btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND, __VA_ARGS__)
+    agent_fail(error, AGENT_ERROR_COMMAND, __VA_ARGS__)
 
 struct builder {
     struct machine *m;
@@ -69,14 +69,14 @@ static char *add_file(struct builder *b, const char *path, GError **error)
     struct machine_file *f;
 
     if (access(path, R_OK)) {
-        btrail_agent_error_errno(error, path);
+        agent_error_errno(error, path);
         return NULL;
     }
     /* What a path of QEMU must not have anywhere */
     g_strcanon(base, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS ".-", '_');
     f = g_new0(struct machine_file, 1);
     f->source = g_strdup(path);
-    f->name = g_strdup_printf(BTRAIL_RECORDING_FILES "/%u-%s",
+    f->name = g_strdup_printf(RECORDING_FILES "/%u-%s",
                               b->m->files->len, base);
     g_ptr_array_add(b->m->files, f);
     return g_strconcat("recording/", f->name, NULL);
@@ -236,9 +236,9 @@ static bool handle_memory(struct builder *b, const char *option,
     const char *end;
     uint64_t n;
 
-    if (size && btrail_parse_number(size, &end, &n) && !*end) {
+    if (size && parse_text_number(size, &end, &n) && !*end) {
         n <<= 20;
-    } else if (!size || !btrail_parse_size(size, NULL, &n)) {
+    } else if (!size || !parse_text_size(size, NULL, &n)) {
         return refuse(error, "%s %s: not a size such as 512M or 4G", option,
                       value);
     }
@@ -560,6 +560,13 @@ static bool handle_chardev(struct builder *b, const char *option,
     return true;
 }
 
+static bool handle_floppy(struct builder *b, const char *option,
+                          const char *value, GError **error)
+{
+    return refuse(error, "%s %s: floppies cannot be replayed; use -hda or "
+                  "-cdrom", option, value);
+}
+
 static bool handle_device(struct builder *b, const char *option,
                           const char *value, GError **error)
 {
@@ -574,6 +581,10 @@ static bool handle_device(struct builder *b, const char *option,
         return refuse(error, "%s %s: %s cannot be replayed; use instead: %s",
                       option, value, type, instead);
     }
+    /* Each machine has such a drive, so that it is none of devices.h. */
+    if (!g_strcmp0(type, "floppy")) {
+        return handle_floppy(b, option, value, error);
+    }
     /* What comes in by -serial is logged, and by no other way. */
     if (option_list_get(list, "chardev") &&
         g_strcmp0(type, "isa-debugcon")) {
@@ -586,6 +597,17 @@ static bool handle_device(struct builder *b, const char *option,
                       "recording is replayed", option, value);
     }
     return keep(b, option, value, error);
+}
+
+static bool handle_vga(struct builder *b, const char *option,
+                       const char *value, GError **error)
+{
+    g_autofree char *type = g_strdup_printf("%s-vga", value);
+    const char *instead = devices_refuse(type);
+
+    return !instead ? keep(b, option, value, error) :
+           refuse(error, "%s %s: it cannot be replayed; use instead: %s",
+                  option, value, instead);
 }
 
 static bool handle_object(struct builder *b, const char *option,
@@ -645,13 +667,6 @@ static bool handle_usb(struct builder *b, const char *option,
                   "piix3-usb-uhci", devices_refuse("piix3-usb-uhci"));
 }
 
-static bool handle_floppy(struct builder *b, const char *option,
-                          const char *value, GError **error)
-{
-    return refuse(error, "%s %s: floppies cannot be replayed; use -hda or "
-                  "-cdrom", option, value);
-}
-
 static bool handle_log(struct builder *b, const char *option,
                        const char *value, GError **error)
 {
@@ -676,7 +691,7 @@ static const struct {
     { "-rtc", true, handle_rtc },
     { "-icount", true, handle_log },
     { "-boot", true, keep },
-    { "-vga", true, keep },
+    { "-vga", true, handle_vga },
     { "-uuid", true, keep },
     { "-action", true, keep },
     { "-name", true, keep_text },

@@ -18,7 +18,7 @@
 #include "replay/recording.h"
 
 /* Where firmware is, as QEMU finds it */
-#define MACHINE_FIRMWARE    BTRAIL_RECORDING_FILES "/firmware"
+#define MACHINE_FIRMWARE    RECORDING_FILES "/firmware"
 /*
  * How virtual time follows instructions: 4 ns each, which is about what TCG
  * takes, and an idle guest waits for nothing.  If time passed faster, the

@@ -11,7 +11,7 @@
 #include "util/json.h"
 
 #define fail(error, ...) \
-    btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND, __VA_ARGS__)
+    agent_fail(error, AGENT_ERROR_COMMAND, __VA_ARGS__)
 
 /* ISA has as many serial ports. */
 #define MAX_PORTS   4
@@ -353,7 +353,7 @@ static void put_ports(struct native *n)
     }
 }
 
-/* The first argument behind the environment and the program */
+/* The first argument after the environment and the program */
 static char **skip_program(char **argv)
 {
     while (*argv && **argv != '/' && strchr(*argv, '=')) {
@@ -371,7 +371,7 @@ char **native_arguments(const char *text, char *const *added, GError **error)
     bool ok = true;
 
     if (!g_shell_parse_argv(text, NULL, &argv, &local)) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                     "libvirt's command line cannot be read: %s",
                     local->message);
         return NULL;

@@ -25,7 +25,7 @@ static void add(GPtrArray *list, const char *key, const char *value)
     g_ptr_array_add(list, p);
 }
 
-/* The next element up to a single comma; moves @text behind it. */
+/* The next element up to a single comma; moves @text past it. */
 static char *take_element(const char **text)
 {
     GString *out = g_string_new(NULL);

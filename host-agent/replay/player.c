@@ -63,7 +63,7 @@ static char *check_program(const struct player_options *o,
     g_autofree char *hash = NULL;
 
     if (!o->program) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                     "you have recorded nothing with the QEMU that it needs, "
                     "version %s, which was %s; what a recording names is not "
                     "run: name that QEMU with --qemu",
@@ -78,7 +78,7 @@ static char *check_program(const struct player_options *o,
         return NULL;
     }
     if (strcmp(hash, o->recording->qemu_sha256) && !o->any_qemu) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                     "%s: it was recorded by another QEMU, version %s, which "
                     "was %s; name that one with --qemu, or try this one with "
                     "--any-qemu", program, o->recording->qemu_version ?
@@ -217,7 +217,7 @@ static bool stuck(struct player *p, uint64_t icount, GError **error)
 {
     p->stuck = true;
     p->stuck_at = icount;
-    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                 "the replay does not get past instruction %" G_GUINT64_FORMAT
                 ": QEMU waits for something that has not come again; what was "
                 "recorded is not what is replayed", icount);
@@ -258,22 +258,22 @@ static char *next_event(struct player *p, GError **error)
             return event;
         }
         if (waited + ASK_MS >= POLL_MS ||
-            !g_error_matches(local, BTRAIL_AGENT_ERROR,
-                             BTRAIL_AGENT_ERROR_TIMEOUT)) {
+            !g_error_matches(local, AGENT_ERROR,
+                             AGENT_ERROR_TIMEOUT)) {
             g_propagate_error(error, g_steal_pointer(&local));
             return NULL;
         }
         if (p->go_on && !p->go_on(p->go_on_opaque)) {
             if (player_halt(p, error)) {
-                btrail_agent_fail(error, BTRAIL_AGENT_ERROR_CANCELLED,
-                                  "interrupted");
+                agent_fail(error, AGENT_ERROR_CANCELLED,
+                           "interrupted");
             }
             return NULL;
         }
     }
 }
 
-/* Waits until the guest stands. */
+/* Waits until the guest is stopped. */
 static bool wait_stopped(struct player *p, GError **error)
 {
     uint64_t last = UINT64_MAX, icount, cpu = 0, now;
@@ -290,8 +290,8 @@ static bool wait_stopped(struct player *p, GError **error)
             }
             continue;
         }
-        if (!g_error_matches(local, BTRAIL_AGENT_ERROR,
-                             BTRAIL_AGENT_ERROR_TIMEOUT)) {
+        if (!g_error_matches(local, AGENT_ERROR,
+                             AGENT_ERROR_TIMEOUT)) {
             g_propagate_error(error, g_steal_pointer(&local));
             return false;
         }
@@ -328,7 +328,7 @@ static void drop_events(struct player *p)
 
 static bool behind_end(uint64_t want, uint64_t got, GError **error)
 {
-    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                 "the recording ends at instruction %" G_GUINT64_FORMAT
                 ", before %" G_GUINT64_FORMAT, got, want);
     return false;
@@ -337,10 +337,10 @@ static bool behind_end(uint64_t want, uint64_t got, GError **error)
 static bool before_begin(const struct recording *r, uint64_t want,
                          GError **error)
 {
-    return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_PROTOCOL,
-                             "what was before instruction %" G_GUINT64_FORMAT
-                             " was not kept (--ring), and so not %"
-                             G_GUINT64_FORMAT, r->begin.icount, want);
+    return agent_fail(error, AGENT_ERROR_PROTOCOL,
+                      "what was before instruction %" G_GUINT64_FORMAT
+                      " was not kept (--ring), and so not %"
+                      G_GUINT64_FORMAT, r->begin.icount, want);
 }
 
 JsonNode *player_checkpoints(struct player *p, GError **error)
@@ -371,7 +371,7 @@ static bool seek(struct player *p, uint64_t icount, GError **error)
     }
     if (p->checkpoints && has_no_checkpoint(p)) {
         g_clear_error(&local);
-        g_set_error(&local, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND,
+        g_set_error(&local, AGENT_ERROR, AGENT_ERROR_COMMAND,
                     "there is no way back: no checkpoint of the guest's memory "
                     "fits into %" G_GUINT64_FORMAT " MiB; permit more",
                     p->options.checkpoints >> 20);
@@ -401,8 +401,8 @@ bool player_goto(struct player *p, uint64_t icount, GError **error)
     }
     if (icount < at) {
         if (!p->checkpoints) {
-            g_set_error(error, BTRAIL_AGENT_ERROR,
-                        BTRAIL_AGENT_ERROR_PROTOCOL,
+            g_set_error(error, AGENT_ERROR,
+                        AGENT_ERROR_PROTOCOL,
                         "this replay only goes forward");
             return false;
         }
@@ -445,12 +445,11 @@ bool player_wait_end(struct player *p, GError **error)
         g_autofree char *event = emulator_event(p->emulator, POLL_MS, &local);
 
         if (!g_strcmp0(event, "SHUTDOWN") ||
-            g_error_matches(local, BTRAIL_AGENT_ERROR,
-                            BTRAIL_AGENT_ERROR_CANCELLED)) {
+            agent_is_cancelled(local)) {
             return true;
         }
-        if (!event && !g_error_matches(local, BTRAIL_AGENT_ERROR,
-                                       BTRAIL_AGENT_ERROR_TIMEOUT)) {
+        if (!event && !g_error_matches(local, AGENT_ERROR,
+                                       AGENT_ERROR_TIMEOUT)) {
             g_propagate_error(error, g_steal_pointer(&local));
             return false;
         }
@@ -462,12 +461,7 @@ bool player_icount(struct player *p, uint64_t *icount, GError **error)
     return emulator_icount(p->emulator, icount, error);
 }
 
-bool player_ended(const struct player *p)
-{
-    return p->ended;
-}
-
-bool player_parted(const struct player *p, uint64_t *icount)
+bool player_diverged(const struct player *p, uint64_t *icount)
 {
     g_autofree char *said = emulator_output(p->emulator);
     const char *number = strstr(said, SYNC_ERROR);

@@ -59,7 +59,7 @@ struct player_options {
 };
 
 /*
- * Starts QEMU, which stands before the first instruction of the recording.  It
+ * Starts QEMU, which is before the first instruction of the recording.  It
  * dies with the calling thread.
  *
  * Errors: those of QEMU, with its last words; PROTOCOL (another QEMU, or
@@ -69,7 +69,7 @@ struct player *player_start(const struct player_options *options,
                             GError **error);
 
 /* While it goes somewhere, @go_on is asked each few milliseconds: if it returns
- * false, the guest stands where it is, and that is error CANCELLED.  NULL for
+ * false, the guest stays where it is, and that is error CANCELLED.  NULL for
  * none. */
 void player_set_go_on(struct player *p, bool (*go_on)(void *opaque),
                       void *opaque);
@@ -80,7 +80,7 @@ void player_set_go_on(struct player *p, bool (*go_on)(void *opaque),
 /**
  * player_goto - go to a place, forwards or backwards
  *
- * Errors: PROTOCOL (before the recording begins, or behind its end, where the
+ * Errors: PROTOCOL (before the recording begins, or after its end, where the
  * player then stands; or the replay is stuck), and those of player_start().
  */
 bool player_goto(struct player *p, uint64_t icount, GError **error);
@@ -93,7 +93,7 @@ bool player_halt(struct player *p, GError **error);
 bool player_finish(struct player *p, GError **error);
 
 /*
- * Leave the replay for good: what the guest does from where it stands is its
+ * Leave the replay for good: what the guest does from there on is its
  * own.  Networks are cut off, and disks are overlays that go with it.
  */
 bool player_go_live(struct player *p, GError **error);
@@ -104,15 +104,12 @@ bool player_run(struct player *p, GError **error);
 /* Waits until a guest that is live has ended, or for options.cancel_fd. */
 bool player_wait_end(struct player *p, GError **error);
 
-/* Where it stands */
+/* Where it is */
 bool player_icount(struct player *p, uint64_t *icount, GError **error);
-
-/* Has it come to the end of the recording? */
-bool player_ended(const struct player *p);
 
 /* After an error: has QEMU stopped, or ended, since the log has something else
  * than what the guest does?  Then @icount gets where that is. */
-bool player_parted(const struct player *p, uint64_t *icount);
+bool player_diverged(const struct player *p, uint64_t *icount);
 
 /* Unix sockets, one client at a time: QEMU's gdbstub, and a QMP monitor that
  * the player does not use itself */

@@ -20,7 +20,7 @@
 static void remove_if_left(const char *folder)
 {
     g_autofree char *path = g_build_filename(folder, LOCK, NULL);
-    int fd = btrail_own_folder(folder, NULL) ?
+    int fd = own_folder(folder, NULL) ?
              open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
 
     if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB)) {
@@ -55,7 +55,7 @@ static int make_lock(const char *folder, GError **error)
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) || g_rename(path, name)) {
-        btrail_agent_error_errno(error, path);
+        agent_error_errno(error, path);
         if (fd >= 0) {
             close(fd);
         }
@@ -70,7 +70,7 @@ char *private_folder_new(const char *top, int *lock, GError **error)
 
     remove_left(top);
     if (!g_mkdtemp(folder)) {
-        btrail_agent_error_errno(error, folder);
+        agent_error_errno(error, folder);
         return NULL;
     }
     *lock = make_lock(folder, error);

@@ -40,7 +40,7 @@ struct recorder {
 static bool make_folder(const char *path, GError **error)
 {
     if (mkdir(path, 0700)) {
-        return btrail_agent_error_errno(error, path);
+        return agent_error_errno(error, path);
     }
     return true;
 }
@@ -54,7 +54,7 @@ static bool is_permitted(const struct recorder *r, GError **error)
 static bool make_folders(const struct recorder *r, GError **error)
 {
     g_autofree char *files = recording_path(r->recording,
-                                            BTRAIL_RECORDING_FILES);
+                                            RECORDING_FILES);
     g_autofree char *firmware = recording_path(r->recording,
                                                MACHINE_FIRMWARE);
 
@@ -103,12 +103,12 @@ static bool copy_files(struct recorder *r, GError **error)
 static bool save_base(struct recorder *r, GError **error)
 {
     g_autofree char *path = recording_path(r->recording,
-                                           BTRAIL_RECORDING_BASE);
+                                           RECORDING_BASE);
 
     if (!r->options->running) {
         return true;
     }
-    r->recording->base = g_strdup(BTRAIL_RECORDING_BASE);
+    r->recording->base = g_strdup(RECORDING_BASE);
     return running_guest_check_images(r->options->running, r->machine->files,
                                       error) &&
            running_guest_save(r->options->running, path, error);
@@ -125,7 +125,7 @@ static bool add_files(struct recorder *r, GError **error)
         }
     }
     return !r->recording->base ||
-           add_file(r, NULL, BTRAIL_RECORDING_BASE, error);
+           add_file(r, NULL, RECORDING_BASE, error);
 }
 
 /* The firmware that QEMU has loaded, from its trace: "load_file name bios.bin
@@ -257,8 +257,7 @@ static bool turn(struct recorder *r, struct emulator *e)
     if (!r->ring || ring_wait_ms(r->ring) || ring_turn(r->ring, &error)) {
         return true;
     }
-    if (g_error_matches(error, BTRAIL_AGENT_ERROR,
-                        BTRAIL_AGENT_ERROR_CANCELLED) || has_ended(r, e)) {
+    if (agent_is_cancelled(error) || has_ended(r, e)) {
         g_error_free(error);
     } else {
         r->not_saved = error;
@@ -277,12 +276,11 @@ static bool wait_for_end(struct recorder *r, struct emulator *e, GError **error)
         if (event && !strcmp(event, "STOP") && has_ended(r, e)) {
             return true;
         }
-        if (event || g_error_matches(local, BTRAIL_AGENT_ERROR,
-                                     BTRAIL_AGENT_ERROR_TIMEOUT)) {
+        if (event || g_error_matches(local, AGENT_ERROR,
+                                     AGENT_ERROR_TIMEOUT)) {
             continue;
         }
-        if (g_error_matches(local, BTRAIL_AGENT_ERROR,
-                            BTRAIL_AGENT_ERROR_CANCELLED)) {
+        if (agent_is_cancelled(local)) {
             return true;
         }
         g_set_error(error, local->domain, local->code,
@@ -309,7 +307,7 @@ static bool finish(struct recorder *r, struct emulator *e, GError **error)
         WEXITSTATUS(status)) {
         g_autofree char *output = emulator_output(e);
 
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_COMMAND,
                     "QEMU has not ended as it should: %s",
                     g_strchomp(output));
         return false;
@@ -339,12 +337,12 @@ static bool check_disks(const struct recorder *r, struct emulator *e,
     if (!r->full) {
         return true;
     }
-    return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_OUTPUT,
-                             "the recording ends where a disk of this host has "
-                             "taken no more, that of %s or of the guest's "
-                             "overlays in %s, and can be replayed up to there: "
-                             "%s", r->recording->folder, g_get_tmp_dir(),
-                             *output ? g_strstrip(output) : "no space left");
+    return agent_fail(error, AGENT_ERROR_OUTPUT,
+                      "the recording ends where a disk of this host has "
+                      "taken no more, that of %s or of the guest's "
+                      "overlays in %s, and can be replayed up to there: "
+                      "%s", r->recording->folder, g_get_tmp_dir(),
+                      *output ? g_strstrip(output) : "no space left");
 }
 
 static bool run_guest(struct recorder *r, struct emulator *e, GError **error)
@@ -353,13 +351,13 @@ static bool run_guest(struct recorder *r, struct emulator *e, GError **error)
 
     emulator_add(e, "-icount");
     emulator_add(e, MACHINE_ICOUNT ",rr=record,rrfile=recording/"
-                 BTRAIL_RECORDING_LOG);
+                 RECORDING_LOG);
     emulator_add(e, "-no-shutdown");
     base_add(r->recording, e);
     if (prepared) {
         emulator_add(e, "-S");
     }
-    r->started = btrail_clock_ns();
+    r->started = clock_ns();
     if (!emulator_start(e, error) || !base_wait(r->recording, e, error) ||
         (r->ring && !ring_prepare(r->ring, error)) ||
         (prepared && !emulator_command(e, "cont", NULL, error))) {
@@ -379,7 +377,7 @@ static bool run_guest(struct recorder *r, struct emulator *e, GError **error)
 static bool record(struct recorder *r, GError **error)
 {
     struct recording *to = r->recording;
-    g_autofree char *log = recording_path(to, BTRAIL_RECORDING_LOG);
+    g_autofree char *log = recording_path(to, RECORDING_LOG);
     struct emulator *e;
     bool ok;
 
@@ -399,7 +397,7 @@ static bool record(struct recorder *r, GError **error)
     if (!ok) {
         return false;
     }
-    to->duration_ns = btrail_clock_ns() - r->started;
+    to->duration_ns = clock_ns() - r->started;
     to->log.sha256 = recording_hash(log, &to->log.size, error);
     to->complete = to->log.sha256;
     return to->complete && recording_save(to, error);
@@ -420,7 +418,7 @@ struct recording *recorder_run(const struct recorder_options *options,
     r.program = g_canonicalize_filename(options->program, NULL);
     r.recording = recording_new(options->folder);
     if (!access(r.recording->folder, F_OK)) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_OUTPUT,
                     "%s: it exists; choose another folder with -o",
                     r.recording->folder);
         ok = false;

@@ -51,7 +51,7 @@ struct recording *recording_new(const char *folder)
 
     r->folder = g_canonicalize_filename(folder, NULL);
     r->files = g_ptr_array_new_with_free_func(free_file_pointer);
-    r->log.name = g_strdup(BTRAIL_RECORDING_LOG);
+    r->log.name = g_strdup(RECORDING_LOG);
     return r;
 }
 
@@ -122,23 +122,23 @@ static bool G_GNUC_PRINTF(3, 4) refuse(GError **error, const char *folder,
     va_start(args, format);
     what = g_strdup_vprintf(format, args);
     va_end(args);
-    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                 "%s: %s", folder, what);
     return false;
 }
 
 static bool damaged(GError **error, const char *folder, const char *what)
 {
-    return refuse(error, folder, BTRAIL_RECORDING_MANIFEST " is damaged: %s; "
+    return refuse(error, folder, RECORDING_MANIFEST " is damaged: %s; "
                   "copy the recording again from where it was made", what);
 }
 
 /* The name of a file of ring/, which has no further folders */
 static bool is_of_ring(const char *name)
 {
-    const char *file = name + strlen(BTRAIL_RECORDING_RING "/");
+    const char *file = name + strlen(RECORDING_RING "/");
 
-    return g_str_has_prefix(name, BTRAIL_RECORDING_RING "/") &&
+    return g_str_has_prefix(name, RECORDING_RING "/") &&
            g_ascii_isalnum(*file) &&
            !file[strspn(file, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS ".-")];
 }
@@ -149,7 +149,7 @@ static bool is_inside(const char *name)
     g_auto(GStrv) parts = g_strsplit(name, "/", -1);
     unsigned n = g_strv_length(parts);
 
-    if (n < 2 || strcmp(parts[0], BTRAIL_RECORDING_FILES)) {
+    if (n < 2 || strcmp(parts[0], RECORDING_FILES)) {
         return false;
     }
     for (unsigned i = 1; i < n; i++) {
@@ -174,7 +174,7 @@ static bool parse_overlay(struct recording *r, JsonObject *o, GError **error)
 
     if (name && !is_of_ring(name)) {
         return damaged(error, r->folder, "an overlay that is not in "
-                       BTRAIL_RECORDING_RING "/");
+                       RECORDING_RING "/");
     }
     f->overlay = g_strdup(name);
     return true;
@@ -207,7 +207,7 @@ static bool parse_file(struct recording *r, JsonNode *node, bool ring,
     }
     if (!is_inside(name) && !(ring && is_of_ring(name))) {
         return damaged(error, r->folder, "it names a file outside of "
-                       BTRAIL_RECORDING_FILES "/");
+                       RECORDING_FILES "/");
     }
     recording_add_file(r, name, btrail_json_string(o, "source"), size,
                        sha256);
@@ -295,8 +295,8 @@ static bool parse_base(struct recording *r, JsonObject *o, gint64 version,
             return false;
         }
     } else if (version == VERSION_BASE) {
-        r->base = g_strdup(BTRAIL_RECORDING_BASE);
-    } else if (recording_find_file(r, BTRAIL_RECORDING_BASE)) {
+        r->base = g_strdup(RECORDING_BASE);
+    } else if (recording_find_file(r, RECORDING_BASE)) {
         return damaged(error, r->folder,
                        "it has a base, which its version has not");
     }
@@ -325,7 +325,7 @@ static bool parse_qemu(struct recording *r, JsonObject *o, GError **error)
     if (!r->qemu || !is_hash(r->qemu_sha256) || !r->icount) {
         return damaged(error, r->folder, "it does not describe its QEMU");
     }
-    /* Behind this come the mode and the log. */
+    /* After this come the mode and the log. */
     if (r->icount[strspn(r->icount, "abcdefghijklmnopqrstuvwxyz=,"
                                     "0123456789")] ||
         strstr(r->icount, "rr")) {
@@ -385,7 +385,7 @@ static int open_file(const struct recording *r, const char *name,
     int fd;
 
     if (!real || !top) {
-        btrail_agent_error_errno(error, path);
+        agent_error_errno(error, path);
         g_prefix_error(error, "the recording is not whole, copy it again: ");
         return -1;
     }
@@ -396,7 +396,7 @@ static int open_file(const struct recording *r, const char *name,
     }
     fd = open(real, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (fd < 0 || fstat(fd, st)) {
-        btrail_agent_error_errno(error, path);
+        agent_error_errno(error, path);
     } else if (!S_ISREG(st->st_mode)) {
         refuse(error, r->folder, "%s is not a file", name);
     } else {
@@ -445,7 +445,7 @@ static bool check_unfinished_log(struct recording *r, GError **error)
     close(fd);
     if (n != sizeof(version) || !version) {
         return refuse(error, r->folder, "the recording was cut off: QEMU was "
-                      "killed before it had begun " BTRAIL_RECORDING_LOG
+                      "killed before it had begun " RECORDING_LOG
                       ", and there is nothing to be replayed; record again");
     }
     r->log.size = st.st_size;
@@ -466,7 +466,7 @@ static bool check_folder(const struct recording *r, const char *folder,
 
     if (lstat(path, &st)) {
         /* A recording that has no files */
-        return !r->files->len || btrail_agent_error_errno(error, path);
+        return !r->files->len || agent_error_errno(error, path);
     }
     if (!S_ISDIR(st.st_mode) || depth > MAX_DEPTH) {
         return refuse(error, r->folder, "%s is not a folder that a recording "
@@ -478,7 +478,7 @@ static bool check_folder(const struct recording *r, const char *folder,
         g_autofree char *full = recording_path(r, inside);
 
         if (lstat(full, &st)) {
-            return btrail_agent_error_errno(error, full);
+            return agent_error_errno(error, full);
         }
         if (S_ISDIR(st.st_mode)) {
             if (!check_folder(r, inside, depth + 1, error)) {
@@ -488,7 +488,7 @@ static bool check_folder(const struct recording *r, const char *folder,
             return refuse(error, r->folder, "%s is not a file", inside);
         } else if (!recording_find_file(r, inside)) {
             return refuse(error, r->folder, "%s is not in "
-                          BTRAIL_RECORDING_MANIFEST "; remove it", inside);
+                          RECORDING_MANIFEST "; remove it", inside);
         }
     }
     return dir;
@@ -501,14 +501,14 @@ static bool check_sizes(struct recording *r, GError **error)
             return false;
         }
     }
-    return check_folder(r, BTRAIL_RECORDING_FILES, 0, error) &&
+    return check_folder(r, RECORDING_FILES, 0, error) &&
            (r->complete ? check_size(r, &r->log, error) :
             check_unfinished_log(r, error));
 }
 
 static char *read_manifest(const struct recording *probe, GError **error)
 {
-    g_autofree char *path = recording_path(probe, BTRAIL_RECORDING_MANIFEST);
+    g_autofree char *path = recording_path(probe, RECORDING_MANIFEST);
     g_autofree char *text = NULL;
     struct stat st;
     ssize_t n = -1;
@@ -517,11 +517,11 @@ static char *read_manifest(const struct recording *probe, GError **error)
     if (access(path, F_OK) && errno == ENOENT) {
         refuse(error, probe->folder, access(probe->folder, F_OK) ?
                "there is no such folder" : "this is not a recording: it has "
-               "no " BTRAIL_RECORDING_MANIFEST "; backtrail rr record makes "
+               "no " RECORDING_MANIFEST "; backtrail rr record makes "
                "one");
         return NULL;
     }
-    fd = open_file(probe, BTRAIL_RECORDING_MANIFEST, &st, error);
+    fd = open_file(probe, RECORDING_MANIFEST, &st, error);
     if (fd < 0) {
         return NULL;
     }
@@ -533,7 +533,7 @@ static char *read_manifest(const struct recording *probe, GError **error)
     text = g_malloc0(MAX_MANIFEST + 1);
     n = read(fd, text, MAX_MANIFEST);
     if (n < 0) {
-        btrail_agent_error_errno(error, path);
+        agent_error_errno(error, path);
     }
     close(fd);
     return n < 0 ? NULL : g_steal_pointer(&text);
@@ -584,7 +584,7 @@ char *recording_hash(const char *path, uint64_t *size, GError **error)
     char *hash = fd < 0 ? NULL : hash_fd(fd, size);
 
     if (!hash) {
-        btrail_agent_error_errno(error, path);
+        agent_error_errno(error, path);
     }
     if (fd >= 0) {
         close(fd);
@@ -604,7 +604,7 @@ static bool check_hash(const struct recording *r,
     }
     hash = hash_fd(fd, NULL);
     if (!hash) {
-        btrail_agent_error_errno(error, f->name);
+        agent_error_errno(error, f->name);
     }
     close(fd);
     if (hash && strcmp(hash, f->sha256)) {
@@ -682,7 +682,7 @@ bool recording_save(const struct recording *r, GError **error)
     g_autoptr(JsonObject) o = manifest(r);
     g_autofree char *json = btrail_json_text(o, TRUE);
     g_autofree char *text = g_strconcat(json, "\n", NULL);
-    g_autofree char *path = recording_path(r, BTRAIL_RECORDING_MANIFEST);
+    g_autofree char *path = recording_path(r, RECORDING_MANIFEST);
 
     return g_file_set_contents_full(path, text, -1,
                                     G_FILE_SET_CONTENTS_CONSISTENT |

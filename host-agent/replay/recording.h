@@ -26,15 +26,15 @@
 #include "util/agent-error.h"
 
 /* The state of a guest's devices and RAM, as QEMU migrates it */
-#define BTRAIL_RECORDING_BASE           "files/base"
+#define RECORDING_BASE           "files/base"
 
 /* Names in the folder */
-#define BTRAIL_RECORDING_MANIFEST       "recording.json"
-#define BTRAIL_RECORDING_LOG            "replay.log"
-#define BTRAIL_RECORDING_FILES          "files"
-#define BTRAIL_RECORDING_RING           "ring"
-#define BTRAIL_RECORDING_TRACE          "trace.btrail"
-#define BTRAIL_RECORDING_FINGERPRINTS   "fingerprints"
+#define RECORDING_MANIFEST       "recording.json"
+#define RECORDING_LOG            "replay.log"
+#define RECORDING_FILES          "files"
+#define RECORDING_RING           "ring"
+#define RECORDING_TRACE          "trace.btrail"
+#define RECORDING_FINGERPRINTS   "fingerprints"
 
 /**
  * struct recorded_file - a file of the folder

@@ -12,7 +12,7 @@
 #include "replay/replay-arguments.h"
 #include "replay/vcpu-count.h"
 
-#define FOLDER  "recording/" BTRAIL_RECORDING_FILES "/"
+#define FOLDER  "recording/" RECORDING_FILES "/"
 
 typedef bool checker(const char *value);
 
@@ -234,7 +234,7 @@ bool replay_arguments_check(char *const *arguments, GError **error)
         unsigned n = check_option(arguments);
 
         if (!n) {
-            g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+            g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                         "the recording wants QEMU to run with %s%s%s, which "
                         "could reach what is outside of the recording; it is "
                         "not replayed", arguments[0],

@@ -90,14 +90,14 @@ bool replay_log_find(const char *path, const struct log_start *start,
 
     memset(place, 0, sizeof(*place));
     if (!file) {
-        return btrail_agent_error_errno(error, path);
+        return agent_error_errno(error, path);
     }
     log_reader_begin(&r, file, start);
     read_events(&r, start->icount, icount, place);
     fclose(file);
     return !r.bad ||
-           btrail_agent_fail(error, BTRAIL_AGENT_ERROR_PROTOCOL, "%s is "
-                             "damaged, or of another QEMU", path);
+           agent_fail(error, AGENT_ERROR_PROTOCOL, "%s is "
+                      "damaged, or of another QEMU", path);
 }
 
 static const struct {

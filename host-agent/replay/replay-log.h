@@ -48,7 +48,7 @@ struct replay_log_event {
  * struct replay_log_place - what the log has around an instruction
  * @interrupt: an interrupt or an exception at that instruction
  * @before:    of each kind, the last one at that instruction or before
- * @next:      the first one behind it, of any kind
+ * @next:      the first one after it, of any kind
  */
 struct replay_log_place {
     bool interrupt;

@@ -32,7 +32,7 @@ struct disk {
 };
 
 /* What a replay can begin with; files are of struct recorded_file */
-struct part {
+struct ring_part {
     uint64_t saved_ns;
     struct log_start begin;
     char *base;
@@ -60,7 +60,7 @@ static void free_disk(void *p)
 
 static void free_part(void *p)
 {
-    struct part *part = p;
+    struct ring_part *part = p;
 
     g_free(part->base);
     g_ptr_array_unref(part->overlays);
@@ -74,7 +74,7 @@ static void remove_file(const struct ring *r, const char *name)
     unlink(path);
 }
 
-static void remove_part(const struct ring *r, const struct part *part)
+static void remove_part(const struct ring *r, const struct ring_part *part)
 {
     remove_file(r, part->base);
     for (unsigned i = 0; i < part->overlays->len; i++) {
@@ -98,7 +98,7 @@ static void add_disk(struct ring *r, const char *value)
     d = g_new0(struct disk, 1);
     d->node = g_strdup(node);
     d->image = g_strdup(file + strlen(INSIDE));
-    d->written = g_strdup_printf(BTRAIL_RECORDING_RING "/disk.%u",
+    d->written = g_strdup_printf(RECORDING_RING "/disk.%u",
                                  r->disks->len);
     g_ptr_array_add(r->disks, d);
 }
@@ -124,10 +124,10 @@ struct ring *ring_new(struct recording *recording, struct emulator *emulator,
 bool ring_prepare(struct ring *r, GError **error)
 {
     g_autofree char *folder = recording_path(r->recording,
-                                             BTRAIL_RECORDING_RING);
+                                             RECORDING_RING);
 
     if (mkdir(folder, 0700)) {
-        return btrail_agent_error_errno(error, folder);
+        return agent_error_errno(error, folder);
     }
     for (unsigned i = 0; i < r->disks->len; i++) {
         const struct disk *d = g_ptr_array_index(r->disks, i);
@@ -146,12 +146,12 @@ bool ring_prepare(struct ring *r, GError **error)
 
 void ring_begin(struct ring *r)
 {
-    r->next_ns = btrail_clock_ns() + r->keep_ns;
+    r->next_ns = clock_ns() + r->keep_ns;
 }
 
 int ring_wait_ms(const struct ring *r)
 {
-    uint64_t now = btrail_clock_ns();
+    uint64_t now = clock_ns();
 
     return now >= r->next_ns ? 0 : MIN((r->next_ns - now) / 1000000 + 1,
                                        INT_MAX);
@@ -186,7 +186,7 @@ static bool is_at_rest(struct ring *r)
 }
 
 /* QEMU has written all of its disks' files when it has saved the guest. */
-static bool save(struct ring *r, struct part *part, GError **error)
+static bool save(struct ring *r, struct ring_part *part, GError **error)
 {
     g_autofree char *base = recording_path(r->recording, part->base);
 
@@ -206,16 +206,16 @@ static bool save(struct ring *r, struct part *part, GError **error)
     return emulator_command(r->emulator, "cont", NULL, error);
 }
 
-static struct part *new_part(struct ring *r)
+static struct ring_part *new_part(struct ring *r)
 {
-    struct part *part = g_new0(struct part, 1);
+    struct ring_part *part = g_new0(struct ring_part, 1);
     unsigned n = r->count++;
 
-    part->base = g_strdup_printf(BTRAIL_RECORDING_RING "/base.%u", n);
+    part->base = g_strdup_printf(RECORDING_RING "/base.%u", n);
     part->overlays = g_ptr_array_new_with_free_func(g_free);
     for (unsigned i = 0; i < r->disks->len; i++) {
         g_ptr_array_add(part->overlays, g_strdup_printf(
-            BTRAIL_RECORDING_RING "/overlay.%u.%u", i, n));
+            RECORDING_RING "/overlay.%u.%u", i, n));
     }
     return part;
 }
@@ -233,12 +233,13 @@ static bool add_file(struct ring *r, const char *name, GError **error)
 }
 
 /* Has the recording begin with a part. */
-static bool begin_with(struct ring *r, const struct part *part, GError **error)
+static bool begin_with(struct ring *r, const struct ring_part *part,
+                       GError **error)
 {
     struct recording *to = r->recording;
 
-    recording_remove_files(to, BTRAIL_RECORDING_RING "/");
-    recording_remove_files(to, BTRAIL_RECORDING_BASE);
+    recording_remove_files(to, RECORDING_RING "/");
+    recording_remove_files(to, RECORDING_BASE);
     for (unsigned i = 0; i < r->disks->len; i++) {
         const struct disk *d = g_ptr_array_index(r->disks, i);
         const char *name = g_ptr_array_index(part->overlays, i);
@@ -260,7 +261,7 @@ static bool begin_with(struct ring *r, const struct part *part, GError **error)
  * that cannot do that keeps all of it. */
 static void shorten_log(const struct ring *r, uint64_t offset)
 {
-    g_autofree char *path = recording_path(r->recording, BTRAIL_RECORDING_LOG);
+    g_autofree char *path = recording_path(r->recording, RECORDING_LOG);
     uint64_t end = offset / BLOCK * BLOCK;
     int fd = open(path, O_WRONLY | O_CLOEXEC);
 
@@ -276,11 +277,11 @@ static void shorten_log(const struct ring *r, uint64_t offset)
 /* The last part that is old enough for the recording to begin with, or -1 */
 static int find_begin(const struct ring *r)
 {
-    uint64_t now = btrail_clock_ns();
+    uint64_t now = clock_ns();
     int found = -1;
 
     for (unsigned i = 0; i < r->parts->len; i++) {
-        const struct part *part = g_ptr_array_index(r->parts, i);
+        const struct ring_part *part = g_ptr_array_index(r->parts, i);
 
         if (now - part->saved_ns >= r->keep_ns) {
             found = i;
@@ -293,7 +294,7 @@ static int find_begin(const struct ring *r)
 static bool forget(struct ring *r, GError **error)
 {
     int begin = find_begin(r);
-    const struct part *part = begin < 0 ? NULL :
+    const struct ring_part *part = begin < 0 ? NULL :
                               g_ptr_array_index(r->parts, begin);
 
     if (!part || !g_strcmp0(r->recording->base, part->base)) {
@@ -302,7 +303,7 @@ static bool forget(struct ring *r, GError **error)
     if (!begin_with(r, part, error)) {
         return false;
     }
-    remove_file(r, BTRAIL_RECORDING_BASE);
+    remove_file(r, RECORDING_BASE);
     shorten_log(r, part->begin.offset);
     while (begin--) {
         remove_part(r, g_ptr_array_index(r->parts, 0));
@@ -313,7 +314,7 @@ static bool forget(struct ring *r, GError **error)
 
 bool ring_turn(struct ring *r, GError **error)
 {
-    struct part *part = new_part(r);
+    struct ring_part *part = new_part(r);
     GError *local = NULL;
     bool settled = settle(r, &part->begin, &local);
 
@@ -322,13 +323,13 @@ bool ring_turn(struct ring *r, GError **error)
         free_part(part);
         if (!settled && is_at_rest(r)) {
             g_error_free(local);
-            r->next_ns = btrail_clock_ns() + REST_NS;
+            r->next_ns = clock_ns() + REST_NS;
             return true;
         }
         g_propagate_error(error, local);
         return false;
     }
-    part->saved_ns = btrail_clock_ns();
+    part->saved_ns = clock_ns();
     g_ptr_array_add(r->parts, part);
     r->next_ns = part->saved_ns + r->keep_ns;
     return forget(r, error);
@@ -337,7 +338,7 @@ bool ring_turn(struct ring *r, GError **error)
 void ring_end(struct ring *r)
 {
     for (unsigned i = 0; i < r->parts->len; i++) {
-        const struct part *part = g_ptr_array_index(r->parts, i);
+        const struct ring_part *part = g_ptr_array_index(r->parts, i);
 
         if (g_strcmp0(part->base, r->recording->base)) {
             remove_part(r, part);

@@ -2,7 +2,7 @@
 /*
  * A recording of which only the last part is kept
  *
- * From time to time the guest stands while its state is saved, with what it
+ * From time to time the guest is stopped while its state is saved, with what it
  * has written to its disks: a replay can begin there.  Once one that is old
  * enough is the recording's base, what was before it is removed, also from the
  * log, but for what QEMU reads of it when it starts.

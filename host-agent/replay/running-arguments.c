@@ -16,7 +16,7 @@
 #define CUT_OFF     "user,restrict=on"
 #define NO_NETWORK  "null"
 
-struct writer {
+struct arguments_writer {
     GPtrArray *out;
     char *const *arguments;     /* all that there are */
     const char *folder;
@@ -26,19 +26,23 @@ struct writer {
 };
 
 /* The value of an option for the copy, to be freed; NULL leaves it out. */
-typedef char *changer(struct writer *w, const char *value, GError **error);
+typedef char *changer(struct arguments_writer *w, const char *value,
+                      GError **error);
 
-static char *leave_out(struct writer *w, const char *value, GError **error)
+static char *leave_out(struct arguments_writer *w, const char *value,
+                       GError **error)
 {
     return NULL;
 }
 
-static char *absolute(struct writer *w, const char *value, GError **error)
+static char *absolute(struct arguments_writer *w, const char *value,
+                      GError **error)
 {
     return g_canonicalize_filename(value, w->folder);
 }
 
-static char *change_bios(struct writer *w, const char *value, GError **error)
+static char *change_bios(struct arguments_writer *w, const char *value,
+                         GError **error)
 {
     g_autofree char *path = absolute(w, value, error);
 
@@ -46,17 +50,18 @@ static char *change_bios(struct writer *w, const char *value, GError **error)
     return access(path, F_OK) ? g_strdup(value) : g_steal_pointer(&path);
 }
 
-static char *change_drive(struct writer *w, const char *value, GError **error)
+static char *change_drive(struct arguments_writer *w, const char *value,
+                          GError **error)
 {
     g_autoptr(GPtrArray) list = option_list_parse(value, NULL);
     const char *file = option_list_get(list, "file");
     const char *snapshot = option_list_get(list, "snapshot");
 
     if (snapshot && strcmp(snapshot, "off")) {
-        btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND, "-drive %s: what "
-                          "this guest has written is in a file without a name, "
-                          "which cannot be copied; record it from power-on",
-                          value);
+        agent_fail(error, AGENT_ERROR_COMMAND, "-drive %s: what "
+                   "this guest has written is in a file without a name, "
+                   "which cannot be copied; record it from power-on",
+                   value);
         return NULL;
     }
     if (file && *file) {
@@ -73,7 +78,8 @@ static const char *cut_off(const GPtrArray *list)
            CUT_OFF;
 }
 
-static char *change_netdev(struct writer *w, const char *value, GError **error)
+static char *change_netdev(struct arguments_writer *w, const char *value,
+                           GError **error)
 {
     g_autoptr(GPtrArray) list = option_list_parse(value, "type");
     const char *id = option_list_get(list, "id");
@@ -94,7 +100,8 @@ static void copy_keys(GPtrArray *to, const GPtrArray *from,
     }
 }
 
-static char *change_nic(struct writer *w, const char *value, GError **error)
+static char *change_nic(struct arguments_writer *w, const char *value,
+                        GError **error)
 {
     static const char *const keys[] = { "model", "mac", NULL };
     g_autoptr(GPtrArray) list = option_list_parse(value, "type");
@@ -108,14 +115,15 @@ static char *change_nic(struct writer *w, const char *value, GError **error)
     return option_list_format(cut, "type");
 }
 
-static char *change_net(struct writer *w, const char *value, GError **error)
+static char *change_net(struct arguments_writer *w, const char *value,
+                        GError **error)
 {
     w->network = true;
     return g_strdup(value);
 }
 
 /* Does a device use it?  Ports do not any more, nor does a monitor. */
-static bool is_used(const struct writer *w, const char *id)
+static bool is_used(const struct arguments_writer *w, const char *id)
 {
     for (char *const *a = w->arguments; a[0] && a[1]; a++) {
         g_autoptr(GPtrArray) list = option_list_parse(a[1], "driver");
@@ -128,7 +136,7 @@ static bool is_used(const struct writer *w, const char *id)
     return false;
 }
 
-static char *change_chardev(struct writer *w, const char *value,
+static char *change_chardev(struct arguments_writer *w, const char *value,
                             GError **error)
 {
     g_autoptr(GPtrArray) list = option_list_parse(value, "backend");
@@ -137,12 +145,14 @@ static char *change_chardev(struct writer *w, const char *value,
     return id && is_used(w, id) ? g_strdup_printf("null,id=%s", id) : NULL;
 }
 
-static char *change_port(struct writer *w, const char *value, GError **error)
+static char *change_port(struct arguments_writer *w, const char *value,
+                         GError **error)
 {
     return g_strdup(strcmp(value, "none") ? "null" : value);
 }
 
-static char *change_serial(struct writer *w, const char *value, GError **error)
+static char *change_serial(struct arguments_writer *w, const char *value,
+                           GError **error)
 {
     if (w->serial || !strcmp(value, "none")) {
         return change_port(w, value, error);
@@ -152,7 +162,8 @@ static char *change_serial(struct writer *w, const char *value, GError **error)
 }
 
 /* RAM in a file is shared with the guest that goes on. */
-static char *change_object(struct writer *w, const char *value, GError **error)
+static char *change_object(struct arguments_writer *w, const char *value,
+                           GError **error)
 {
     static const char *const keys[] = { "id", "size", "share", NULL };
     g_autoptr(GPtrArray) list = option_list_parse(value, "qom-type");
@@ -167,7 +178,8 @@ static char *change_object(struct writer *w, const char *value, GError **error)
 }
 
 /* The base has its state, but a capture belongs to the guest that goes on. */
-static char *change_device(struct writer *w, const char *value, GError **error)
+static char *change_device(struct arguments_writer *w, const char *value,
+                           GError **error)
 {
     g_autoptr(GPtrArray) list = option_list_parse(value, "driver");
     const char *type = option_list_get(list, "driver");
@@ -222,13 +234,13 @@ static const struct {
     { "-device", change_device },
 };
 
-static void put(struct writer *w, const char *word)
+static void put(struct arguments_writer *w, const char *word)
 {
     g_ptr_array_add(w->out, g_strdup(word));
 }
 
 /* What is not changed, with its value if it has one */
-static void keep(struct writer *w, char *const **at)
+static void keep(struct arguments_writer *w, char *const **at)
 {
     const char *name = *(*at)++;
 
@@ -245,7 +257,7 @@ static void keep(struct writer *w, char *const **at)
     }
 }
 
-static bool change(struct writer *w, char *const **at, GError **error)
+static bool change(struct arguments_writer *w, char *const **at, GError **error)
 {
     const char *given = **at;
     /* QEMU takes "--name", too. */
@@ -255,10 +267,10 @@ static bool change(struct writer *w, char *const **at, GError **error)
     unsigned i = 0;
 
     if (!strcmp(name, "-snapshot")) {
-        return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND,
-                                 "-snapshot: what this guest has written is in "
-                                 "files without names, which cannot be copied; "
-                                 "record it from power-on");
+        return agent_fail(error, AGENT_ERROR_COMMAND,
+                          "-snapshot: what this guest has written is in "
+                          "files without names, which cannot be copied; "
+                          "record it from power-on");
     }
     while (i < G_N_ELEMENTS(changed) && strcmp(name, changed[i].name)) {
         i++;
@@ -286,7 +298,7 @@ static bool change(struct writer *w, char *const **at, GError **error)
 char **running_arguments_new(char *const *arguments, const char *folder,
                              GError **error)
 {
-    struct writer w = {
+    struct arguments_writer w = {
         .out = g_ptr_array_new_with_free_func(g_free),
         .arguments = arguments,
         .folder = folder,

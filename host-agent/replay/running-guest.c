@@ -23,10 +23,10 @@
 #define MAX_ARGUMENTS   (1u << 20)
 
 #define refuse(error, ...) \
-    btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND, __VA_ARGS__)
+    agent_fail(error, AGENT_ERROR_COMMAND, __VA_ARGS__)
 
 struct running_guest {
-    struct btrail_qmp *qmp;
+    struct qmp *qmp;
     int cancel_fd;
     char *program;
     char **arguments;
@@ -40,8 +40,8 @@ struct running_guest {
 static JsonNode *execute(struct running_guest *g, const char *command,
                          JsonObject *arguments, GError **error)
 {
-    return btrail_qmp_execute(g->qmp, command, arguments, -1, COMMAND_MS, -1,
-                              error);
+    return qmp_execute(g->qmp, command, arguments, -1, COMMAND_MS, -1,
+                       error);
 }
 
 static bool command(struct running_guest *g, const char *name,
@@ -59,7 +59,7 @@ static pid_t peer(int sock, GError **error)
     socklen_t size = sizeof(of);
 
     if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &of, &size) || !of.pid) {
-        btrail_agent_error_errno(error, "SO_PEERCRED");
+        agent_error_errno(error, "SO_PEERCRED");
         return 0;
     }
     return of.pid;
@@ -154,7 +154,7 @@ static bool check(struct running_guest *g, GError **error)
     return check_build(g, error) && check_accelerator(g, error);
 }
 
-struct running_guest *running_guest_new(struct btrail_qmp *qmp,
+struct running_guest *running_guest_new(struct qmp *qmp,
                                         const char *program, char **arguments,
                                         int cancel_fd, GError **error)
 {
@@ -176,12 +176,12 @@ struct running_guest *running_guest_open(const char *socket, int cancel_fd,
                                          GError **error)
 {
     struct running_guest *g = g_new0(struct running_guest, 1);
-    int sock = btrail_unix_connect(socket, error);
+    int sock = unix_connect(socket, error);
     pid_t pid = sock < 0 ? 0 : peer(sock, error);
 
     g->cancel_fd = cancel_fd;
     if (sock >= 0) {
-        g->qmp = btrail_qmp_new(sock, CONNECT_MS, cancel_fd, error);
+        g->qmp = qmp_new(sock, CONNECT_MS, cancel_fd, error);
     }
     if (!pid || !g->qmp || !find_process(g, pid, error) ||
         !check(g, error)) {
@@ -245,7 +245,7 @@ static bool stop(struct running_guest *g, GError **error)
 
     g->ran = node && JSON_NODE_HOLDS_OBJECT(node) &&
              btrail_json_is_true(json_node_get_object(node), "running");
-    g->stopped_ns = btrail_clock_ns();
+    g->stopped_ns = clock_ns();
     g->stopped = node && command(g, "stop", NULL, error);
     return g->stopped;
 }
@@ -265,7 +265,7 @@ bool running_guest_resume(struct running_guest *g, GError **error)
         return false;
     }
     if (g->stopped) {
-        g->resumed_ns = btrail_clock_ns();
+        g->resumed_ns = clock_ns();
     }
     g->stopped = false;
     return true;
@@ -282,7 +282,7 @@ void running_guest_free(struct running_guest *g, bool resume)
         if (resume) {
             running_guest_resume(g, NULL);
         }
-        btrail_qmp_free(g->qmp);
+        qmp_free(g->qmp);
         g_free(g->program);
         g_strfreev(g->arguments);
         g_free(g);

@@ -33,7 +33,7 @@ struct running_guest *running_guest_open(const char *socket, int cancel_fd,
  * @program:   of the QEMU that runs it
  * @arguments: what running_arguments_new() returns; taken
  */
-struct running_guest *running_guest_new(struct btrail_qmp *qmp,
+struct running_guest *running_guest_new(struct qmp *qmp,
                                         const char *program, char **arguments,
                                         int cancel_fd, GError **error);
 

@@ -19,7 +19,7 @@
 #include "util/whole-io.h"
 
 #define MAGIC           "BTCKPT\0\1"
-#define NEW             BTRAIL_RECORDING_CHECKPOINTS ".new"
+#define NEW             RECORDING_CHECKPOINTS ".new"
 /* Bytes of a chunk before it is compressed, but for the last one */
 #define CHUNK           (UINT64_C(4) << 20)
 /* Much faster than the disk, and most of what there is to gain */
@@ -47,7 +47,7 @@ struct saved_chunk {
 
 /* An open file, and what it takes to check it */
 struct saved {
-    uint8_t key[BTRAIL_USER_KEY_SIZE];
+    uint8_t key[USER_KEY_SIZE];
     struct saved_header header;
     int fd;
 };
@@ -59,7 +59,7 @@ static void mac(const uint8_t *key, const void *a, size_t a_size,
     gnutls_hmac_hd_t hmac;
 
     if (gnutls_hmac_init(&hmac, GNUTLS_MAC_SHA256, key,
-                         BTRAIL_USER_KEY_SIZE)) {
+                         USER_KEY_SIZE)) {
         g_error("GnuTLS has no HMAC of SHA-256");
     }
     index = GUINT64_TO_LE(index);
@@ -98,7 +98,7 @@ static void chunk_mac(const struct saved *s, uint64_t index, const void *bytes,
 static bool get_identity(const struct recording *r, const char *qemu_sha256,
                          uint8_t out[32], GError **error)
 {
-    g_autofree char *manifest = recording_path(r, BTRAIL_RECORDING_MANIFEST);
+    g_autofree char *manifest = recording_path(r, RECORDING_MANIFEST);
     g_autofree char *log = recording_path(r, r->log.name);
     g_autofree char *hash = recording_hash(manifest, NULL, error);
     g_autofree char *log_hash = r->log.sha256 ? g_strdup(r->log.sha256) :
@@ -118,9 +118,9 @@ static bool get_identity(const struct recording *r, const char *qemu_sha256,
 
 static bool refuse(GError **error, const char *why)
 {
-    return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_PROTOCOL,
-                             "the checkpoints of the recording are not used: "
-                             "%s", why);
+    return agent_fail(error, AGENT_ERROR_PROTOCOL,
+                      "the checkpoints of the recording are not used: "
+                      "%s", why);
 }
 
 /* Reading ----------------------------------------------------------------- */
@@ -158,7 +158,7 @@ static bool open_saved(struct saved *s, const struct recording *r,
                        const char *qemu_sha256, struct stat *st,
                        GError **error)
 {
-    g_autofree char *path = recording_path(r, BTRAIL_RECORDING_CHECKPOINTS);
+    g_autofree char *path = recording_path(r, RECORDING_CHECKPOINTS);
     bool ok = false;
 
     s->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -166,7 +166,7 @@ static bool open_saved(struct saved *s, const struct recording *r,
         return false;
     }
     if (s->fd < 0 || fstat(s->fd, st)) {
-        btrail_agent_error_errno(error, path);
+        agent_error_errno(error, path);
     } else if (!S_ISREG(st->st_mode)) {
         refuse(error, "they are not a file");
     } else if (!user_key_get(s->key, false, error)) {
@@ -206,12 +206,12 @@ static bool read_chunk(const struct saved *s, uint64_t index, void *buffer,
     uint8_t want[MAC_SIZE];
     uint32_t packed;
 
-    if (btrail_read_all(s->fd, &chunk, sizeof(chunk)) != sizeof(chunk)) {
+    if (whole_read(s->fd, &chunk, sizeof(chunk)) != sizeof(chunk)) {
         return false;
     }
     packed = GUINT32_FROM_LE(chunk.size);
     if (packed > limit ||
-        btrail_read_all(s->fd, buffer, packed) != packed) {
+        whole_read(s->fd, buffer, packed) != packed) {
         return false;
     }
     chunk_mac(s, index, buffer, packed, want);
@@ -252,7 +252,7 @@ static int unpack(const struct saved *s, GError **error)
                      0);
     }
     if (bytes == MAP_FAILED) {
-        btrail_agent_error_errno(error, "memory for checkpoints");
+        agent_error_errno(error, "memory for checkpoints");
     } else {
         ok = read_chunks(s, bytes);
         munmap(bytes, size);
@@ -260,7 +260,7 @@ static int unpack(const struct saved *s, GError **error)
             refuse(error, "they are damaged");
         } else if (fcntl(memory, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK |
                          F_SEAL_GROW | F_SEAL_SEAL)) {
-            btrail_agent_error_errno(error, "seal");
+            agent_error_errno(error, "seal");
             ok = false;
         }
     }
@@ -337,8 +337,8 @@ static bool write_chunk(struct checkpoint_saver *s, struct packing *p)
         errno = ENOMEM;
         return false;
     }
-    return !btrail_write_all(s->saved.fd, &p->chunk, sizeof(p->chunk)) &&
-           !btrail_write_all(s->saved.fd, p->packed_bytes, p->packed);
+    return !whole_write(s->saved.fd, &p->chunk, sizeof(p->chunk)) &&
+           !whole_write(s->saved.fd, p->packed_bytes, p->packed);
 }
 
 /* Reads the chunks, and writes each when it is the turn of its place again. */
@@ -357,7 +357,7 @@ static bool pass_chunks(struct checkpoint_saver *s, struct packing *places,
             ok = write_chunk(s, &places[written++ % n_places]);
             continue;
         }
-        n = btrail_read_all(s->from, p->bytes, CHUNK);
+        n = whole_read(s->from, p->bytes, CHUNK);
         if (n > 0) {
             p->index = begun++;
             p->size = n;
@@ -405,15 +405,15 @@ static void *save(void *opaque)
     struct saved_header *h = &s->saved.header;
     uint64_t all;
 
-    if (btrail_write_all(s->saved.fd, h, sizeof(*h)) ||
+    if (whole_write(s->saved.fd, h, sizeof(*h)) ||
         !write_chunks(s, &all)) {
-        btrail_agent_error_errno(&s->error, s->new);
+        agent_error_errno(&s->error, s->new);
     } else {
         memcpy(h->magic, MAGIC, sizeof(h->magic));
         h->memory = GUINT64_TO_LE(all);
         header_mac(&s->saved, h->mac);
         if (pwrite(s->saved.fd, h, sizeof(*h), 0) != sizeof(*h)) {
-            btrail_agent_error_errno(&s->error, s->new);
+            agent_error_errno(&s->error, s->new);
         }
     }
     /* QEMU then gets an error, and does not wait. */
@@ -436,7 +436,7 @@ static bool open_new(struct checkpoint_saver *s, const struct recording *r,
                        O_NOFOLLOW, 0600);
     if (s->saved.fd < 0 ||
         getrandom(h->nonce, sizeof(h->nonce), 0) != sizeof(h->nonce)) {
-        return btrail_agent_error_errno(&s->error, s->new);
+        return agent_error_errno(&s->error, s->new);
     }
     return true;
 }
@@ -447,7 +447,7 @@ struct checkpoint_saver *checkpoint_saver_start(const struct recording *r,
 {
     struct checkpoint_saver *s = g_new0(struct checkpoint_saver, 1);
 
-    s->path = recording_path(r, BTRAIL_RECORDING_CHECKPOINTS);
+    s->path = recording_path(r, RECORDING_CHECKPOINTS);
     s->new = recording_path(r, NEW);
     s->from = from;
     s->saved.fd = -1;
@@ -469,7 +469,7 @@ bool checkpoint_saver_finish(struct checkpoint_saver *s, bool ok,
         g_thread_join(s->thread);
     }
     if (ok && !s->error && rename(s->new, s->path)) {
-        btrail_agent_error_errno(&s->error, s->path);
+        agent_error_errno(&s->error, s->path);
     }
     ok &= !s->error;
     if (!ok && s->saved.fd >= 0) {

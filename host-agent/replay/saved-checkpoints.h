@@ -17,7 +17,7 @@
 
 #include "replay/recording.h"
 
-#define BTRAIL_RECORDING_CHECKPOINTS    "checkpoints"
+#define RECORDING_CHECKPOINTS    "checkpoints"
 
 /**
  * struct saved_checkpoints_info

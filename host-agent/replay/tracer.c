@@ -37,8 +37,8 @@
 
 struct tracer {
     struct player *player;
-    struct btrail_session *session;
-    struct btrail_capture *capture;
+    struct session *session;
+    struct capture *capture;
     struct fingerprinter *fingerprinter;
 };
 
@@ -53,7 +53,7 @@ static bool open_session(struct tracer *t, const struct recording *r,
 {
     const struct btrail_store_options store = { .path = path };
     g_autoptr(JsonObject) facts = metadata(r);
-    struct btrail_session_options options = {
+    struct session_settings options = {
         .metadata = facts,
         .observer = fingerprinter_observer(t->fingerprinter),
     };
@@ -61,16 +61,16 @@ static bool open_session(struct tracer *t, const struct recording *r,
     /* A link in somebody's recording would lead out of it. */
     if ((unlink(path) && errno != ENOENT) ||
         btrail_store_open(&options.store, &store)) {
-        return btrail_agent_error_errno(error, path);
+        return agent_error_errno(error, path);
     }
-    t->session = btrail_session_new(&options, error);
+    t->session = session_new(&options, error);
     return t->session;
 }
 
 /* Has the device make a capture over a connection to us. */
 static bool start_capture(struct tracer *t, GError **error)
 {
-    struct btrail_capture_options options = {
+    struct capture_options options = {
         .names = true,
         /* The guest does not notice, and its names are kept for good. */
         .wait_for_scan = true,
@@ -81,10 +81,10 @@ static bool start_capture(struct tracer *t, GError **error)
     int socks[2];
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks) < 0) {
-        return btrail_agent_error_errno(error, "socketpair");
+        return agent_error_errno(error, "socketpair");
     }
     options.sock = socks[0];
-    t->capture = btrail_capture_start(&options);
+    t->capture = capture_start(&options);
     started = player_pass(t->player, FD_NAME, socks[1], error) ?
         player_execute(
             t->player, "branch-trace-start", btrail_json_new(
@@ -105,8 +105,8 @@ static bool stop_capture(struct tracer *t, GError **error)
         t->player, "branch-trace-stop",
         btrail_json_new("s:capture", CAPTURE, NULL), -1, STOP_MS, &local);
 
-    if (!stopped && !g_error_matches(local, BTRAIL_AGENT_ERROR,
-                                     BTRAIL_AGENT_ERROR_COMMAND)) {
+    if (!stopped && !g_error_matches(local, AGENT_ERROR,
+                                     AGENT_ERROR_COMMAND)) {
         g_propagate_error(error, g_steal_pointer(&local));
         return false;
     }
@@ -117,21 +117,21 @@ static bool stop_capture(struct tracer *t, GError **error)
 static bool finish(struct tracer *t, bool ok, struct tracer_result *result,
                    GError **error)
 {
-    struct btrail_session_result session = { 0 };
-    struct btrail_capture_result capture = { 0 };
+    struct session_result session = { 0 };
+    struct capture_result capture = { 0 };
 
     if (t->capture) {
         if (!ok) {
-            btrail_capture_stop(t->capture);
+            capture_stop(t->capture);
             /* The guest that waits is not there any more. */
             g_clear_pointer(&t->player, player_free);
         }
-        btrail_capture_finish(t->capture, &capture);
+        capture_finish(t->capture, &capture);
         /* The session has the same error. */
         g_clear_error(&capture.error);
     }
     if (t->session) {
-        btrail_session_finish(t->session, &session);
+        session_finish(t->session, &session);
     }
     result->records = session.progress.records;
     result->no_names = session.no_names;
@@ -142,7 +142,7 @@ static bool finish(struct tracer *t, bool ok, struct tracer_result *result,
         g_clear_error(&session.error);
     }
     if (ok && session.progress.lost + session.unexplained) {
-        g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+        g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                     "the trace of the replay lacks records");
         ok = false;
     }
@@ -156,7 +156,7 @@ static bool play(struct tracer *t, uint64_t until,
     bool ok = until == UINT64_MAX ? player_finish(t->player, error) :
               player_goto(t->player, until, error);
 
-    result->parted = !ok && player_parted(t->player, &result->icount);
+    result->diverged = !ok && player_diverged(t->player, &result->icount);
     return ok;
 }
 
@@ -190,12 +190,12 @@ static bool save_checkpoints(struct tracer *t, const struct recording *r,
         return false;
     }
     if (!*count) {
-        return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_COMMAND,
-                                 "not even one of the guest's memory fits "
-                                 "into what they may have");
+        return agent_fail(error, AGENT_ERROR_COMMAND,
+                          "not even one of the guest's memory fits "
+                          "into what they may have");
     }
     if (pipe2(ends, O_CLOEXEC)) {
-        return btrail_agent_error_errno(error, "pipe");
+        return agent_error_errno(error, "pipe");
     }
     saver = checkpoint_saver_start(r, player_program_sha256(t->player), *count,
                                    ends[0]);

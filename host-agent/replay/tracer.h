@@ -13,7 +13,7 @@
  * @prints:   of the trace, see fingerprint.h; the caller's
  * @records:  in the trace
  * @icount:   instruction at which the replay ended
- * @parted:   QEMU could not go on at @icount, where the log has something else
+ * @diverged: QEMU could not go on at @icount, where the log has something else
  *            than what the guest does
  * @no_names: why the trace has no names, to be freed, or NULL
  * @checkpoints: that were saved in the recording
@@ -24,7 +24,7 @@ struct tracer_result {
     GArray *prints;
     uint64_t records;
     uint64_t icount;
-    bool parted;
+    bool diverged;
     char *no_names;
     unsigned checkpoints;
     char *no_checkpoints;

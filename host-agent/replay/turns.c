@@ -41,7 +41,7 @@ static void add_turn(struct turns *t, unsigned vcpu)
 
 static bool damaged(GError **error)
 {
-    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL,
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                 "the log is damaged, or of a QEMU that this version of "
                 "backtrail does not know");
     return false;
@@ -78,7 +78,7 @@ struct turns *turns_load(const char *path, const struct log_start *start,
     bool ok;
 
     if (!file) {
-        btrail_agent_error_errno(error, path);
+        agent_error_errno(error, path);
         return NULL;
     }
     t = g_new0(struct turns, 1);

@@ -29,7 +29,7 @@ struct turns *turns_load(const char *path, const struct log_start *start,
                          GError **error);
 void turns_free(struct turns *t);
 
-/* The vCPU that executes an instruction; behind the end, the last one */
+/* The vCPU that executes an instruction; after the end, the last one */
 unsigned turns_vcpu(const struct turns *t, uint64_t instruction);
 
 /* The last instruction of a vCPU before another one; false if there is none */

@@ -16,7 +16,7 @@
 static bool make_key(const char *folder, const char *path, GError **error)
 {
     g_autofree char *new = g_strdup_printf("%s.%d", path, (int)getpid());
-    uint8_t key[BTRAIL_USER_KEY_SIZE];
+    uint8_t key[USER_KEY_SIZE];
     bool ok;
     int fd;
 
@@ -27,7 +27,7 @@ static bool make_key(const char *folder, const char *path, GError **error)
          write(fd, key, sizeof(key)) == sizeof(key) && !fsync(fd) &&
          (!link(new, path) || errno == EEXIST);
     if (!ok) {
-        btrail_agent_error_errno(error, path);
+        agent_error_errno(error, path);
     }
     if (fd >= 0) {
         close(fd);
@@ -38,25 +38,25 @@ static bool make_key(const char *folder, const char *path, GError **error)
 }
 
 static bool read_key(int fd, const char *path,
-                     uint8_t key[BTRAIL_USER_KEY_SIZE], GError **error)
+                     uint8_t key[USER_KEY_SIZE], GError **error)
 {
     struct stat st;
 
     if (fstat(fd, &st)) {
-        return btrail_agent_error_errno(error, path);
+        return agent_error_errno(error, path);
     }
     if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077 ||
-        st.st_size != BTRAIL_USER_KEY_SIZE ||
-        read(fd, key, BTRAIL_USER_KEY_SIZE) != BTRAIL_USER_KEY_SIZE) {
-        return btrail_agent_fail(
-            error, BTRAIL_AGENT_ERROR_PROTOCOL, "%s is not a key that only "
+        st.st_size != USER_KEY_SIZE ||
+        read(fd, key, USER_KEY_SIZE) != USER_KEY_SIZE) {
+        return agent_fail(
+            error, AGENT_ERROR_PROTOCOL, "%s is not a key that only "
             "you can read and write; remove it, and another one is made",
             path);
     }
     return true;
 }
 
-bool user_key_get(uint8_t key[BTRAIL_USER_KEY_SIZE], bool make,
+bool user_key_get(uint8_t key[USER_KEY_SIZE], bool make,
                   GError **error)
 {
     g_autofree char *folder = g_build_filename(g_get_user_state_dir(),
@@ -73,7 +73,7 @@ bool user_key_get(uint8_t key[BTRAIL_USER_KEY_SIZE], bool make,
         fd = open(path, flags);
     }
     if (fd < 0) {
-        return btrail_agent_error_errno(error, path);
+        return agent_error_errno(error, path);
     }
     ok = read_key(fd, path, key, error);
     close(fd);

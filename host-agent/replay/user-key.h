@@ -8,7 +8,7 @@
 
 #include "util/agent-error.h"
 
-#define BTRAIL_USER_KEY_SIZE    32
+#define USER_KEY_SIZE    32
 
 /**
  * user_key_get - read the key, which is in ~/.local/state/backtrail/key
@@ -17,7 +17,7 @@
  * Errors: SYSTEM (it cannot be read or made), PROTOCOL (others can read or
  * write it, so that it is worth nothing).
  */
-bool user_key_get(uint8_t key[BTRAIL_USER_KEY_SIZE], bool make,
+bool user_key_get(uint8_t key[USER_KEY_SIZE], bool make,
                   GError **error);
 
 #endif /* BTRAIL_USER_KEY_H */

@@ -23,7 +23,7 @@ unsigned vcpu_count_parse(const char *smp)
     for (unsigned i = 0; i < list->len; i++) {
         const struct option_pair *p = g_ptr_array_index(list, i);
 
-        if (!p->value || !btrail_parse_number(p->value, NULL, &number) ||
+        if (!p->value || !parse_text_number(p->value, NULL, &number) ||
             !number || number > VCPU_COUNT_MAX) {
             return 0;
         }
@@ -37,8 +37,8 @@ unsigned vcpu_count_parse(const char *smp)
         }
     }
     if (cpus || max) {
-        btrail_parse_number(cpus ? cpus : max, NULL, &n);
-        btrail_parse_number(max ? max : cpus, NULL, &number);
+        parse_text_number(cpus ? cpus : max, NULL, &n);
+        parse_text_number(max ? max : cpus, NULL, &number);
         return n == number ? n : 0;
     }
     return product;

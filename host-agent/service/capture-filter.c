@@ -8,8 +8,8 @@
 #include "util/json.h"
 #include "util/sort.h"
 
-JsonObject *btrail_capture_filter(struct btrail_command *const *commands,
-                                  unsigned n)
+JsonObject *capture_filter(struct service_command *const *commands,
+                           unsigned n)
 {
     g_autoptr(GArray) vcpus = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     g_autoptr(GArray) cr3s = g_array_new(FALSE, FALSE, sizeof(uint64_t));
@@ -19,7 +19,7 @@ JsonObject *btrail_capture_filter(struct btrail_command *const *commands,
     JsonArray *array;
 
     for (unsigned i = 0; i < n; i++) {
-        const struct btrail_session_filter *f = &commands[i]->filter;
+        const struct session_filter *f = &commands[i]->filter;
 
         all_vcpus |= !f->n_vcpus;
         g_array_append_vals(vcpus, f->vcpus, f->n_vcpus);
@@ -46,7 +46,7 @@ JsonObject *btrail_capture_filter(struct btrail_command *const *commands,
         }
         json_object_set_array_member(filter, "vcpus", array);
     }
-    if (!all_cr3s && cr3s->len <= BTRAIL_COMMAND_MAX_CR3) {
+    if (!all_cr3s && cr3s->len <= COMMAND_MAX_CR3) {
         array = json_array_new();
         for (unsigned i = 0; i < cr3s->len; i++) {
             json_array_add_int_element(array,

@@ -13,7 +13,7 @@
  * branch-trace-start and -change.  Arrays are sorted, so equal filters have
  * equal members.
  */
-JsonObject *btrail_capture_filter(struct btrail_command *const *commands,
-                                  unsigned n);
+JsonObject *capture_filter(struct service_command *const *commands,
+                           unsigned n);
 
 #endif /* BTRAIL_CAPTURE_FILTER_H */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backtrail/words.h"
+#include "client/trigger-text.h"
 #include "service/command.h"
 #include "service/folder.h"
 #include "util/json.h"
@@ -20,59 +21,31 @@
 #define MIN_SPLIT       (1 << 20)
 #define MIN_LAST_BYTES  (1 << 20)
 
-/* No enum of commands has more values. */
-#define MAX_WORDS       5
-
-/* The word for a value, NULL if there is no such value */
-typedef const char *word_fn(unsigned value);
-
 static const char *what_name(unsigned what)
 {
     static const char *const words[] = {
-        [BTRAIL_COMMAND_START] = "start",
-        [BTRAIL_COMMAND_STOP] = "stop",
-        [BTRAIL_COMMAND_DUMP] = "dump",
-        [BTRAIL_COMMAND_STATUS] = "status",
-        [BTRAIL_COMMAND_LIST] = "list",
+        [COMMAND_START] = "start",
+        [COMMAND_STOP] = "stop",
+        [COMMAND_DUMP] = "dump",
+        [COMMAND_STATUS] = "status",
+        [COMMAND_LIST] = "list",
     };
 
     return what < G_N_ELEMENTS(words) ? words[what] : NULL;
-}
-
-static const char *names_name(unsigned names)
-{
-    static const char *const words[] = {
-        [BTRAIL_COMMAND_NAMES_OFF] = "off",
-        [BTRAIL_COMMAND_NAMES_AUTO] = "auto",
-        [BTRAIL_COMMAND_NAMES_ALL] = "all",
-    };
-
-    return names < G_N_ELEMENTS(words) ? words[names] : NULL;
-}
-
-const char *btrail_command_action_name(unsigned action)
-{
-    static const char *const words[] = {
-        [BTRAIL_TRIGGER_START] = "start",
-        [BTRAIL_TRIGGER_STOP] = "stop",
-        [BTRAIL_TRIGGER_DUMP] = "dump",
-    };
-
-    return action < G_N_ELEMENTS(words) ? words[action] : NULL;
 }
 
 /* What a session of mode "last" may be asked to keep */
 static const struct {
     const char *name;
     uint64_t least, most, unit;
-    size_t offset;              /* in struct btrail_session_limit */
+    size_t offset;              /* in struct session_limit */
 } sizes[] = {
     { "bytes", MIN_LAST_BYTES, G_MAXINT64, 1,
-      offsetof(struct btrail_session_limit, bytes) },
+      offsetof(struct session_limit, bytes) },
     { "records", 1, G_MAXINT64, 1,
-      offsetof(struct btrail_session_limit, records) },
+      offsetof(struct session_limit, records) },
     { "seconds", 1, MAX_SECONDS, 1000000000,
-      offsetof(struct btrail_session_limit, ns) },
+      offsetof(struct session_limit, ns) },
 };
 
 static const char *size_name(unsigned size)
@@ -81,33 +54,23 @@ static const char *size_name(unsigned size)
 }
 
 #define refuse(error, ...) \
-    btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND, __VA_ARGS__)
+    service_fail(error, SERVICE_ERROR_COMMAND, __VA_ARGS__)
 
-static bool find_word(word_fn *name, const char *member, const char *text,
-                      unsigned *value, GError **error)
+static bool find_word(word_fn *name, const char *member,
+                      const char *text, unsigned *value, GError **error)
 {
-    g_autoptr(GString) list = g_string_new(NULL);
-    const char *words[MAX_WORDS];
-    unsigned i, n = 0;
+    g_autofree char *list = NULL;
 
-    for (i = 0; i < MAX_WORDS; i++) {
-        words[n] = name(i);
-        if (words[n] && !g_strcmp0(words[n], text)) {
-            *value = i;
-            return true;
-        }
-        n += words[n] != NULL;
+    if (word_find(name, text, value)) {
+        return true;
     }
-    for (i = 0; i < n; i++) {
-        g_string_append_printf(list, "%s'%s'", !i ? "" :
-                               i < n - 1 ? ", " : " or ", words[i]);
-    }
-    return refuse(error, "'%s' must be %s", member, list->str);
+    list = word_list(name, "'");
+    return refuse(error, "'%s' must be %s", member, list);
 }
 
 /* Reads a member that is a word; without it @value stays as it is. */
-static bool parse_word(JsonObject *json, const char *member, word_fn *name,
-                       unsigned *value, GError **error)
+static bool parse_word(JsonObject *json, const char *member,
+                       word_fn *name, unsigned *value, GError **error)
 {
     return !json_object_has_member(json, member) ||
            find_word(name, member, btrail_json_string(json, member), value,
@@ -191,7 +154,7 @@ static bool parse_array(JsonObject *json, const char *member, unsigned most,
     return true;
 }
 
-static bool parse_vcpus(JsonObject *json, struct btrail_session_filter *f,
+static bool parse_vcpus(JsonObject *json, struct session_filter *f,
                         GError **error)
 {
     g_autoptr(GArray) vcpus = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -228,7 +191,7 @@ static bool parse_address(JsonNode *node, uint64_t *address)
         return json_node_get_int(node) >= 0;
     }
     return type == G_TYPE_STRING &&
-           btrail_parse_number(json_node_get_string(node), NULL, address);
+           parse_text_number(json_node_get_string(node), NULL, address);
 }
 
 /* JSON's integers have a sign: with BTRAIL_CR3_PAE, one is negative. */
@@ -242,13 +205,13 @@ static bool parse_pae(JsonNode *node, uint64_t *cr3)
     return *cr3 & BTRAIL_CR3_PAE && !(*cr3 << 1 >> 33);
 }
 
-static bool parse_cr3(JsonObject *json, struct btrail_session_filter *f,
+static bool parse_cr3(JsonObject *json, struct session_filter *f,
                       GError **error)
 {
     g_autoptr(GArray) cr3s = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     JsonArray *array;
 
-    if (!parse_array(json, "cr3", BTRAIL_COMMAND_MAX_CR3, &array, error)) {
+    if (!parse_array(json, "cr3", COMMAND_MAX_CR3, &array, error)) {
         return false;
     }
     for (unsigned i = 0; array && i < json_array_get_length(array); i++) {
@@ -266,13 +229,13 @@ static bool parse_cr3(JsonObject *json, struct btrail_session_filter *f,
     return true;
 }
 
-static bool parse_processes(JsonObject *json, struct btrail_session_filter *f,
+static bool parse_processes(JsonObject *json, struct session_filter *f,
                             GError **error)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     JsonArray *array;
 
-    if (!parse_array(json, "processes", BTRAIL_COMMAND_MAX_PROCESSES, &array,
+    if (!parse_array(json, "processes", COMMAND_MAX_PROCESSES, &array,
                      error)) {
         return false;
     }
@@ -289,7 +252,7 @@ static bool parse_processes(JsonObject *json, struct btrail_session_filter *f,
                                                    json_node_get_int(node)));
         } else if (type == G_TYPE_STRING && *json_node_get_string(node) &&
                    strlen(json_node_get_string(node)) <=
-                   BTRAIL_COMMAND_MAX_TEXT) {
+                   COMMAND_MAX_TEXT) {
             g_ptr_array_add(names, json_node_dup_string(node));
         } else {
             return refuse(error, "'processes' must have names and numbers of "
@@ -318,16 +281,9 @@ static bool check_members(JsonObject *json, const char *const *known,
     return true;
 }
 
-const char *btrail_command_mark(const char *at)
-{
-    const char *mark = strstr(at, ":mark:");
-
-    return g_str_has_prefix(at, "mark:") ? at : mark ? mark + 1 : NULL;
-}
-
 /* PROCESS:mark:NAME is a mark in a process, mark:NAME one of anybody. */
 static bool read_mark(const char *at, const char *mark,
-                      struct btrail_trigger *t, GError **error)
+                      struct trigger *t, GError **error)
 {
     mark_wanted_parse(mark, &t->mark);
     if (strlen(t->mark.name) > MARK_NAME_MAX) {
@@ -350,12 +306,12 @@ static bool read_mark(const char *at, const char *mark,
  * PROCESS:SYMBOL is of programs, PROCESS:kernel:SYMBOL of the kernel while it
  * works for the process, kernel:SYMBOL of the kernel.
  */
-static void read_place(const char *at, struct btrail_trigger *t)
+static void read_place(const char *at, struct trigger *t)
 {
     const char *place = strrchr(at, ':') + 1;
     char *process = g_strndup(at, place - 1 - at);
 
-    if (!btrail_parse_number(place, NULL, &t->address)) {
+    if (!parse_text_number(place, NULL, &t->address)) {
         t->symbol = g_strdup(place);
     }
     if (!strcmp(process, "kernel")) {
@@ -368,7 +324,7 @@ static void read_place(const char *at, struct btrail_trigger *t)
     t->process = process;
 }
 
-static bool parse_trigger(JsonNode *node, char **at, struct btrail_trigger *t,
+static bool parse_trigger(JsonNode *node, char **at, struct trigger *t,
                           GError **error)
 {
     static const char *const known[] = {
@@ -383,13 +339,13 @@ static bool parse_trigger(JsonNode *node, char **at, struct btrail_trigger *t,
         return refuse(error, "'triggers' must have objects");
     }
     if (!check_members(json, known, "a trigger", error) ||
-        !parse_text(json, "at", BTRAIL_COMMAND_MAX_TEXT, at, error) ||
-        !find_word(btrail_command_action_name, "do",
+        !parse_text(json, "at", COMMAND_MAX_TEXT, at, error) ||
+        !find_word(trigger_action_name, "do",
                    btrail_json_string(json, "do"), &t->action, error)) {
         return false;
     }
     t->hits = 1;
-    mark = *at ? btrail_command_mark(*at) : NULL;
+    mark = *at ? trigger_mark(*at) : NULL;
     if (!mark && (!*at || !strchr(*at, ':') || **at == ':' ||
                   !strrchr(*at, ':')[1])) {
         return refuse(error, "'at' of a trigger must be PROCESS:SYMBOL or "
@@ -412,16 +368,16 @@ static bool parse_trigger(JsonNode *node, char **at, struct btrail_trigger *t,
     return parse_number(json, "hits", 1, G_MAXINT64, &t->hits, error);
 }
 
-static bool parse_triggers(struct btrail_command *c, GError **error)
+static bool parse_triggers(struct service_command *c, GError **error)
 {
     JsonArray *array;
 
-    if (!parse_array(c->json, "triggers", BTRAIL_COMMAND_MAX_TRIGGERS, &array,
+    if (!parse_array(c->json, "triggers", COMMAND_MAX_TRIGGERS, &array,
                      error)) {
         return false;
     }
     c->n_triggers = array ? json_array_get_length(array) : 0;
-    c->triggers = g_new0(struct btrail_trigger, c->n_triggers);
+    c->triggers = g_new0(struct trigger, c->n_triggers);
     c->at = g_new0(char *, c->n_triggers + 1);
     for (unsigned i = 0; i < c->n_triggers; i++) {
         if (!parse_trigger(json_array_get_element(array, i), &c->at[i],
@@ -432,10 +388,10 @@ static bool parse_triggers(struct btrail_command *c, GError **error)
     return true;
 }
 
-static bool parse_size(struct btrail_command *c, GError **error)
+static bool parse_size(struct service_command *c, GError **error)
 {
     JsonNode *node = json_object_get_member(c->json, "size");
-    bool last = c->mode == BTRAIL_SESSION_LAST;
+    bool last = c->mode == SESSION_LAST;
     g_autoptr(GList) members = NULL;
     JsonObject *size;
     uint64_t n = 0;
@@ -463,7 +419,7 @@ static bool parse_size(struct btrail_command *c, GError **error)
     return true;
 }
 
-static bool parse_start(struct btrail_command *c, GError **error)
+static bool parse_start(struct service_command *c, GError **error)
 {
     static const char *const known[] = {
         "do", "session", "file", "owner", "vcpus", "processes", "cr3",
@@ -474,20 +430,20 @@ static bool parse_start(struct btrail_command *c, GError **error)
 
     c->privilege = BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL;
     c->overflow = BTRAIL_OVERFLOW_PAUSE;
-    c->names = BTRAIL_COMMAND_NAMES_AUTO;
+    c->names = NAMES_AUTO;
     if (!check_members(c->json, known, "'start'", error) ||
-        !parse_text(c->json, "owner", BTRAIL_COMMAND_MAX_TEXT, &c->owner,
+        !parse_text(c->json, "owner", COMMAND_MAX_TEXT, &c->owner,
                     error) ||
         !parse_vcpus(c->json, &c->filter, error) ||
         !parse_cr3(c->json, &c->filter, error) ||
         !parse_processes(c->json, &c->filter, error) ||
         !parse_word(c->json, "privilege", btrail_privilege_name,
                     &c->privilege, error) ||
-        !parse_word(c->json, "mode", btrail_session_mode_name, &c->mode,
+        !parse_word(c->json, "mode", session_mode_name, &c->mode,
                     error) ||
         !parse_word(c->json, "overflow", btrail_overflow_name,
                     &c->overflow, error) ||
-        !parse_word(c->json, "names", names_name, &c->names, error) ||
+        !parse_word(c->json, "names", names_wanted_name, &c->names, error) ||
         !parse_seconds(c->json, "duration", &c->duration_ms, error) ||
         !parse_triggers(c, error) ||
         !parse_number(c->json, "split", MIN_SPLIT, G_MAXINT64, &c->split,
@@ -499,11 +455,11 @@ static bool parse_start(struct btrail_command *c, GError **error)
         c->filter.privilege = c->privilege;
     }
     if (c->overflow == BTRAIL_OVERFLOW_OVERWRITE &&
-        c->mode != BTRAIL_SESSION_LAST) {
+        c->mode != SESSION_LAST) {
         return refuse(error, "to keep what was recorded last is mode 'last', "
                       "with a 'size'");
     }
-    for (i = 0; c->names == BTRAIL_COMMAND_NAMES_OFF && i < c->n_triggers;
+    for (i = 0; c->names == NAMES_OFF && i < c->n_triggers;
          i++) {
         if (c->triggers[i].process || c->triggers[i].symbol) {
             return refuse(error, "trigger '%s' needs names, and 'names' are "
@@ -516,17 +472,17 @@ static bool parse_start(struct btrail_command *c, GError **error)
                           "return on any vCPU: leave out 'vcpus'", c->at[i]);
         }
     }
-    if (c->names == BTRAIL_COMMAND_NAMES_OFF && c->filter.processes) {
+    if (c->names == NAMES_OFF && c->filter.processes) {
         return refuse(error, "'processes' needs names, and 'names' are 'off'; "
                       "'cr3' works without names");
     }
-    if (c->mode == BTRAIL_SESSION_LAST && c->split) {
+    if (c->mode == SESSION_LAST && c->split) {
         return refuse(error, "'split' is not for mode 'last'");
     }
     return parse_size(c, error);
 }
 
-static bool parse_file(struct btrail_command *c, GError **error)
+static bool parse_file(struct service_command *c, GError **error)
 {
     g_autofree char *name = NULL;
 
@@ -536,11 +492,11 @@ static bool parse_file(struct btrail_command *c, GError **error)
     if (!name) {
         return true;
     }
-    c->file = btrail_folder_check_name(name, error);
+    c->file = folder_check_name(name, error);
     return c->file;
 }
 
-static bool parse_command(struct btrail_command *c, GError **error)
+static bool parse_command(struct service_command *c, GError **error)
 {
     static const char *const session[] = { "do", "session", NULL };
     static const char *const dump[] = { "do", "session", "file", NULL };
@@ -548,42 +504,42 @@ static bool parse_command(struct btrail_command *c, GError **error)
 
     if (!find_word(what_name, "do", btrail_json_string(c->json, "do"),
                    &c->what, error) ||
-        !parse_text(c->json, "session", BTRAIL_COMMAND_MAX_NAME, &c->session,
+        !parse_text(c->json, "session", SESSION_MAX_NAME, &c->session,
                     error) ||
         !parse_file(c, error)) {
         return false;
     }
     switch (c->what) {
-    case BTRAIL_COMMAND_START:
+    case COMMAND_START:
         return parse_start(c, error);
-    case BTRAIL_COMMAND_STOP:
+    case COMMAND_STOP:
         return check_members(c->json, session, "'stop'", error);
-    case BTRAIL_COMMAND_DUMP:
+    case COMMAND_DUMP:
         return check_members(c->json, dump, "'dump'", error);
-    case BTRAIL_COMMAND_STATUS:
+    case COMMAND_STATUS:
         return check_members(c->json, session, "'status'", error);
     default:
         return check_members(c->json, list, "'list'", error) &&
-               parse_text(c->json, "guest", BTRAIL_COMMAND_MAX_TEXT, &c->guest,
+               parse_text(c->json, "guest", COMMAND_MAX_TEXT, &c->guest,
                           error) &&
-               parse_text(c->json, "uuid", BTRAIL_COMMAND_MAX_TEXT, &c->uuid,
+               parse_text(c->json, "uuid", COMMAND_MAX_TEXT, &c->uuid,
                           error);
     }
 }
 
-struct btrail_command *btrail_command_parse(JsonObject *json, GError **error)
+struct service_command *command_parse(JsonObject *json, GError **error)
 {
-    struct btrail_command *c = g_new0(struct btrail_command, 1);
+    struct service_command *c = g_new0(struct service_command, 1);
 
     c->json = json_object_ref(json);
     if (!parse_command(c, error)) {
-        btrail_command_free(c);
+        command_free(c);
         return NULL;
     }
     return c;
 }
 
-void btrail_command_free(struct btrail_command *c)
+void command_free(struct service_command *c)
 {
     if (c) {
         json_object_unref(c->json);
@@ -592,7 +548,7 @@ void btrail_command_free(struct btrail_command *c)
         g_free(c->owner);
         g_free(c->guest);
         g_free(c->uuid);
-        btrail_session_filter_clear(&c->filter);
+        session_filter_clear(&c->filter);
         for (unsigned i = 0; i < c->n_triggers; i++) {
             g_free((char *)c->triggers[i].process);
             g_free((char *)c->triggers[i].symbol);
@@ -604,10 +560,10 @@ void btrail_command_free(struct btrail_command *c)
     }
 }
 
-struct btrail_session_options
-btrail_command_options(const struct btrail_command *c, uint64_t ring)
+struct session_settings
+command_options(const struct service_command *c, uint64_t ring)
 {
-    struct btrail_session_options o = {
+    struct session_settings o = {
         .mode = c->mode,
         .limit = c->limit,
         .filter = c->filter,

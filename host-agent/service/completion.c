@@ -9,8 +9,8 @@
 #include "service/leftover.h"
 #include "util/json.h"
 
-struct btrail_completions {
-    const struct btrail_folder *all;
+struct completions {
+    const struct folder *all;
     void (*changed)(void *opaque);
     void *opaque;
     GPtrArray *jobs;
@@ -26,10 +26,10 @@ struct btrail_completions {
  * @done:    its thread is through
  */
 struct job {
-    struct btrail_completions *all;
+    struct completions *all;
     JsonObject *capture;
     JsonNode *session;
-    struct btrail_folder *folder;
+    struct folder *folder;
     bool whole;
     bool done;
 };
@@ -45,7 +45,7 @@ static void free_job(struct job *job)
 {
     json_object_unref(job->capture);
     json_node_unref(job->session);
-    btrail_folder_free(job->folder);
+    folder_free(job->folder);
     g_free(job);
 }
 
@@ -53,7 +53,7 @@ static void free_job(struct job *job)
 static gboolean job_done(gpointer opaque)
 {
     struct job *job = opaque;
-    struct btrail_completions *c = job->all;
+    struct completions *c = job->all;
 
     job->done = true;
     if (!c) {
@@ -72,17 +72,17 @@ static gpointer complete_thread(gpointer opaque)
 {
     struct job *job = opaque;
 
-    job->whole = btrail_leftover_complete(
+    job->whole = leftover_complete(
         job->folder, json_node_get_object(job->session));
     g_idle_add(job_done, job);
     return NULL;
 }
 
-void btrail_completions_add(struct btrail_completions *c, JsonObject *capture,
-                            JsonObject *session)
+void completions_add(struct completions *c, JsonObject *capture,
+                     JsonObject *session)
 {
     const char *name = btrail_json_string(capture, "folder");
-    struct btrail_folder *folder = btrail_folder_existing(c->all, name);
+    struct folder *folder = folder_existing(c->all, name);
     bool none = !folder && (errno == ENOENT || errno == ENOTDIR ||
                             errno == ELOOP);
     JsonNode *session_copy = copy(session);
@@ -91,7 +91,7 @@ void btrail_completions_add(struct btrail_completions *c, JsonObject *capture,
 
     if (none || !session_copy) {
         g_clear_pointer(&session_copy, json_node_unref);
-        btrail_folder_free(folder);
+        folder_free(folder);
         return;
     }
     json_object_set_boolean_member(session, "over", true);
@@ -104,7 +104,7 @@ void btrail_completions_add(struct btrail_completions *c, JsonObject *capture,
     job->done = !folder;
     job->capture = btrail_json_new(
         "s:name", btrail_json_string(capture, "name"), "s:folder", name,
-        "S:process", btrail_json_string(capture, "process"),
+        "s:process", btrail_json_string(capture, "process"),
         "a:sessions", sessions, NULL);
     g_ptr_array_add(c->jobs, job);
     if (folder) {
@@ -113,18 +113,18 @@ void btrail_completions_add(struct btrail_completions *c, JsonObject *capture,
     c->changed(c->opaque);
 }
 
-void btrail_completions_add_all(struct btrail_completions *c,
-                                JsonObject *capture)
+void completions_add_all(struct completions *c,
+                         JsonObject *capture)
 {
     JsonArray *sessions = json_object_get_array_member(capture, "sessions");
 
     for (unsigned i = 0; i < json_array_get_length(sessions); i++) {
-        btrail_completions_add(c, capture,
-                               json_array_get_object_element(sessions, i));
+        completions_add(c, capture,
+                        json_array_get_object_element(sessions, i));
     }
 }
 
-bool btrail_completions_busy(const struct btrail_completions *c)
+bool completions_busy(const struct completions *c)
 {
     for (unsigned i = 0; i < c->jobs->len; i++) {
         const struct job *job = g_ptr_array_index(c->jobs, i);
@@ -136,8 +136,8 @@ bool btrail_completions_busy(const struct btrail_completions *c)
     return false;
 }
 
-void btrail_completions_save(const struct btrail_completions *c,
-                             GPtrArray *captures)
+void completions_save(const struct completions *c,
+                      GPtrArray *captures)
 {
     for (unsigned i = 0; i < c->jobs->len; i++) {
         const struct job *job = g_ptr_array_index(c->jobs, i);
@@ -146,11 +146,11 @@ void btrail_completions_save(const struct btrail_completions *c,
     }
 }
 
-struct btrail_completions *
-btrail_completions_new(const struct btrail_folder *all,
-                       void (*changed)(void *opaque), void *opaque)
+struct completions *
+completions_new(const struct folder *all,
+                void (*changed)(void *opaque), void *opaque)
 {
-    struct btrail_completions *c = g_new0(struct btrail_completions, 1);
+    struct completions *c = g_new0(struct completions, 1);
 
     c->all = all;
     c->changed = changed;
@@ -159,7 +159,7 @@ btrail_completions_new(const struct btrail_folder *all,
     return c;
 }
 
-void btrail_completions_free(struct btrail_completions *c)
+void completions_free(struct completions *c)
 {
     for (unsigned i = 0; i < c->jobs->len; i++) {
         struct job *job = g_ptr_array_index(c->jobs, i);

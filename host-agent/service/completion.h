@@ -12,33 +12,33 @@
 #include "service/folder.h"
 #include "service/state.h"
 
-struct btrail_completions;
+struct completions;
 
 /*
  * @all is the folder of all traces, and must live as long.  @changed is called
- * when btrail_completions_save() or btrail_completions_busy() returns something
+ * when completions_save() or completions_busy() returns something
  * else.
  */
-struct btrail_completions *
-btrail_completions_new(const struct btrail_folder *all,
-                       void (*changed)(void *opaque), void *opaque);
+struct completions *
+completions_new(const struct folder *all,
+                void (*changed)(void *opaque), void *opaque);
 
 /* Threads that run finish the file that they work on. */
-void btrail_completions_free(struct btrail_completions *c);
+void completions_free(struct completions *c);
 
 /* Complete what is left of @session (see state.h), which is changed. */
-void btrail_completions_add(struct btrail_completions *c, JsonObject *capture,
-                            JsonObject *session);
+void completions_add(struct completions *c, JsonObject *capture,
+                     JsonObject *session);
 
 /* The same for all sessions of a capture */
-void btrail_completions_add_all(struct btrail_completions *c,
-                                JsonObject *capture);
+void completions_add_all(struct completions *c,
+                         JsonObject *capture);
 
 /* Does any thread still work? */
-bool btrail_completions_busy(const struct btrail_completions *c);
+bool completions_busy(const struct completions *c);
 
 /* Adds to the state what is not done. */
-void btrail_completions_save(const struct btrail_completions *c,
-                             GPtrArray *captures);
+void completions_save(const struct completions *c,
+                      GPtrArray *captures);
 
 #endif /* BTRAIL_COMPLETION_H */

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "lib/internal/budget.h"
+#include "lib/agent/budget.h"
 #include "service/config.h"
 #include "util/parse.h"
 
@@ -25,14 +25,14 @@ enum key_kind {
     FLAG,                       /* bool */
 };
 
-static const struct key {
+static const struct config_key {
     const char *group, *name;
     enum key_kind kind;
     size_t offset;
     uint64_t least, most;
 } keys[] = {
 #define KEY(g, n, k, member, ...) \
-    { g, n, k, offsetof(struct btrail_config, member), ##__VA_ARGS__ }
+    { g, n, k, offsetof(struct config, member), ##__VA_ARGS__ }
     KEY("service", "socket", PATH, socket),
     KEY("service", "socket-mode", MODE, socket_mode),
     KEY("service", "socket-group", TEXT, socket_group),
@@ -58,20 +58,20 @@ static const struct key {
 #undef KEY
 };
 
-static struct btrail_config *new_config(void)
+static struct config *new_config(void)
 {
-    struct btrail_config *c = g_new0(struct btrail_config, 1);
+    struct config *c = g_new0(struct config, 1);
 
     c->socket = g_strdup("/run/backtrail/agent.sock");
     c->socket_mode = NO_MODE;
     c->traces = g_strdup("/var/lib/backtrail/traces");
     c->state = g_strdup("/var/lib/backtrail/state");
     c->guests = 256;
-    c->each = (struct btrail_config_limits) {
+    c->each = (struct config_limits) {
         .sessions = 8,
         .memory = GiB,
     };
-    c->all = (struct btrail_config_limits) {
+    c->all = (struct config_limits) {
         .sessions = 256,
         .memory = 8 * GiB,
     };
@@ -83,7 +83,7 @@ static struct btrail_config *new_config(void)
     return c;
 }
 
-void btrail_config_free(struct btrail_config *c)
+void config_free(struct config *c)
 {
     if (c) {
         g_free(c->socket);
@@ -96,12 +96,12 @@ void btrail_config_free(struct btrail_config *c)
     }
 }
 
-static const char *set_number(const struct key *k, const char *text,
+static const char *set_number(const struct config_key *k, const char *text,
                               uint64_t *value)
 {
     uint64_t n;
 
-    if (!(k->kind == SIZE ? btrail_parse_size : btrail_parse_number)(
+    if (!(k->kind == SIZE ? parse_text_size : parse_text_number)(
             text, NULL, &n)) {
         return k->kind == SIZE ? "a size such as 512M or 10G" : "a number";
     }
@@ -113,7 +113,7 @@ static const char *set_number(const struct key *k, const char *text,
 }
 
 /* NULL, or what the value should be */
-static const char *set(struct btrail_config *c, const struct key *k,
+static const char *set(struct config *c, const struct config_key *k,
                        const char *text)
 {
     void *member = (char *)c + k->offset;
@@ -150,7 +150,7 @@ static const char *set(struct btrail_config *c, const struct key *k,
 }
 
 /* A list, as a GKeyFile has it; it may be empty. */
-static bool set_paths(struct btrail_config *c, const struct key *k,
+static bool set_paths(struct config *c, const struct config_key *k,
                       GKeyFile *file, const char *name, GError **error)
 {
     char ***member = (char ***)((char *)c + k->offset);
@@ -163,10 +163,10 @@ static bool set_paths(struct btrail_config *c, const struct key *k,
     }
     for (path = paths; *path; path++) {
         if (*g_strstrip(*path) != '/') {
-            return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
-                                       "%s: [%s] %s: '%s' is not an absolute "
-                                       "path; put ';' between several", name,
-                                       k->group, k->name, *path);
+            return service_fail(error, SERVICE_ERROR_CONFIG,
+                                "%s: [%s] %s: '%s' is not an absolute "
+                                "path; put ';' between several", name,
+                                k->group, k->name, *path);
         }
     }
     g_strfreev(*member);
@@ -174,7 +174,7 @@ static bool set_paths(struct btrail_config *c, const struct key *k,
     return true;
 }
 
-static const struct key *find_key(const char *group, const char *name)
+static const struct config_key *find_key(const char *group, const char *name)
 {
     for (unsigned i = 0; i < G_N_ELEMENTS(keys); i++) {
         if (!strcmp(keys[i].group, group) &&
@@ -185,7 +185,7 @@ static const struct key *find_key(const char *group, const char *name)
     return NULL;
 }
 
-static bool take_group(struct btrail_config *c, GKeyFile *file,
+static bool take_group(struct config *c, GKeyFile *file,
                        const char *group, const char *name, GError **error)
 {
     g_auto(GStrv) names = g_key_file_get_keys(file, group, NULL, error);
@@ -194,18 +194,18 @@ static bool take_group(struct btrail_config *c, GKeyFile *file,
         return false;
     }
     if (!find_key(group, NULL)) {
-        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
-                                   "%s: there is no group [%s]", name, group);
+        return service_fail(error, SERVICE_ERROR_CONFIG,
+                            "%s: there is no group [%s]", name, group);
     }
     for (char **n = names; *n; n++) {
-        const struct key *k = find_key(group, *n);
+        const struct config_key *k = find_key(group, *n);
         g_autofree char *text = NULL;
         const char *want;
 
         if (!k) {
-            return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
-                                       "%s: there is no key '%s' in group "
-                                       "[%s]", name, *n, group);
+            return service_fail(error, SERVICE_ERROR_CONFIG,
+                                "%s: there is no key '%s' in group "
+                                "[%s]", name, *n, group);
         }
         if (k->kind == PATHS) {
             if (!set_paths(c, k, file, name, error)) {
@@ -219,18 +219,18 @@ static bool take_group(struct btrail_config *c, GKeyFile *file,
         }
         want = set(c, k, g_strstrip(text));
         if (want) {
-            return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
-                                       "%s: [%s] %s: '%s' is not %s", name,
-                                       group, *n, text, want);
+            return service_fail(error, SERVICE_ERROR_CONFIG,
+                                "%s: [%s] %s: '%s' is not %s", name,
+                                group, *n, text, want);
         }
     }
     return true;
 }
 
-struct btrail_config *btrail_config_parse(const char *text, const char *name,
-                                          GError **error)
+struct config *config_parse(const char *text, const char *name,
+                            GError **error)
 {
-    struct btrail_config *c = new_config();
+    struct config *c = new_config();
     g_autoptr(GKeyFile) file = g_key_file_new();
     g_auto(GStrv) groups = NULL;
     g_autoptr(GError) e = NULL;
@@ -240,8 +240,8 @@ struct btrail_config *btrail_config_parse(const char *text, const char *name,
         /* An empty file is a good one. */
         if (!g_error_matches(e, G_KEY_FILE_ERROR,
                              G_KEY_FILE_ERROR_NOT_FOUND)) {
-            btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG, "%s: %s",
-                                name, e->message);
+            service_fail(error, SERVICE_ERROR_CONFIG, "%s: %s",
+                         name, e->message);
             goto fail;
         }
     }
@@ -258,20 +258,20 @@ struct btrail_config *btrail_config_parse(const char *text, const char *name,
     return c;
 
 fail:
-    btrail_config_free(c);
+    config_free(c);
     return NULL;
 }
 
-struct btrail_config *btrail_config_read(const char *path, GError **error)
+struct config *config_read(const char *path, GError **error)
 {
     g_autofree char *text = NULL;
     g_autoptr(GError) e = NULL;
 
     if (path && !g_file_get_contents(path, &text, NULL, &e)) {
-        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG, "%s",
-                            e->message);
+        service_fail(error, SERVICE_ERROR_CONFIG, "%s",
+                     e->message);
         return NULL;
     }
-    return btrail_config_parse(text ? text : "", path ? path : "default",
-                               error);
+    return config_parse(text ? text : "", path ? path : "default",
+                        error);
 }

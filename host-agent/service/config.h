@@ -11,13 +11,13 @@
 #include "service/service-error.h"
 
 /**
- * struct btrail_config_limits - 0 is no limit
+ * struct config_limits - 0 is no limit
  * @cpu:      CPU time used for tracing, in percent of one CPU
  * @sessions: that run at the same time
  * @disk:     bytes of traces, including those of sessions that have ended
  * @memory:   bytes of buffers, of the agent and shared with QEMU
  */
-struct btrail_config_limits {
+struct config_limits {
     uint64_t cpu;
     uint64_t sessions;
     uint64_t disk;
@@ -25,7 +25,7 @@ struct btrail_config_limits {
 };
 
 /**
- * struct btrail_config
+ * struct config
  * @socket:       where devices connect, unless systemd passes the socket
  * @socket_mode:  its permissions; if the file does not say, its group may
  *                connect if that is named
@@ -46,7 +46,7 @@ struct btrail_config_limits {
  *                NULL-terminated
  * @debug_dirs:   folders of files by build-id, likewise
  */
-struct btrail_config {
+struct config {
     char *socket;
     mode_t socket_mode;
     char *socket_group;
@@ -54,8 +54,8 @@ struct btrail_config {
     char *state;
     bool verbose;
     uint64_t guests;
-    struct btrail_config_limits each;
-    struct btrail_config_limits all;
+    struct config_limits each;
+    struct config_limits all;
     uint64_t names;
     uint64_t ring;
     uint64_t keep_free;
@@ -66,16 +66,16 @@ struct btrail_config {
 };
 
 /**
- * btrail_config_read - read a configuration
+ * config_read - read a configuration
  * @path: a file that must exist, or NULL for the defaults
  *
  * An error names the file, the group and the key.
  */
-struct btrail_config *btrail_config_read(const char *path, GError **error);
+struct config *config_read(const char *path, GError **error);
 
 /* The same for the content of a file; errors call it @name. */
-struct btrail_config *btrail_config_parse(const char *text, const char *name,
-                                          GError **error);
-void btrail_config_free(struct btrail_config *c);
+struct config *config_parse(const char *text, const char *name,
+                            GError **error);
+void config_free(struct config *c);
 
 #endif /* BTRAIL_CONFIG_H */

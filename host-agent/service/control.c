@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "service/control.h"
+#include "service/message.h"
 #include "util/hash.h"
 #include "util/json.h"
-#include "service/message.h"
 
 /* Bytes that wait for a device that does not read */
 #define MAX_QUEUED      (8u << 20)
@@ -27,17 +27,17 @@ struct executed {
     gint64 id;
     char *command;
     gint64 deadline;            /* g_get_monotonic_time() */
-    btrail_control_answer *answer;
+    control_answer *answer;
     void *opaque;
 };
 
-struct btrail_control {
+struct control {
     int sock;
-    const struct btrail_control_handler *handler;
+    const struct control_handler *handler;
     void *opaque;
     unsigned refs;
     bool freed;
-    struct btrail_message_reader *reader;
+    struct message_reader *reader;
     bool has_guest;
     guint in, out, timer;       /* sources */
     GQueue queue;               /* of GBytes */
@@ -56,12 +56,12 @@ static void executed_free(struct executed *e)
     g_free(e);
 }
 
-static void control_unref(struct btrail_control *c)
+static void control_unref(struct control *c)
 {
     if (--c->refs) {
         return;
     }
-    btrail_message_reader_free(c->reader);
+    message_reader_free(c->reader);
     g_queue_clear_full(&c->queue, (GDestroyNotify)g_bytes_unref);
     g_queue_clear_full(&c->executed, (GDestroyNotify)executed_free);
     g_hash_table_unref(c->commands);
@@ -69,7 +69,7 @@ static void control_unref(struct btrail_control *c)
     g_free(c);
 }
 
-static void hang_up(struct btrail_control *c)
+static void hang_up(struct control *c)
 {
     g_clear_handle_id(&c->in, g_source_remove);
     g_clear_handle_id(&c->out, g_source_remove);
@@ -80,7 +80,7 @@ static void hang_up(struct btrail_control *c)
     }
 }
 
-void btrail_control_free(struct btrail_control *c)
+void control_free(struct control *c)
 {
     if (c) {
         c->freed = true;
@@ -90,7 +90,7 @@ void btrail_control_free(struct btrail_control *c)
     }
 }
 
-bool btrail_control_is_idle(const struct btrail_control *c)
+bool control_is_idle(const struct control *c)
 {
     return !g_hash_table_size(c->commands) && !c->executed.length &&
            !c->queue.length;
@@ -99,7 +99,7 @@ bool btrail_control_is_idle(const struct btrail_control *c)
 /* Runs from the main loop, so that no handler is called recursively. */
 static gboolean report_closed(gpointer opaque)
 {
-    struct btrail_control *c = opaque;
+    struct control *c = opaque;
     struct executed *e;
 
     c->closing = 0;
@@ -116,7 +116,7 @@ static gboolean report_closed(gpointer opaque)
 }
 
 /* @error is taken. */
-static void break_up(struct btrail_control *c, GError *error)
+static void break_up(struct control *c, GError *error)
 {
     if (c->why || c->freed) {
         g_error_free(error);
@@ -127,24 +127,24 @@ static void break_up(struct btrail_control *c, GError *error)
     c->closing = g_idle_add(report_closed, c);
 }
 
-static void G_GNUC_PRINTF(2, 3) lose_peer(struct btrail_control *c,
+static void G_GNUC_PRINTF(2, 3) lose_peer(struct control *c,
                                           const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    break_up(c, g_error_new_valist(BTRAIL_SERVICE_ERROR,
-                                   BTRAIL_SERVICE_ERROR_PEER, format, args));
+    break_up(c, g_error_new_valist(SERVICE_ERROR,
+                                   SERVICE_ERROR_PEER, format, args));
     va_end(args);
 }
 
-static void breach(struct btrail_control *c, const char *what)
+static void breach(struct control *c, const char *what)
 {
     lose_peer(c, "the device broke the protocol: %s", what);
 }
 
 /* False if there is no room at the moment. */
-static bool send_some(struct btrail_control *c)
+static bool send_some(struct control *c)
 {
     while (c->queue.head) {
         GBytes *bytes = c->queue.head->data;
@@ -175,7 +175,7 @@ static bool send_some(struct btrail_control *c)
 
 static gboolean writable(gint fd, GIOCondition condition, gpointer opaque)
 {
-    struct btrail_control *c = opaque;
+    struct control *c = opaque;
 
     if (send_some(c) && c->out) {
         c->out = 0;
@@ -185,9 +185,9 @@ static gboolean writable(gint fd, GIOCondition condition, gpointer opaque)
 }
 
 /* @message is taken.  False if it is too long. */
-static bool queue_message(struct btrail_control *c, JsonObject *message)
+static bool queue_message(struct control *c, JsonObject *message)
 {
-    GBytes *bytes = btrail_message_format(message);
+    GBytes *bytes = message_format(message);
 
     json_object_unref(message);
     if (!bytes) {
@@ -208,7 +208,7 @@ static bool queue_message(struct btrail_control *c, JsonObject *message)
     return true;
 }
 
-void btrail_control_fail(struct btrail_control *c, gint64 id, const char *why)
+void control_fail(struct control *c, gint64 id, const char *why)
 {
     JsonObject *error = btrail_json_new("s:class", "GenericError",
                                         "s:desc", why, NULL);
@@ -218,8 +218,8 @@ void btrail_control_fail(struct btrail_control *c, gint64 id, const char *why)
                                      "o:error", error, NULL));
 }
 
-void btrail_control_return(struct btrail_control *c, gint64 id,
-                           JsonObject *result)
+void control_return(struct control *c, gint64 id,
+                    JsonObject *result)
 {
     JsonObject *message = btrail_json_new(
         "s:type", "reply", "U:id", id,
@@ -228,14 +228,14 @@ void btrail_control_return(struct btrail_control *c, gint64 id,
     if (queue_message(c, message)) {
         g_hash_table_remove(c->commands, &id);
     } else {
-        btrail_control_fail(c, id, "the answer is too long; ask for less");
+        control_fail(c, id, "the answer is too long; ask for less");
     }
 }
 
 /* Checks the command that has waited the longest, which is the first. */
 static gboolean timed_out(gpointer opaque)
 {
-    struct btrail_control *c = opaque;
+    struct control *c = opaque;
     struct executed *e = g_queue_peek_head(&c->executed);
 
     if (e && e->deadline <= g_get_monotonic_time()) {
@@ -247,9 +247,9 @@ static gboolean timed_out(gpointer opaque)
     return G_SOURCE_CONTINUE;
 }
 
-void btrail_control_execute(struct btrail_control *c, const char *command,
-                            JsonObject *arguments,
-                            btrail_control_answer *answer, void *opaque)
+void control_execute(struct control *c, const char *command,
+                     JsonObject *arguments,
+                     control_answer *answer, void *opaque)
 {
     JsonObject *message = btrail_json_new("s:type", "execute",
                                           "U:id", ++c->last_id,
@@ -273,7 +273,7 @@ void btrail_control_execute(struct btrail_control *c, const char *command,
     queue_message(c, message);
 }
 
-static void take_reply(struct btrail_control *c, JsonObject *message)
+static void take_reply(struct control *c, JsonObject *message)
 {
     gint64 id = btrail_json_int(message, "id", -1);
     JsonObject *failure = btrail_json_object(message, "error");
@@ -298,8 +298,8 @@ static void take_reply(struct btrail_control *c, JsonObject *message)
     } else if (failure) {
         const char *desc = btrail_json_string(failure, "desc");
 
-        btrail_service_fail(&error, BTRAIL_SERVICE_ERROR_COMMAND, "%s",
-                            desc ? desc : "failed without a reason");
+        service_fail(&error, SERVICE_ERROR_COMMAND, "%s",
+                     desc ? desc : "failed without a reason");
         e->answer(e->opaque, NULL, error);
     } else {
         e->answer(e->opaque, result, NULL);
@@ -307,7 +307,7 @@ static void take_reply(struct btrail_control *c, JsonObject *message)
     executed_free(e);
 }
 
-static void take_command(struct btrail_control *c, JsonObject *message)
+static void take_command(struct control *c, JsonObject *message)
 {
     gint64 id = btrail_json_int(message, "id", -1);
     JsonObject *command = btrail_json_object(message, "command");
@@ -321,7 +321,7 @@ static void take_command(struct btrail_control *c, JsonObject *message)
         breach(c, "a command with the 'id' of another one");
         return;
     }
-    if (g_hash_table_size(c->commands) >= BTRAIL_CONTROL_MAX_COMMANDS) {
+    if (g_hash_table_size(c->commands) >= CONTROL_MAX_COMMANDS) {
         breach(c, "too many commands");
         return;
     }
@@ -331,7 +331,7 @@ static void take_command(struct btrail_control *c, JsonObject *message)
     c->handler->command(c->opaque, id, command);
 }
 
-static void take_guest(struct btrail_control *c, JsonObject *message)
+static void take_guest(struct control *c, JsonObject *message)
 {
     GError *error = NULL;
 
@@ -341,7 +341,7 @@ static void take_guest(struct btrail_control *c, JsonObject *message)
     }
 }
 
-static void take_event(struct btrail_control *c, JsonObject *message)
+static void take_event(struct control *c, JsonObject *message)
 {
     const char *event = btrail_json_string(message, "event");
 
@@ -352,7 +352,7 @@ static void take_event(struct btrail_control *c, JsonObject *message)
     c->handler->event(c->opaque, event, btrail_json_object(message, "data"));
 }
 
-static void take_message(struct btrail_control *c, JsonObject *message)
+static void take_message(struct control *c, JsonObject *message)
 {
     const char *type = btrail_json_string(message, "type");
 
@@ -373,14 +373,14 @@ static void take_message(struct btrail_control *c, JsonObject *message)
 }
 
 /* Reads once; false if there is nothing more to read, now or ever. */
-static bool receive(struct btrail_control *c, size_t *budget)
+static bool receive(struct control *c, size_t *budget)
 {
     char bytes[16384];
     g_autoptr(JsonNode) node = NULL;
     GError *error = NULL;
     ssize_t n;
 
-    n = recv(c->sock, bytes, MIN(btrail_message_wants(c->reader),
+    n = recv(c->sock, bytes, MIN(message_wants(c->reader),
                                  sizeof(bytes)), MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) {
         return true;
@@ -393,7 +393,7 @@ static bool receive(struct btrail_control *c, size_t *budget)
         return false;
     }
     *budget -= MIN(*budget, (size_t)n);
-    if (!btrail_message_take(c->reader, bytes, n, &node, &error)) {
+    if (!message_take(c->reader, bytes, n, &node, &error)) {
         break_up(c, error);
         return false;
     }
@@ -405,7 +405,7 @@ static bool receive(struct btrail_control *c, size_t *budget)
 
 static gboolean readable(gint fd, GIOCondition condition, gpointer opaque)
 {
-    struct btrail_control *c = opaque;
+    struct control *c = opaque;
     size_t budget = READ_AT_A_TIME;
     bool gone;
 
@@ -419,17 +419,17 @@ static gboolean readable(gint fd, GIOCondition condition, gpointer opaque)
     return gone ? G_SOURCE_REMOVE : G_SOURCE_CONTINUE;
 }
 
-struct btrail_control *
-btrail_control_new(int sock, const struct btrail_control_handler *handler,
-                   void *opaque)
+struct control *
+control_new(int sock, const struct control_handler *handler,
+            void *opaque)
 {
-    struct btrail_control *c = g_new0(struct btrail_control, 1);
+    struct control *c = g_new0(struct control, 1);
 
     c->sock = sock;
     c->handler = handler;
     c->opaque = opaque;
     c->refs = 1;
-    c->reader = btrail_message_reader_new();
+    c->reader = message_reader_new();
     g_queue_init(&c->queue);
     g_queue_init(&c->executed);
     c->commands = g_hash_table_new_full(btrail_int64_hash, g_int64_equal,

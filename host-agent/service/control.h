@@ -13,22 +13,22 @@
 
 #include "service/service-error.h"
 
-struct btrail_control;
+struct control;
 
 /* Commands that may wait for replies; one more disconnects the device. */
-#define BTRAIL_CONTROL_MAX_COMMANDS 256
+#define CONTROL_MAX_COMMANDS 256
 
 /**
- * struct btrail_control_handler - what a connection reports to its owner
+ * struct control_handler - what a connection reports to its owner
  * @guest:   the device has described its guest, once and before anything
  *           else; returning false disconnects it
  * @command: a command that must be replied to with @id, in any order
  * @event:   an event; @data may be NULL
  * @closed:  the connection is lost, and all answers to executed commands have
  *           arrived, if only as errors.  The owner calls
- *           btrail_control_free(), now or later.
+ *           control_free(), now or later.
  */
-struct btrail_control_handler {
+struct control_handler {
     bool (*guest)(void *opaque, JsonObject *guest, GError **error);
     void (*command)(void *opaque, gint64 id, JsonObject *command);
     void (*event)(void *opaque, const char *event, JsonObject *data);
@@ -36,32 +36,32 @@ struct btrail_control_handler {
 };
 
 /* @sock is taken. */
-struct btrail_control *
-btrail_control_new(int sock, const struct btrail_control_handler *handler,
-                   void *opaque);
+struct control *
+control_new(int sock, const struct control_handler *handler,
+            void *opaque);
 
 /* Does neither side wait for a reply? */
-bool btrail_control_is_idle(const struct btrail_control *c);
+bool control_is_idle(const struct control *c);
 
 /* Hang up; no handler is called any more.  Any handler may call this. */
-void btrail_control_free(struct btrail_control *c);
+void control_free(struct control *c);
 
 /* Reply to a command; @result is taken.  NULL for an empty object. */
-void btrail_control_return(struct btrail_control *c, gint64 id,
-                           JsonObject *result);
-void btrail_control_fail(struct btrail_control *c, gint64 id,
-                         const char *why);
+void control_return(struct control *c, gint64 id,
+                    JsonObject *result);
+void control_fail(struct control *c, gint64 id,
+                  const char *why);
 
 /* The answer to an executed command: @result or @error */
-typedef void btrail_control_answer(void *opaque, JsonNode *result,
-                                   const GError *error);
+typedef void control_answer(void *opaque, JsonNode *result,
+                            const GError *error);
 
 /*
  * Have QEMU execute a QMP command; @arguments is taken and may be NULL.
  * @answer is called once, later, unless the connection is freed before.
  */
-void btrail_control_execute(struct btrail_control *c, const char *command,
-                            JsonObject *arguments,
-                            btrail_control_answer *answer, void *opaque);
+void control_execute(struct control *c, const char *command,
+                     JsonObject *arguments,
+                     control_answer *answer, void *opaque);
 
 #endif /* BTRAIL_CONTROL_H */

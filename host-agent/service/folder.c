@@ -12,9 +12,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "lib/internal/parts.h"
+#include "lib/agent/parts.h"
 #include "service/folder.h"
 #include "service/replace-file.h"
+#include "util/close.h"
 
 #define MAX_NAME    1000        /* bytes */
 #define MAX_PART    200         /* of them, between "/"; room for .123.btrail */
@@ -27,16 +28,16 @@
 #define SUFFIX      ".btrail"
 #define UUID_LENGTH 36
 
-static struct btrail_folder *new_folder(char *path, int fd)
+static struct folder *new_folder(char *path, int fd)
 {
-    struct btrail_folder *f = g_new0(struct btrail_folder, 1);
+    struct folder *f = g_new0(struct folder, 1);
 
     f->path = path;
     f->fd = fd;
     return f;
 }
 
-void btrail_folder_free(struct btrail_folder *f)
+void folder_free(struct folder *f)
 {
     if (f) {
         close(f->fd);
@@ -45,29 +46,27 @@ void btrail_folder_free(struct btrail_folder *f)
     }
 }
 
-struct btrail_folder *btrail_folder_open(const char *path, GError **error)
+struct folder *folder_open(const char *path, GError **error)
 {
     struct stat st;
     int fd;
 
     if (g_mkdir_with_parents(path, 0750) < 0) {
-        btrail_service_fail_errno(error, "%s", path);
+        service_fail_errno(error, "%s", path);
         return NULL;
     }
     /* Links on the way to here are the administrator's. */
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0 || faccessat(fd, ".", W_OK, 0) < 0) {
-        btrail_service_fail_errno(error, "%s", path);
+        service_fail_errno(error, "%s", path);
     } else if (st.st_mode & S_IWOTH) {
-        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
-                            "%s can be written to by everybody: chmod o-w %s",
-                            path, path);
+        service_fail(error, SERVICE_ERROR_CONFIG,
+                     "%s can be written to by everybody: chmod o-w %s",
+                     path, path);
     } else {
         return new_folder(g_strdup(path), fd);
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    btrail_close(fd);
     return NULL;
 }
 
@@ -137,7 +136,7 @@ static bool own(int fd, const char *owner, GError **error)
     if (!is_empty(fd)) {
         return false;
     }
-    return btrail_replace_file(fd, OWNER_FILE, NEXT_OWNER, 0640, owner, error);
+    return replace_file(fd, OWNER_FILE, NEXT_OWNER, 0640, owner, error);
 }
 
 /* Where the end of a folder's name begins that is "." and a UUID; or NULL */
@@ -182,30 +181,13 @@ static char *escape(const char *name)
 }
 
 /*
- * What versions before this one have named the folder of a guest whose name
- * ends in a dot and a UUID; NULL for others
- */
-static char *name_before(const char *plain)
-{
-    g_autofree char *name = g_strdup(plain);
-    char *dot = g_strrstr(name, "%2e");
-
-    if (!dot || !dot[1]) {
-        return NULL;
-    }
-    *dot = '.';
-    memmove(dot + 1, dot + 3, strlen(dot + 3) + 1);
-    return find_unique(name) == dot ? g_steal_pointer(&name) : NULL;
-}
-
-/*
  * Opens the folder of a guest in that of all traces; creates it unless it must
  * be @existing.
  */
-static struct btrail_folder *open_guest(const struct btrail_folder *all,
-                                        const char *name, const char *uuid,
-                                        uid_t uid, bool existing,
-                                        GError **error)
+static struct folder *open_guest(const struct folder *all,
+                                 const char *name, const char *uuid,
+                                 uid_t uid, bool existing,
+                                 GError **error)
 {
     bool known = g_uuid_string_is_valid(uuid ? uuid : "") &&
                  strspn(uuid, "0-") != strlen(uuid);
@@ -215,24 +197,20 @@ static struct btrail_folder *open_guest(const struct btrail_folder *all,
     g_autofree char *plain = escape(name);
     g_autofree char *unique = known ? g_strconcat(plain, ".", uuid, NULL) :
                                       NULL;
-    g_autofree char *before = name_before(plain);
-    const char *const names[] = { before ? before : plain,
-                                  before ? plain : unique,
-                                  before ? unique : NULL };
+    const char *const names[] = { plain, unique };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(names) && names[i]; i++) {
-        bool find = existing || names[i] == before;
         GError *e = NULL;
-        int fd = enter(all->fd, names[i], !find);
+        int fd = enter(all->fd, names[i], !existing);
 
-        if (fd < 0 && (names[i] == before || (existing && errno == ENOENT))) {
+        if (fd < 0 && existing && errno == ENOENT) {
             continue;
         }
         if (fd < 0) {
-            btrail_service_fail_errno(error, "%s/%s", all->path, names[i]);
+            service_fail_errno(error, "%s/%s", all->path, names[i]);
             return NULL;
         }
-        if (find ? is_owned(fd, owner) : own(fd, owner, &e)) {
+        if (existing ? is_owned(fd, owner) : own(fd, owner, &e)) {
             return new_folder(g_build_filename(all->path, names[i], NULL),
                               fd);
         }
@@ -243,51 +221,49 @@ static struct btrail_folder *open_guest(const struct btrail_folder *all,
         }
     }
     if (existing) {
-        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                            "there is no folder of guest '%s' in %s", name,
-                            all->path);
+        service_fail(error, SERVICE_ERROR_NAME,
+                     "there is no folder of guest '%s' in %s", name,
+                     all->path);
         return NULL;
     }
-    btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                        "the folder %s/%s belongs to another guest; give this "
-                        "one another name, or move the folder away", all->path,
-                        plain);
+    service_fail(error, SERVICE_ERROR_NAME,
+                 "the folder %s/%s belongs to another guest; give this "
+                 "one another name, or move the folder away", all->path,
+                 plain);
     return NULL;
 }
 
-struct btrail_folder *btrail_folder_guest(const struct btrail_folder *all,
-                                          const char *name, const char *uuid,
-                                          uid_t uid, GError **error)
+struct folder *folder_guest(const struct folder *all,
+                            const char *name, const char *uuid,
+                            uid_t uid, GError **error)
 {
     return open_guest(all, name, uuid, uid, false, error);
 }
 
-struct btrail_folder *btrail_folder_sibling(const struct btrail_folder *f,
-                                            const char *name, const char *uuid,
-                                            GError **error)
+struct folder *folder_sibling(const struct folder *f,
+                              const char *name, const char *uuid,
+                              GError **error)
 {
     g_autofree char *path = g_path_get_dirname(f->path);
     g_autofree char *owner = read_owner(f->fd);
-    struct btrail_folder all = {
+    struct folder all = {
         path, openat(f->fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC)
     };
-    struct btrail_folder *sibling = NULL;
+    struct folder *sibling = NULL;
     unsigned uid;
 
     if (all.fd < 0 || !owner || sscanf(owner, "%*[^\n]\n%u\n", &uid) != 1) {
-        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                            "%s is not the folder of a guest", f->path);
+        service_fail(error, SERVICE_ERROR_NAME,
+                     "%s is not the folder of a guest", f->path);
     } else {
         sibling = open_guest(&all, name, uuid, uid, true, error);
     }
-    if (all.fd >= 0) {
-        close(all.fd);
-    }
+    btrail_close(all.fd);
     return sibling;
 }
 
-struct btrail_folder *btrail_folder_existing(const struct btrail_folder *all,
-                                             const char *name)
+struct folder *folder_existing(const struct folder *all,
+                               const char *name)
 {
     int fd = enter(all->fd, name, false);
 
@@ -295,8 +271,8 @@ struct btrail_folder *btrail_folder_existing(const struct btrail_folder *all,
            new_folder(g_build_filename(all->path, name, NULL), fd);
 }
 
-void btrail_folder_owner(const struct btrail_folder *f, char **name,
-                         char **uuid)
+void folder_owner(const struct folder *f, char **name,
+                  char **uuid)
 {
     g_autofree char *owner = read_owner(f->fd);
     g_auto(GStrv) lines = g_strsplit(owner ? owner : "", "\n", 3);
@@ -308,7 +284,7 @@ void btrail_folder_owner(const struct btrail_folder *f, char **name,
             g_path_get_basename(f->path);
 }
 
-void btrail_folder_remove_unused(const struct btrail_folder *f)
+void folder_remove_unused(const struct folder *f)
 {
     if (is_empty(f->fd)) {
         unlinkat(f->fd, NEXT_OWNER, 0);
@@ -321,9 +297,9 @@ static bool bad_name(const char *name, GError **error, const char *why)
 {
     g_autofree char *shown = g_utf8_make_valid(name, MIN(strlen(name), 100));
 
-    return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                               "a trace cannot be written to '%s': %s", shown,
-                               why);
+    return service_fail(error, SERVICE_ERROR_NAME,
+                        "a trace cannot be written to '%s': %s", shown,
+                        why);
 }
 
 /*
@@ -358,7 +334,7 @@ static bool check_part(const char *name, const char *part, GError **error)
     return true;
 }
 
-char *btrail_folder_check_name(const char *name, GError **error)
+char *folder_check_name(const char *name, GError **error)
 {
     g_auto(GStrv) parts = g_strsplit(name, "/", -1);
     const char *wrong = NULL;
@@ -396,13 +372,13 @@ static bool is_part(const char *name, const char *of)
     return !strcmp(first, of);
 }
 
-bool btrail_folder_is_one_trace(const char *a, const char *b)
+bool folder_is_one_trace(const char *a, const char *b)
 {
     return !strcmp(a, b) || is_part(a, b) || is_part(b, a);
 }
 
 /* The folder that a file is in, and the last part of its name */
-static int walk(const struct btrail_folder *f, const char *name, bool make,
+static int walk(const struct folder *f, const char *name, bool make,
                 const char **last, GError **error)
 {
     g_auto(GStrv) parts = g_strsplit(name, "/", -1);
@@ -411,14 +387,12 @@ static int walk(const struct btrail_folder *f, const char *name, bool make,
 
     for (i = 0; fd >= 0 && i + 1 < n; i++) {
         int next = enter(fd, parts[i], make);
-        int e = errno;
 
-        close(fd);
+        btrail_close(fd);
         fd = next;
-        errno = e;
     }
     if (fd < 0) {
-        btrail_service_fail_errno(error, "%s", name);
+        service_fail_errno(error, "%s", name);
     }
     *last = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
     return fd;
@@ -428,7 +402,7 @@ static int walk(const struct btrail_folder *f, const char *name, bool make,
  * A new file, or one that exists.  The path goes through the descriptor, so
  * that what happens to folders meanwhile cannot lead elsewhere.
  */
-static char *locate(const struct btrail_folder *f, const char *name, bool new,
+static char *locate(const struct folder *f, const char *name, bool new,
                     int *fd, GError **error)
 {
     const char *last;
@@ -442,58 +416,59 @@ static char *locate(const struct btrail_folder *f, const char *name, bool new,
     first = btrail_part_first(last, btrail_part_number(last));
     if (new && strcmp(first, last) &&
         !fstatat(*fd, first, &st, AT_SYMLINK_NOFOLLOW)) {
-        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                            "'%s' would be a part of the trace '%s', which is "
-                            "there already; choose another name", name, first);
+        service_fail(error, SERVICE_ERROR_NAME,
+                     "'%s' would be a part of the trace '%s', which is "
+                     "there already; choose another name", name, first);
     } else if (fstatat(*fd, last, &st, AT_SYMLINK_NOFOLLOW) < 0) {
         if (new && errno == ENOENT) {
             return g_strdup_printf("/proc/self/fd/%d/%s", *fd, last);
         }
-        btrail_service_fail_errno(error, "%s", name);
+        service_fail_errno(error, "%s", name);
     } else if (new) {
-        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                            "there is a trace '%s' already; give this one "
-                            "another name", name);
+        service_fail(error, SERVICE_ERROR_NAME,
+                     "there is a trace '%s' already; give this one "
+                     "another name", name);
     } else if (S_ISREG(st.st_mode)) {
         return g_strdup_printf("/proc/self/fd/%d/%s", *fd, last);
     } else {
-        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                            "'%s' is not a file", name);
+        service_fail(error, SERVICE_ERROR_NAME,
+                     "'%s' is not a file", name);
     }
     close(*fd);
     *fd = -1;
     return NULL;
 }
 
-char *btrail_folder_place(const struct btrail_folder *f, const char *name,
-                          int *fd, GError **error)
+char *folder_place(const struct folder *f, const char *name,
+                   int *fd, GError **error)
 {
     return locate(f, name, true, fd, error);
 }
 
-char *btrail_folder_find(const struct btrail_folder *f, const char *name,
-                         int *fd, GError **error)
+char *folder_find(const struct folder *f, const char *name,
+                  int *fd, GError **error)
 {
     return locate(f, name, false, fd, error);
 }
 
-int btrail_folder_enter(const struct btrail_folder *f, const char *name,
-                        GError **error)
+int folder_enter(const struct folder *f, const char *name,
+                 GError **error)
 {
     const char *last;
 
     return walk(f, name, false, &last, error);
 }
 
-struct visit {
+struct folder_visit {
     GArray *files;              /* NULL: count bytes only */
     uint64_t bytes;
     unsigned left;
 };
 
-static void visit_file(struct visit *v, char *name, const struct stat *st)
+static void visit_file(struct folder_visit *v, char *name,
+                       const struct stat *st)
 {
-    struct btrail_folder_file file = {
+    struct folder_file file = {
         .name = name,
         .bytes = st->st_blocks * 512ull,
         .size = st->st_size,
@@ -509,15 +484,14 @@ static void visit_file(struct visit *v, char *name, const struct stat *st)
 }
 
 /* @fd is closed. */
-static void visit(struct visit *v, int fd, const char *prefix, unsigned depth)
+static void visit(struct folder_visit *v, int fd, const char *prefix,
+                  unsigned depth)
 {
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *e;
 
     if (!dir) {
-        if (fd >= 0) {
-            close(fd);
-        }
+        btrail_close(fd);
         return;
     }
     while (v->left && (e = readdir(dir))) {
@@ -545,24 +519,24 @@ static void visit(struct visit *v, int fd, const char *prefix, unsigned depth)
 
 static void clear_file(gpointer p)
 {
-    struct btrail_folder_file *file = p;
+    struct folder_file *file = p;
 
     g_free(file->name);
 }
 
 static gint compare_names(gconstpointer a, gconstpointer b)
 {
-    const struct btrail_folder_file *x = a, *y = b;
+    const struct folder_file *x = a, *y = b;
 
     return strcmp(x->name, y->name);
 }
 
-GArray *btrail_folder_list(const struct btrail_folder *f)
+GArray *folder_list(const struct folder *f)
 {
-    struct visit v = {
+    struct folder_visit v = {
         .files = g_array_new(FALSE, FALSE,
-                             sizeof(struct btrail_folder_file)),
-        .left = BTRAIL_FOLDER_MAX_FILES,
+                             sizeof(struct folder_file)),
+        .left = FOLDER_MAX_FILES,
     };
 
     g_array_set_clear_func(v.files, clear_file);
@@ -571,20 +545,20 @@ GArray *btrail_folder_list(const struct btrail_folder *f)
     return v.files;
 }
 
-const char *btrail_folder_last(const char *path)
+const char *folder_last(const char *path)
 {
     return strrchr(path, '/') + 1;
 }
 
-uint64_t btrail_folder_usage(const struct btrail_folder *f)
+uint64_t folder_usage(const struct folder *f)
 {
-    struct visit v = { .left = UINT_MAX };
+    struct folder_visit v = { .left = UINT_MAX };
 
     visit(&v, enter(f->fd, ".", false), "", MAX_DEPTH + 2);
     return v.bytes;
 }
 
-uint64_t btrail_folder_space(const struct btrail_folder *f)
+uint64_t folder_space(const struct folder *f)
 {
     struct statvfs st;
 
@@ -592,7 +566,7 @@ uint64_t btrail_folder_space(const struct btrail_folder *f)
            (uint64_t)st.f_bavail * st.f_frsize;
 }
 
-char *btrail_folder_default_name(const char *session, const char *why)
+char *folder_default_name(const char *session, const char *why)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_local();
     g_autofree char *time = g_date_time_format(now, "%Y%m%d-%H%M%S");

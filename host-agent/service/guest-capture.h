@@ -17,41 +17,59 @@
 #include "service/host.h"
 
 /**
+ * enum guest_capture_state
+ *
+ * @GUEST_CAPTURE_NONE:       there is none
+ * @GUEST_CAPTURE_INSPECTING: another process has started it, and a thread
+ *                            inspects its traces
+ * @GUEST_CAPTURE_STARTING:   the device starts it, and has to make a data
+ *                            connection
+ * @GUEST_CAPTURE_ATTACHING:  the same of one that another process has started
+ * @GUEST_CAPTURE_RUNNING:    it is drained
+ * @GUEST_CAPTURE_ENDING:     it is drained to its end
+ * @GUEST_CAPTURE_DETACHING:  it is handed over to another process
+ */
+enum guest_capture_state {
+    GUEST_CAPTURE_NONE,
+    GUEST_CAPTURE_INSPECTING,
+    GUEST_CAPTURE_STARTING,
+    GUEST_CAPTURE_ATTACHING,
+    GUEST_CAPTURE_RUNNING,
+    GUEST_CAPTURE_ENDING,
+    GUEST_CAPTURE_DETACHING,
+};
+
+/**
  * struct guest_capture
  * @host:      of the guest
  * @link:      to its device
  * @members:   its sessions that are not done; of struct guest_member
  * @folder:    of its traces
  * @cpu:       limit of the CPU time that draining may use
+ * @state:     changes only in guest-capture.c
+ * @executing: commands that QEMU executes.  Their answers come before or after
+ *             the end of the capture, so this is no part of @state
  * @name:      that the device knows the capture by; NULL without a capture
- * @capture:   the drain, NULL before it has a data connection
- * @names:     its sessions want names
- * @busy:      a command is being executed in QEMU, or a thread inspects the
- *             traces of a capture that continues
- * @awaiting:  the device has to make a data connection
- * @attaching: a capture that another process has started continues
- * @stopping:  the capture ends
- * @detaching: it is handed over to another process
+ * @capture:   the drain: while it runs or ends, and while it detaches from a
+ *             data connection
+ * @names:     what its sessions wanted when draining began: names or none
  * @filter:    as the device has it, see capture-filter.h
  * @given_up:  why the device has given up on this service, or NULL
  * @starting:  the session that the capture is started for
  */
 struct guest_capture {
-    struct btrail_host *host;
+    struct host *host;
     struct guest_link *link;
     GPtrArray *members;
-    struct btrail_folder *folder;
-    struct btrail_cpu_limit *cpu;
+    struct folder *folder;
+    struct cpu_limit *cpu;
 
+    enum guest_capture_state state;
+    unsigned executing;
     char *name;
-    struct btrail_capture *capture;
+    struct capture *capture;
     guint source;
     bool names;
-    bool busy;
-    bool awaiting;
-    bool attaching;
-    bool stopping;
-    bool detaching;
     JsonObject *filter;
     char *given_up;
     struct guest_member *starting;
@@ -67,12 +85,6 @@ void guest_capture_data(struct guest_capture *c, int sock);
 /* Can the guest be asked for names now?  Has it asked; takes @sock. */
 bool guest_capture_asks(const struct guest_capture *c);
 void guest_capture_ask(struct guest_capture *c, int sock);
-
-/*
- * The session @m is in the capture: once it is ready, saves the state and
- * replies to the client that has started it.
- */
-void guest_capture_announce(struct guest_capture *c, struct guest_member *m);
 
 /* Updates how long the capture has paused vCPUs, for the sessions. */
 void guest_capture_update_paused(struct guest_capture *c);

@@ -6,25 +6,25 @@
 #include <gio/gio.h>
 #include <string.h>
 
-#include "service/guest.h"
-#include "service/usage.h"
+#include "service/guest-command.h"
 #include "service/listing.h"
 #include "service/service-state.h"
+#include "service/usage.h"
 #include "util/hash.h"
 #include "util/json.h"
 
-static void refuse_command(struct btrail_guest *g, gint64 id, const char *why)
+static void refuse_command(struct guest *g, gint64 id, const char *why)
 {
     guest_link_refuse(&g->link, guest_link_client(&g->link, id), why);
 }
 
-static void reply_command(struct btrail_guest *g, gint64 id,
+static void reply_command(struct guest *g, gint64 id,
                           JsonObject *result)
 {
     guest_link_reply(&g->link, guest_link_client(&g->link, id), result);
 }
 
-static char *free_name(struct btrail_guest *g)
+static char *free_name(struct guest *g)
 {
     for (unsigned i = 1; ; i++) {
         char *name = g_strdup_printf("trace-%u", i);
@@ -37,14 +37,14 @@ static char *free_name(struct btrail_guest *g)
 }
 
 /* The session of @g that writes, or will write, the trace @file; or NULL */
-static const char *writer_of(struct btrail_guest *g, const char *file)
+static const char *writer_of(struct guest *g, const char *file)
 {
     const char *session = guest_dump_writing(&g->dumps, file);
 
     for (unsigned i = 0; !session && i < g->members->len; i++) {
         const struct guest_member *m = guest_member_at(g->members, i);
 
-        if (btrail_folder_is_one_trace(m->session->command->file, file)) {
+        if (folder_is_one_trace(m->session->command->file, file)) {
             session = guest_member_name(m);
         }
     }
@@ -56,49 +56,49 @@ static const char *writer_of(struct btrail_guest *g, const char *file)
  * share a folder.  A session of mode "last" writes its file in the end, and one
  * that the last process has left comes again.
  */
-static bool check_file(struct btrail_guest *g, const char *file,
+static bool check_file(struct guest *g, const char *file,
                        GError **error)
 {
-    const char *session = btrail_service_state_writing(g->host->state,
-                                                       g->folder, file);
+    const char *session = service_state_writing(g->host->state,
+                                                g->folder, file);
 
     for (unsigned i = 0; !session && i < g->host->guests->len; i++) {
-        struct btrail_guest *other = g_ptr_array_index(g->host->guests, i);
+        struct guest *other = g_ptr_array_index(g->host->guests, i);
 
         if (!strcmp(other->folder->path, g->folder->path)) {
             session = writer_of(other, file);
         }
     }
     return !session ||
-           btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                               "'%s' is being written, or will be: it is the "
-                               "trace, a part or a dump of session '%s'; "
-                               "choose another name", file, session);
+           service_fail(error, SERVICE_ERROR_NAME,
+                        "'%s' is being written, or will be: it is the "
+                        "trace, a part or a dump of session '%s'; "
+                        "choose another name", file, session);
 }
 
-static bool check_start(struct btrail_guest *g, const struct btrail_command *c,
+static bool check_start(struct guest *g, const struct service_command *c,
                         GError **error)
 {
-    const struct btrail_session_filter *f = &c->filter;
+    const struct session_filter *f = &c->filter;
     unsigned last_vcpu = f->n_vcpus ? f->vcpus[f->n_vcpus - 1] : 0;
 
     if (guest_member_find(g->members, c->session)) {
-        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
-                                   "there is a session '%s' already",
-                                   c->session);
+        return service_fail(error, SERVICE_ERROR_COMMAND,
+                            "there is a session '%s' already",
+                            c->session);
     }
     if (last_vcpu >= g->vcpus) {
-        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
-                                   "the guest has no vCPU %u; the last one it "
-                                   "can have is %u", last_vcpu, g->vcpus - 1);
+        return service_fail(error, SERVICE_ERROR_COMMAND,
+                            "the guest has no vCPU %u; the last one it "
+                            "can have is %u", last_vcpu, g->vcpus - 1);
     }
-    return check_file(g, c->file, error) && btrail_state_admit(c, error) &&
-           btrail_usage_admit(g, error);
+    return check_file(g, c->file, error) && state_files_admit(c, error) &&
+           usage_admit(g, error);
 }
 
 /* @c is taken. */
-static void do_start(struct btrail_guest *g, gint64 id,
-                     struct btrail_command *c)
+static void do_start(struct guest *g, gint64 id,
+                     struct service_command *c)
 {
     g_autoptr(GError) error = NULL;
     struct guest_member *m = NULL;
@@ -107,12 +107,12 @@ static void do_start(struct btrail_guest *g, gint64 id,
         c->session = free_name(g);
     }
     if (!c->file) {
-        c->file = btrail_folder_default_name(c->session, NULL);
+        c->file = folder_default_name(c->session, NULL);
     }
     if (!check_start(g, c, &error)) {
-        btrail_command_free(c);
+        command_free(c);
     } else {
-        m = btrail_guest_add_session(g, c, NULL, NULL, &error);
+        m = guest_add_session(g, c, NULL, NULL, &error);
     }
     if (!m) {
         refuse_command(g, id, error->message);
@@ -122,7 +122,7 @@ static void do_start(struct btrail_guest *g, gint64 id,
     guest_capture_advance(&g->capture);
 }
 
-static void no_session(struct btrail_guest *g, gint64 id, const char *name)
+static void no_session(struct guest *g, gint64 id, const char *name)
 {
     g_autofree char *why =
         name ? g_strdup_printf("there is no session '%s'", name) :
@@ -132,8 +132,8 @@ static void no_session(struct btrail_guest *g, gint64 id, const char *name)
 }
 
 /* The session that a command names, or the only one; NULL without one */
-static struct guest_member *session_for(struct btrail_guest *g,
-                                         const struct btrail_command *c)
+static struct guest_member *session_for(struct guest *g,
+                                         const struct service_command *c)
 {
     if (c->session) {
         return guest_member_find(g->members, c->session);
@@ -142,11 +142,11 @@ static struct guest_member *session_for(struct btrail_guest *g,
 }
 
 /* The last session of this name that is done */
-static struct btrail_service_session *find_done(struct btrail_guest *g,
+static struct service_session *find_done(struct guest *g,
                                               const char *name)
 {
     for (GList *l = g->done.tail; l; l = l->prev) {
-        struct btrail_service_session *s = l->data;
+        struct service_session *s = l->data;
 
         if (!strcmp(s->command->session, name)) {
             return s;
@@ -155,25 +155,25 @@ static struct btrail_service_session *find_done(struct btrail_guest *g,
     return NULL;
 }
 
-static void do_stop(struct btrail_guest *g, gint64 id,
-                    const struct btrail_command *c)
+static void do_stop(struct guest *g, gint64 id,
+                    const struct service_command *c)
 {
     struct guest_member *m = session_for(g, c);
-    struct btrail_service_session *done =
+    struct service_session *done =
         !m && c->session ? find_done(g, c->session) : NULL;
 
     if (m) {
         guest_member_add_stop(m, id);
-        btrail_guest_end_session(g, m, NULL);
+        guest_end_session(g, m, NULL);
     } else if (done) {
-        reply_command(g, id, btrail_service_session_status(done));
+        reply_command(g, id, service_session_status(done));
     } else {
         no_session(g, id, c->session);
     }
 }
 
-static void do_dump(struct btrail_guest *g, gint64 id,
-                    const struct btrail_command *c)
+static void do_dump(struct guest *g, gint64 id,
+                    const struct service_command *c)
 {
     struct guest_member *m = session_for(g, c);
     g_autoptr(GError) error = NULL;
@@ -182,27 +182,27 @@ static void do_dump(struct btrail_guest *g, gint64 id,
         no_session(g, id, c->session);
     } else if ((c->file && !check_file(g, c->file, &error)) ||
                !guest_dump_start(&g->dumps, m, id, c->file,
-                                 BTRAIL_SERVICE_SESSION_ASKED, &error)) {
+                                 SERVICE_SESSION_ASKED, &error)) {
         refuse_command(g, id, error->message);
     }
 }
 
 /* Adds the status of sessions that are done; all if @session is NULL. */
-static void add_done(const struct btrail_guest *g, const char *session,
+static void add_done(const struct guest *g, const char *session,
                      JsonArray *status)
 {
     for (GList *l = g->done.head; l; l = l->next) {
-        struct btrail_service_session *s = l->data;
+        struct service_session *s = l->data;
 
         if (!session || !strcmp(s->command->session, session)) {
             json_array_add_object_element(status,
-                                          btrail_service_session_status(s));
+                                          service_session_status(s));
         }
     }
 }
 
 /* Sessions of @g, and of guests before it that had the same folder */
-static JsonArray *session_status(struct btrail_guest *g, const char *session)
+static JsonArray *session_status(struct guest *g, const char *session)
 {
     JsonArray *status = json_array_new();
     struct guest_member *m = session ?
@@ -210,11 +210,11 @@ static JsonArray *session_status(struct btrail_guest *g, const char *session)
 
     if (m) {
         json_array_add_object_element(
-            status, btrail_service_session_status(m->session));
+            status, service_session_status(m->session));
         return status;
     }
     for (unsigned i = 0; i < g->host->guests->len; i++) {
-        const struct btrail_guest *other =
+        const struct guest *other =
             g_ptr_array_index(g->host->guests, i);
 
         if (other != g && !strcmp(other->folder->path, g->folder->path)) {
@@ -224,14 +224,14 @@ static JsonArray *session_status(struct btrail_guest *g, const char *session)
     add_done(g, session, status);
     for (unsigned i = 0; !session && i < g->members->len; i++) {
         json_array_add_object_element(
-            status, btrail_service_session_status(
+            status, service_session_status(
                 guest_member_at(g->members, i)->session));
     }
     return status;
 }
 
-static void do_status(struct btrail_guest *g, gint64 id,
-                      const struct btrail_command *c)
+static void do_status(struct guest *g, gint64 id,
+                      const struct service_command *c)
 {
     JsonArray *sessions, *dumps;
 
@@ -250,9 +250,9 @@ static void do_status(struct btrail_guest *g, gint64 id,
 }
 
 struct list_job {
-    struct btrail_guest *g;
+    struct guest *g;
     struct guest_client client;
-    struct btrail_folder *folder;       /* of another guest, or NULL */
+    struct folder *folder;              /* of another guest, or NULL */
     GHashTable *writing;
 };
 
@@ -261,8 +261,8 @@ static void list_thread(GTask *task, gpointer source, gpointer data,
 {
     struct list_job *l = data;
 
-    g_task_return_pointer(task, btrail_listing(l->folder ? l->folder :
-                                               l->g->folder, l->writing),
+    g_task_return_pointer(task, service_listing(l->folder ? l->folder :
+                                                l->g->folder, l->writing),
                           (GDestroyNotify)json_object_unref);
 }
 
@@ -273,17 +273,17 @@ static void listed(GObject *source, GAsyncResult *async, gpointer opaque)
     guest_link_reply(&l->g->link, l->client,
                      g_task_propagate_pointer(G_TASK(async), NULL));
     g_hash_table_unref(l->writing);
-    btrail_folder_free(l->folder);
-    btrail_guest_unref(l->g);
+    folder_free(l->folder);
+    guest_unref(l->g);
     g_free(l);
 }
 
-static void do_list(struct btrail_guest *g, gint64 id,
-                    const struct btrail_command *c)
+static void do_list(struct guest *g, gint64 id,
+                    const struct service_command *c)
 {
     g_autoptr(GError) error = NULL;
-    struct btrail_folder *folder = c->guest ?
-        btrail_folder_sibling(g->folder, c->guest, c->uuid, &error) : NULL;
+    struct folder *folder = c->guest ?
+        folder_sibling(g->folder, c->guest, c->uuid, &error) : NULL;
     g_autoptr(GTask) task = NULL;
     struct list_job *l;
 
@@ -308,30 +308,30 @@ static void do_list(struct btrail_guest *g, gint64 id,
     g_task_run_in_thread(task, list_thread);
 }
 
-void btrail_guest_command(struct btrail_guest *g, gint64 id,
-                          JsonObject *command)
+void guest_command(struct guest *g, gint64 id,
+                   JsonObject *command)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(btrail_command) c = btrail_command_parse(command, &error);
+    g_autoptr(service_command) c = command_parse(command, &error);
 
     if (!c) {
         refuse_command(g, id, error->message);
         return;
     }
     switch (c->what) {
-    case BTRAIL_COMMAND_START:
+    case COMMAND_START:
         do_start(g, id, g_steal_pointer(&c));
         break;
-    case BTRAIL_COMMAND_STOP:
+    case COMMAND_STOP:
         do_stop(g, id, c);
         break;
-    case BTRAIL_COMMAND_DUMP:
+    case COMMAND_DUMP:
         do_dump(g, id, c);
         break;
-    case BTRAIL_COMMAND_STATUS:
+    case COMMAND_STATUS:
         do_status(g, id, c);
         break;
-    case BTRAIL_COMMAND_LIST:
+    case COMMAND_LIST:
         do_list(g, id, c);
         break;
     }

@@ -72,8 +72,8 @@ static void dumped(void *opaque, JsonObject *result, const GError *error)
     json_object_set_string_member(d->status, "state",
                                   error ? "failed" : "written");
     if (error) {
-        btrail_log(BTRAIL_LOG_WARNING, "guest %s: not dumped into %s: %s",
-                   d->link->name, file, error->message);
+        service_log(SERVICE_LOG_WARNING, "guest %s: not dumped into %s: %s",
+                    d->link->name, file, error->message);
         json_object_set_string_member(d->status, "why",
                                       error->message);
         guest_link_refuse(d->link, d->client, error->message);
@@ -83,8 +83,8 @@ static void dumped(void *opaque, JsonObject *result, const GError *error)
             free_dump(d);
         }
     } else {
-        btrail_log(BTRAIL_LOG_INFO, "guest %s: dumped into %s", d->link->name,
-                   file);
+        service_log(SERVICE_LOG_INFO, "guest %s: dumped into %s", d->link->name,
+                    file);
         btrail_json_add_all(d->status, result);
         guest_link_reply(d->link, d->client, json_object_ref(d->status));
     }
@@ -92,7 +92,7 @@ static void dumped(void *opaque, JsonObject *result, const GError *error)
 }
 
 bool guest_dump_start(GQueue *dumps, struct guest_member *m, gint64 id,
-                      const char *file, enum btrail_service_session_why why,
+                      const char *file, enum service_session_why why,
                       GError **error)
 {
     struct guest_dump *d = g_new0(struct guest_dump, 1);
@@ -101,8 +101,8 @@ bool guest_dump_start(GQueue *dumps, struct guest_member *m, gint64 id,
     d->dumps = dumps;
     d->link = m->link;
     d->client = guest_link_client(m->link, id);
-    if (!btrail_service_session_dump(m->session, file, why, &name, dumped, d,
-                                     error)) {
+    if (!service_session_dump(m->session, file, why, &name, dumped, d,
+                              error)) {
         g_free(d);
         return false;
     }
@@ -120,7 +120,7 @@ const char *guest_dump_writing(GQueue *dumps, const char *file)
         const struct guest_dump *d = l->data;
 
         if (!d->done &&
-            btrail_folder_is_one_trace(
+            folder_is_one_trace(
                 btrail_json_string(d->status, "file"), file)) {
             return btrail_json_string(d->status, "session");
         }

@@ -15,7 +15,7 @@
  * is done.
  */
 bool guest_dump_start(GQueue *dumps, struct guest_member *m, gint64 id,
-                      const char *file, enum btrail_service_session_why why,
+                      const char *file, enum service_session_why why,
                       GError **error);
 
 /* The session whose dump is being written to the trace @file, or NULL */

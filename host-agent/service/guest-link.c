@@ -15,7 +15,7 @@ void guest_link_reply(struct guest_link *link, struct guest_client client,
                       JsonObject *result)
 {
     if (reaches(link, client)) {
-        btrail_control_return(link->control, client.id, result);
+        control_return(link->control, client.id, result);
     } else {
         json_object_unref(result);
     }
@@ -25,6 +25,6 @@ void guest_link_refuse(struct guest_link *link, struct guest_client client,
                        const char *why)
 {
     if (reaches(link, client)) {
-        btrail_control_fail(link->control, client.id, why);
+        control_fail(link->control, client.id, why);
     }
 }

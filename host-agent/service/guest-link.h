@@ -17,7 +17,7 @@
 /**
  * struct guest_link
  * @name:        of the guest, for the log
- * @process:     id of the device's process, see process.h; empty if it is not
+ * @process:     id of the device's process, see peer-process.h; empty if it is not
  *               known, NULL before it has connected
  * @uid:         of this process
  * @control:     NULL while the device is not connected
@@ -27,7 +27,7 @@ struct guest_link {
     char *name;
     char *process;
     uid_t uid;
-    struct btrail_control *control;
+    struct control *control;
     unsigned connections;
 };
 

@@ -10,7 +10,7 @@
 #include "util/json.h"
 
 struct guest_member *guest_member_new(struct guest_link *link,
-                                      const struct btrail_folder *folder)
+                                      const struct folder *folder)
 {
     struct guest_member *m = g_new0(struct guest_member, 1);
 
@@ -42,16 +42,16 @@ struct guest_member *guest_member_find(GPtrArray *members, const char *name)
 
 void guest_member_announce(struct guest_member *m)
 {
-    const struct btrail_command *c = m->session->command;
+    const struct service_command *c = m->session->command;
 
     guest_link_reply(m->link, m->start,
                      btrail_json_new("s:session", c->session, "s:file", c->file,
                                      "s:folder", m->folder->path, NULL));
     m->start.id = -1;
     m->announced = true;
-    btrail_log(BTRAIL_LOG_INFO, "guest %s: session %s%s%s begins: %s",
-               m->link->name, c->session, c->owner ? " of " : "",
-               c->owner ? c->owner : "", c->file);
+    service_log(SERVICE_LOG_INFO, "guest %s: session %s%s%s begins: %s",
+                m->link->name, c->session, c->owner ? " of " : "",
+                c->owner ? c->owner : "", c->file);
 }
 
 static void reply_to_stops(struct guest_member *m, JsonObject *status)
@@ -67,7 +67,7 @@ static void reply_to_stops(struct guest_member *m, JsonObject *status)
 static gboolean reply_late(gpointer opaque)
 {
     struct guest_member *m = opaque;
-    g_autoptr(JsonObject) status = btrail_service_session_status(m->session);
+    g_autoptr(JsonObject) status = service_session_status(m->session);
 
     m->reply_source = 0;
     reply_to_stops(m, status);

@@ -31,8 +31,8 @@
  */
 struct guest_member {
     struct guest_link *link;
-    const struct btrail_folder *folder;
-    struct btrail_service_session *session;
+    const struct folder *folder;
+    struct service_session *session;
     bool queued;
     bool announced;
     bool held;
@@ -48,7 +48,7 @@ static inline const char *guest_member_name(const struct guest_member *m)
 
 static inline bool guest_member_is_active(const struct guest_member *m)
 {
-    return m->session->state == BTRAIL_SERVICE_SESSION_ACTIVE;
+    return m->session->state == SERVICE_SESSION_ACTIVE;
 }
 
 static inline struct guest_member *guest_member_at(GPtrArray *members,
@@ -58,7 +58,7 @@ static inline struct guest_member *guest_member_at(GPtrArray *members,
 }
 
 struct guest_member *guest_member_new(struct guest_link *link,
-                                      const struct btrail_folder *folder);
+                                      const struct folder *folder);
 void guest_member_free(struct guest_member *m);
 
 /* The member whose session has this name, or NULL */

@@ -12,20 +12,20 @@
 #include "service/guest-dump.h"
 
 /**
- * struct btrail_guest
- * @host:    that it belongs to; NULL after btrail_guest_free()
+ * struct guest
+ * @host:    that it belongs to; NULL after guest_free()
  * @refs:    of the host, and of threads that work for a command
  * @vcpus:   how many it can have
  * @folder:  of its traces
  * @members: sessions that are not done; of struct guest_member
- * @done:    the last sessions that are; of struct btrail_service_session
+ * @done:    the last sessions that are; of struct service_session
  * @dumps:   see guest-dump.h
  */
-struct btrail_guest {
-    struct btrail_host *host;
+struct guest {
+    struct host *host;
     unsigned refs;
     unsigned vcpus;
-    struct btrail_folder *folder;
+    struct folder *folder;
     struct guest_link link;
     struct guest_capture capture;
     GPtrArray *members;
@@ -34,41 +34,31 @@ struct btrail_guest {
 };
 
 /* Add a guest to those of @host; @name and @folder are taken. */
-struct btrail_guest *btrail_guest_new(struct btrail_host *host, char *name,
-                                      unsigned vcpus,
-                                      struct btrail_folder *folder);
+struct guest *guest_new(struct host *host, char *name,
+                        unsigned vcpus,
+                        struct folder *folder);
 
-void btrail_guest_unref(struct btrail_guest *g);
+void guest_unref(struct guest *g);
 
 /* Drop the reference of the host; the guest has no sessions. */
-void btrail_guest_free(struct btrail_guest *g);
+void guest_free(struct guest *g);
 
 /* The guest has neither a session that is not done nor a capture. */
-bool btrail_guest_is_untraced(const struct btrail_guest *g);
+bool guest_is_untraced(const struct guest *g);
 
 /* The guest has neither a session that is not done nor a connection. */
-bool btrail_guest_is_idle(const struct btrail_guest *g);
+bool guest_is_idle(const struct guest *g);
 
 /*
  * The device has connected; the caller keeps owning @c.  With NULL, the
  * connection is lost.  @capture names the device's active capture, or is NULL.
  */
-void btrail_guest_connect(struct btrail_guest *g, struct btrail_control *c,
-                          const char *capture);
+void guest_connect(struct guest *g, struct control *c,
+                   const char *capture);
 
 /* An event that the device reports; @data may be NULL. */
-void btrail_guest_event(struct btrail_guest *g, const char *event,
-                        JsonObject *data);
-
-/* A command from the guest's control connection, to be replied to with @id */
-void btrail_guest_command(struct btrail_guest *g, gint64 id,
-                          JsonObject *command);
-
-/*
- * After btrail_guest_connect(): continue a capture of another process that the
- * device still has, and that @state describes (see state.h).
- */
-void btrail_guest_restore(struct btrail_guest *g, JsonObject *state);
+void guest_event(struct guest *g, const char *event,
+                 JsonObject *data);
 
 /*
  * Make a session that waits to be put into the capture; @c is taken.  To
@@ -76,22 +66,25 @@ void btrail_guest_restore(struct btrail_guest *g, JsonObject *state);
  * is left of its trace; @left is taken.
  */
 struct guest_member *
-btrail_guest_add_session(struct btrail_guest *g, struct btrail_command *c,
-                         JsonObject *state, struct btrail_leftover *left,
-                         GError **error);
+guest_add_session(struct guest *g, struct service_command *c,
+                  JsonObject *state, struct leftover *left,
+                  GError **error);
 
 /* End a session because of @why; NULL if a client has requested it. */
-void btrail_guest_end_session(struct btrail_guest *g, struct guest_member *m,
-                              const char *why);
+void guest_end_session(struct guest *g, struct guest_member *m,
+                       const char *why);
 
 /* End all sessions. */
-void btrail_guest_end(struct btrail_guest *g, const char *why);
+void guest_end(struct guest *g, const char *why);
 
 /*
  * Hand the capture and its sessions over to the next process, without ending
  * them.  Sessions that cannot continue end because of @why.  Returns what the
  * next process must know, or NULL.
  */
-JsonObject *btrail_guest_detach(struct btrail_guest *g, const char *why);
+JsonObject *guest_detach(struct guest *g, const char *why);
+
+/* Save what the next process must know of all guests. */
+void guest_save_all(struct host *host);
 
 #endif /* BTRAIL_GUEST_H */

@@ -15,35 +15,35 @@
 #include "service/folder.h"
 #include "util/cpu-limit.h"
 
-struct btrail_service_state;
+struct service_state;
 
 /**
- * struct btrail_host
+ * struct host
  * @config:  current configuration; a reload replaces it
  * @files:   finds symbols in files that the guests have
  * @folder:  of all traces
  * @cpu:     time that all guests may use together
- * @guests:  connected or not; of struct btrail_guest
+ * @guests:  connected or not; of struct guest
  * @state:   sessions that must survive a restart
  * @ending:  the service ends, and starts no more sessions
  * @changed: a source that saves the state and removes guests that are gone
  */
-struct btrail_host {
-    struct btrail_config *config;
-    struct btrail_symbol_files files;
-    struct btrail_folder *folder;
-    struct btrail_cpu_pool *cpu;
+struct host {
+    struct config *config;
+    struct symbol_files files;
+    struct folder *folder;
+    struct cpu_pool *cpu;
     GPtrArray *guests;
-    struct btrail_service_state *state;
+    struct service_state *state;
     bool ending;
     GSource *changed;
 };
 
 /*
- * Reports a change of what btrail_guest_save() or btrail_guest_is_idle()
+ * Reports a change of what guest_capture_save() or guest_is_idle()
  * returns.  The main loop handles it before anything else.
  */
-static inline void btrail_host_changed(struct btrail_host *host)
+static inline void host_has_changed(struct host *host)
 {
     g_source_set_ready_time(host->changed, 0);
 }

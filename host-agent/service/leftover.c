@@ -10,16 +10,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/internal/file.h"
-#include "lib/internal/parts.h"
-#include "lib/internal/pread.h"
-#include "lib/internal/store.h"
+#include "lib/agent/file.h"
+#include "lib/agent/parts.h"
+#include "lib/agent/store.h"
 #include "service/command.h"
 #include "service/leftover.h"
 #include "service/log.h"
+#include "util/close.h"
 #include "util/json.h"
 
-void btrail_leftover_free(struct btrail_leftover *l)
+void leftover_free(struct leftover *l)
 {
     if (l) {
         g_array_unref(l->indices);
@@ -40,7 +40,7 @@ static bool read_trace_id(const char *path, uint8_t *id)
     return true;
 }
 
-static void read_streams(struct btrail_leftover *l, struct btrail_trace *trace)
+static void read_streams(struct leftover *l, struct btrail_trace *trace)
 {
     struct btrail_stream_info info;
     struct btrail_trace_status status;
@@ -61,7 +61,7 @@ static void read_streams(struct btrail_leftover *l, struct btrail_trace *trace)
     }
 }
 
-uint32_t btrail_leftover_last_part(const char *path)
+uint32_t leftover_last_part(const char *path)
 {
     g_autoptr(GArray) parts = btrail_parts_find(path);
 
@@ -74,7 +74,7 @@ static void remove_empty(const char *path)
     uint32_t part;
     bool removed = true;
 
-    while (removed && (part = btrail_leftover_last_part(path))) {
+    while (removed && (part = leftover_last_part(path))) {
         g_autofree char *last = btrail_part_path(path, part);
         int fd = open(last, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         struct stat st;
@@ -86,21 +86,21 @@ static void remove_empty(const char *path)
     }
 }
 
-struct btrail_leftover *
-btrail_leftover_inspect(const struct btrail_folder *folder, const char *file,
+struct leftover *
+leftover_inspect(const struct folder *folder, const char *file,
                      GError **error)
 {
-    struct btrail_leftover *l;
+    struct leftover *l;
     g_autofree char *path = NULL;
     struct btrail_trace *trace;
     int fd, ret;
 
-    path = btrail_folder_find(folder, file, &fd, error);
+    path = folder_find(folder, file, &fd, error);
     if (!path) {
         return NULL;
     }
     remove_empty(path);
-    l = g_new0(struct btrail_leftover, 1);
+    l = g_new0(struct leftover, 1);
     l->indices = g_array_new(FALSE, TRUE, sizeof(uint64_t));
     ret = read_trace_id(path, l->id) ? btrail_trace_open_parts(&trace, path) :
           -BTRAIL_ERR_FORMAT;
@@ -110,30 +110,31 @@ btrail_leftover_inspect(const struct btrail_folder *folder, const char *file,
     }
     close(fd);
     if (ret) {
-        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_SYSTEM, "%s: %s", file,
-                            btrail_strerror(ret));
-        btrail_leftover_free(l);
+        service_fail(error, SERVICE_ERROR_SYSTEM, "%s: %s", file,
+                     btrail_strerror(ret));
+        leftover_free(l);
         return NULL;
     }
     return l;
 }
 
-char *btrail_leftover_keep_ring(const struct btrail_folder *folder,
-                                const char *session, const char *suffix,
-                                const char *ring)
+char *leftover_keep_ring(const struct folder *folder,
+                         const char *session, const char *suffix,
+                         const char *ring)
 {
-    g_autofree char *file = btrail_folder_default_name(session, suffix);
+    g_autofree char *file = folder_default_name(session, suffix);
 
     file[strlen(file) - strlen(".btrail")] = '\0';
     if (renameat(folder->fd, ring, folder->fd, file) < 0) {
         if (errno != ENOENT) {
-            btrail_log(BTRAIL_LOG_WARNING, "session %s: its ring stays in %s: "
-                       "%s", session, ring, g_strerror(errno));
+            service_log(SERVICE_LOG_WARNING,
+                        "session %s: its ring stays in %s: "
+                        "%s", session, ring, g_strerror(errno));
         }
         return NULL;
     }
-    btrail_log(BTRAIL_LOG_INFO, "session %s: its ring is in %s", session,
-               file);
+    service_log(SERVICE_LOG_INFO, "session %s: its ring is in %s", session,
+                file);
     return g_steal_pointer(&file);
 }
 
@@ -164,15 +165,15 @@ static bool complete_file(const char *path)
         ret = btrail_repair(path, NULL, BTRAIL_REPAIR_IN_PLACE, NULL);
     }
     if (ret) {
-        btrail_log(BTRAIL_LOG_WARNING, "%s: cannot be completed: %s",
-                   btrail_folder_last(path), ret == -BTRAIL_ERR_IO ?
-                   g_strerror(errno) : btrail_strerror(ret));
+        service_log(SERVICE_LOG_WARNING, "%s: cannot be completed: %s",
+                    folder_last(path), ret == -BTRAIL_ERR_IO ?
+                    g_strerror(errno) : btrail_strerror(ret));
     }
     return ret != -BTRAIL_ERR_IO;
 }
 
 /* Completes the parts of a trace; those before @end if that is not 0. */
-static bool complete_trace(const struct btrail_folder *folder,
+static bool complete_trace(const struct folder *folder,
                            const char *file, uint32_t end)
 {
     g_autoptr(GArray) parts = NULL;
@@ -180,7 +181,7 @@ static bool complete_trace(const struct btrail_folder *folder,
     bool ok;
     int fd;
 
-    path = btrail_folder_find(folder, file, &fd, NULL);
+    path = folder_find(folder, file, &fd, NULL);
     if (!path) {
         return true;
     }
@@ -201,7 +202,7 @@ static bool complete_trace(const struct btrail_folder *folder,
     return ok;
 }
 
-static bool complete_ring(const struct btrail_folder *folder,
+static bool complete_ring(const struct folder *folder,
                           const char *session, const char *ring)
 {
     g_autofree char *path = g_strdup_printf("/proc/self/fd/%d/%s", folder->fd,
@@ -218,15 +219,15 @@ static bool complete_ring(const struct btrail_folder *folder,
         }
     }
     if (ok) {
-        g_free(btrail_leftover_keep_ring(folder, session, "-before", ring));
+        g_free(leftover_keep_ring(folder, session, "-before", ring));
     }
     return ok;
 }
 
-bool btrail_leftover_complete(const struct btrail_folder *folder,
-                              JsonObject *session)
+bool leftover_complete(const struct folder *folder,
+                       JsonObject *session)
 {
-    g_autoptr(btrail_command) c = btrail_command_parse(
+    g_autoptr(service_command) c = command_parse(
         btrail_json_object(session, "command"), NULL);
     const char *ring = btrail_json_string(session, "ring");
     JsonArray *dumps = btrail_json_array(session, "dumps");

@@ -17,14 +17,14 @@
 #include "service/state.h"
 
 /**
- * struct btrail_leftover - a trace that can be continued
+ * struct leftover - a trace that can be continued
  * @id:      of the trace, BTRAIL_ID_SIZE bytes
  * @indices: at which the streams end, of vCPU i at [i]; of uint64_t
  * @records: in the trace
  * @bytes:   in the trace
  * @record_bytes: those of them that chunks of records have
  */
-struct btrail_leftover {
+struct leftover {
     uint8_t id[16];
     GArray *indices;
     uint64_t records;
@@ -36,13 +36,13 @@ struct btrail_leftover {
  * Read a trace, in any thread, which can take long.  NULL if there is nothing
  * that a session could continue.
  */
-struct btrail_leftover *
-btrail_leftover_inspect(const struct btrail_folder *folder, const char *file,
+struct leftover *
+leftover_inspect(const struct folder *folder, const char *file,
                      GError **error);
-void btrail_leftover_free(struct btrail_leftover *l);
+void leftover_free(struct leftover *l);
 
 /* The highest number of a part of the trace at @path */
-uint32_t btrail_leftover_last_part(const char *path);
+uint32_t leftover_last_part(const char *path);
 
 /*
  * Complete what is left of a session that @session describes (see state.h), in
@@ -50,16 +50,16 @@ uint32_t btrail_leftover_last_part(const char *path);
  * lack their ends, dumps, and its ring, which is kept.  False if that is not
  * possible at the moment.
  */
-bool btrail_leftover_complete(const struct btrail_folder *folder,
-                              JsonObject *session);
+bool leftover_complete(const struct folder *folder,
+                       JsonObject *session);
 
 /*
  * Rename the folder @ring of a flight recorder to SESSION@suffix-TIME, where it
  * has parts of a trace.  Returns the name, to be freed; NULL on failure, which
  * is logged, or if that was done before.
  */
-char *btrail_leftover_keep_ring(const struct btrail_folder *folder,
-                                const char *session, const char *suffix,
-                                const char *ring);
+char *leftover_keep_ring(const struct folder *folder,
+                         const char *session, const char *suffix,
+                         const char *ring);
 
 #endif /* BTRAIL_LEFTOVER_H */

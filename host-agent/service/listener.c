@@ -15,30 +15,32 @@
 #include "service/listener.h"
 #include "service/lock.h"
 #include "service/log.h"
+#include "util/close.h"
 #include "util/server-socket.h"
 
 /* The first descriptor that systemd passes; see sd_listen_fds(3). */
 #define PASSED_FD   3
 
-struct btrail_listener {
+struct listener {
     char *path;                 /* that it has bound, or NULL */
     dev_t dev;
     ino_t ino;
     int sock, lock;
-    enum btrail_listener_kind kind;
+    enum listener_kind kind;
     struct server_socket *server;
-    btrail_listener_fn *accepted;
+    listener_fn *accepted;
     void *opaque;
 };
 
 static void on_connection(void *opaque, int sock)
 {
-    struct btrail_listener *l = opaque;
-    struct btrail_peer peer;
+    struct listener *l = opaque;
+    struct peer_process peer;
 
-    if (!btrail_peer_get(&peer, sock)) {
-        btrail_log(BTRAIL_LOG_WARNING, "a connection of a process that is gone "
-                   "or in another namespace");
+    if (!peer_process_get(&peer, sock)) {
+        service_log(SERVICE_LOG_WARNING,
+                    "a connection of a process that is gone "
+                    "or in another namespace");
         close(sock);
         return;
     }
@@ -47,7 +49,8 @@ static void on_connection(void *opaque, int sock)
 
 static void on_failure(void *opaque)
 {
-    btrail_log(BTRAIL_LOG_ERROR, "no more connections: %s", g_strerror(errno));
+    service_log(SERVICE_LOG_ERROR, "no more connections: %s",
+                g_strerror(errno));
 }
 
 /* How many sockets has systemd passed to this very process? */
@@ -67,7 +70,7 @@ static void forget_passed(void)
     g_unsetenv("LISTEN_FDS");
 }
 
-static bool take_passed(struct btrail_listener *l, const char *path,
+static bool take_passed(struct listener *l, const char *path,
                         GError **error)
 {
     struct sockaddr_un address = { .sun_family = AF_UNSPEC };
@@ -80,18 +83,19 @@ static bool take_passed(struct btrail_listener *l, const char *path,
                    &int_len) < 0 || !listens ||
         getsockname(fd, (struct sockaddr *)&address, &len) < 0 ||
         address.sun_family != AF_UNIX) {
-        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
-                                   "systemd must pass one or two listening "
-                                   "UNIX sockets; see backtraild.socket");
+        return service_fail(error, SERVICE_ERROR_CONFIG,
+                            "systemd must pass one or two listening "
+                            "UNIX sockets; see backtraild.socket");
     }
     l->sock = fd;
     if (fcntl(l->sock, F_SETFD, FD_CLOEXEC) < 0 ||
         fcntl(l->sock, F_SETFL, flags | O_NONBLOCK) < 0) {
-        return btrail_service_fail_errno(error, "the socket of systemd");
+        return service_fail_errno(error, "the socket of systemd");
     }
     if (strcmp(address.sun_path, path)) {
-        btrail_log(BTRAIL_LOG_WARNING, "listening at %s, as backtraild.socket "
-                   "says, not at %s", address.sun_path, path);
+        service_log(SERVICE_LOG_WARNING,
+                    "listening at %s, as backtraild.socket "
+                    "says, not at %s", address.sun_path, path);
     }
     return true;
 }
@@ -105,15 +109,15 @@ static bool set_group(const char *path, const char *group, GError **error)
     }
     g = getgrnam(group);
     if (!g) {
-        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
-                                   "there is no group '%s'", group);
+        return service_fail(error, SERVICE_ERROR_CONFIG,
+                            "there is no group '%s'", group);
     }
     return !lchown(path, -1, g->gr_gid) ||
-           btrail_service_fail_errno(error, "%s: group %s", path, group);
+           service_fail_errno(error, "%s: group %s", path, group);
 }
 
-static bool bind_own(struct btrail_listener *l,
-                     const struct btrail_config *config, const char *path,
+static bool bind_own(struct listener *l,
+                     const struct config *config, const char *path,
                      GError **error)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -124,20 +128,20 @@ static bool bind_own(struct btrail_listener *l,
     bool bound;
 
     if (strlen(path) >= sizeof(address.sun_path)) {
-        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
-                                   "%s: too long for a socket", path);
+        return service_fail(error, SERVICE_ERROR_CONFIG,
+                            "%s: too long for a socket", path);
     }
     strcpy(address.sun_path, path);
     if (g_mkdir_with_parents(folder, 0755) < 0) {
-        return btrail_service_fail_errno(error, "%s", folder);
+        return service_fail_errno(error, "%s", folder);
     }
-    l->lock = btrail_lock(lock, "listens at", path, error);
+    l->lock = service_lock(lock, "listens at", path, error);
     if (l->lock < 0) {
         return false;
     }
     l->sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (l->sock < 0) {
-        return btrail_service_fail_errno(error, "socket");
+        return service_fail_errno(error, "socket");
     }
     /* A stale file: whoever listened there would hold the lock. */
     unlink(path);
@@ -146,7 +150,7 @@ static bool bind_own(struct btrail_listener *l,
     bound = !bind(l->sock, (struct sockaddr *)&address, sizeof(address));
     umask(old);
     if (!bound || lstat(path, &st) < 0) {
-        return btrail_service_fail_errno(error, "%s", path);
+        return service_fail_errno(error, "%s", path);
     }
     l->path = g_strdup(path);
     l->dev = st.st_dev;
@@ -155,21 +159,21 @@ static bool bind_own(struct btrail_listener *l,
         return false;
     }
     if (chmod(path, config->socket_mode) < 0 || listen(l->sock, 128) < 0) {
-        return btrail_service_fail_errno(error, "%s", path);
+        return service_fail_errno(error, "%s", path);
     }
     return true;
 }
 
-struct btrail_listener *btrail_listener_new(const struct btrail_config *config,
-                                            enum btrail_listener_kind kind,
-                                            btrail_listener_fn *accepted,
-                                            void *opaque, GError **error)
+struct listener *listener_new(const struct config *config,
+                              enum listener_kind kind,
+                              listener_fn *accepted,
+                              void *opaque, GError **error)
 {
-    struct btrail_listener *l = g_new0(struct btrail_listener, 1);
+    struct listener *l = g_new0(struct listener, 1);
     g_autofree char *path = g_strconcat(
-        config->socket, kind == BTRAIL_LISTENER_OF_PORTS ?
-        BTRAIL_LISTENER_NAMES : "", NULL);
-    bool last = kind == BTRAIL_LISTENER_OF_PORTS, ok;
+        config->socket, kind == LISTENER_OF_PORTS ?
+        LISTENER_NAMES : "", NULL);
+    bool last = kind == LISTENER_OF_PORTS, ok;
 
     l->sock = l->lock = -1;
     l->kind = kind;
@@ -178,7 +182,7 @@ struct btrail_listener *btrail_listener_new(const struct btrail_config *config,
     if (last && passed() && !strcmp(passed(), "1")) {
         /* Its unit is one of before there were names. */
         forget_passed();
-        btrail_listener_free(l);
+        listener_free(l);
         return NULL;
     }
     ok = passed() ? take_passed(l, path, error) :
@@ -187,14 +191,14 @@ struct btrail_listener *btrail_listener_new(const struct btrail_config *config,
         forget_passed();
     }
     if (!ok) {
-        btrail_listener_free(l);
+        listener_free(l);
         return NULL;
     }
     l->server = server_socket_take(l->sock, on_connection, on_failure, l);
     return l;
 }
 
-void btrail_listener_free(struct btrail_listener *l)
+void listener_free(struct listener *l)
 {
     struct stat st;
 
@@ -207,13 +211,9 @@ void btrail_listener_free(struct btrail_listener *l)
         st.st_ino == l->ino) {
         unlink(l->path);
     }
-    if (l->sock >= 0) {
-        close(l->sock);
-    }
+    btrail_close(l->sock);
     /* The lock's file stays: another process may have opened it already. */
-    if (l->lock >= 0) {
-        close(l->lock);
-    }
+    btrail_close(l->lock);
     g_free(l->path);
     g_free(l);
 }

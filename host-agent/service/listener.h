@@ -13,30 +13,30 @@
 #define BTRAIL_LISTENER_H
 
 #include "service/config.h"
-#include "service/process.h"
+#include "service/peer-process.h"
 
-struct btrail_listener;
+struct listener;
 
 /* A new connection, and whose it is; @sock is taken. */
-typedef void btrail_listener_fn(void *opaque, int sock,
-                                const struct btrail_peer *peer);
+typedef void listener_fn(void *opaque, int sock,
+                         const struct peer_process *peer);
 
-/* What is behind the path of the socket for devices, for that of ports */
-#define BTRAIL_LISTENER_NAMES   ".names"
+/* What is after the path of the socket for devices, for that of ports */
+#define LISTENER_NAMES   ".names"
 
 /* Who connects.  Create that for devices first. */
-enum btrail_listener_kind {
-    BTRAIL_LISTENER_OF_DEVICES,
-    BTRAIL_LISTENER_OF_PORTS,
+enum listener_kind {
+    LISTENER_OF_DEVICES,
+    LISTENER_OF_PORTS,
 };
 
 /* Is NULL, without an error, if systemd has passed no socket for ports. */
-struct btrail_listener *btrail_listener_new(const struct btrail_config *config,
-                                            enum btrail_listener_kind kind,
-                                            btrail_listener_fn *accepted,
-                                            void *opaque, GError **error);
+struct listener *listener_new(const struct config *config,
+                              enum listener_kind kind,
+                              listener_fn *accepted,
+                              void *opaque, GError **error);
 
 /* Accepts no more connections; removes the socket that it has bound itself. */
-void btrail_listener_free(struct btrail_listener *l);
+void listener_free(struct listener *l);
 
 #endif /* BTRAIL_LISTENER_H */

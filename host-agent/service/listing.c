@@ -7,14 +7,12 @@
 #include <unistd.h>
 
 #include "backtrail/trace.h"
-#include "lib/internal/meta.h"
+#include "lib/agent/meta.h"
+#include "lib/agent/parts.h"
 #include "service/command.h"
 #include "service/listing.h"
 #include "service/message.h"
-#include "lib/internal/parts.h"
 #include "util/hash.h"
-
-#define SUFFIX ".btrail"
 
 /* A trace: its files are one, or parts */
 struct listed {
@@ -38,17 +36,17 @@ static gint newest_first(gconstpointer a, gconstpointer b)
            strcmp(x->name, y->name);
 }
 
-static GArray *gather(const struct btrail_folder *folder)
+static GArray *gather(const struct folder *folder)
 {
-    g_autoptr(GArray) files = btrail_folder_list(folder);
+    g_autoptr(GArray) files = folder_list(folder);
     g_autoptr(GHashTable) by_name = g_hash_table_new(btrail_str_hash,
                                                      g_str_equal);
     GArray *entries = g_array_new(FALSE, TRUE, sizeof(struct listed));
 
     g_array_set_clear_func(entries, clear_entry);
     for (unsigned i = 0; i < files->len; i++) {
-        const struct btrail_folder_file *f =
-            &g_array_index(files, struct btrail_folder_file, i);
+        const struct folder_file *f =
+            &g_array_index(files, struct folder_file, i);
         g_autofree char *first =
             btrail_part_first(f->name, btrail_part_number(f->name));
         gpointer n = g_hash_table_lookup(by_name, first);
@@ -79,7 +77,7 @@ static void take_meta(JsonObject *json, JsonObject *meta)
     for (unsigned i = 0; i < G_N_ELEMENTS(copied); i++) {
         const char *value = btrail_json_string(meta, copied[i]);
 
-        if (value && strlen(value) <= BTRAIL_COMMAND_MAX_TEXT &&
+        if (value && strlen(value) <= COMMAND_MAX_TEXT &&
             g_utf8_validate(value, -1, NULL)) {
             json_object_set_string_member(json, copied[i], value);
         }
@@ -121,7 +119,7 @@ static const char *look_into(JsonObject *json, const char *path)
     return whole ? "whole" : "incomplete";
 }
 
-static JsonObject *describe_trace(const struct btrail_folder *folder,
+static JsonObject *describe_trace(const struct folder *folder,
                                   const struct listed *e, GHashTable *writing)
 {
     JsonObject *json = btrail_json_new("s:file", e->name, "U:bytes", e->bytes,
@@ -131,7 +129,7 @@ static JsonObject *describe_trace(const struct btrail_folder *folder,
     if (!g_hash_table_contains(writing, e->name)) {
         g_autofree char *base = g_path_get_basename(e->name);
         g_autofree char *path = NULL;
-        int fd = btrail_folder_enter(folder, e->name, NULL);
+        int fd = folder_enter(folder, e->name, NULL);
 
         state = "unreadable";
         if (fd >= 0) {
@@ -147,23 +145,23 @@ static JsonObject *describe_trace(const struct btrail_folder *folder,
     return json;
 }
 
-JsonObject *btrail_listing(const struct btrail_folder *folder,
-                           GHashTable *writing)
+JsonObject *service_listing(const struct folder *folder,
+                            GHashTable *writing)
 {
     JsonArray *traces = json_array_new();
     g_autoptr(GArray) entries = gather(folder);
     JsonObject *json = btrail_json_new("s:folder", folder->path, NULL);
-    struct btrail_message_room room;
+    struct message_room room;
     unsigned n;
 
-    btrail_message_room_init(&room);
-    btrail_message_room_take(&room, json);
-    for (n = 0; n < entries->len && n < BTRAIL_LISTING_MAX; n++) {
+    message_room_init(&room);
+    message_room_take(&room, json);
+    for (n = 0; n < entries->len && n < LISTING_MAX; n++) {
         g_autoptr(JsonObject) trace = describe_trace(
             folder, &g_array_index(entries, struct listed, n), writing);
 
         /* Long names take it, and commas in them. */
-        if (!btrail_message_room_take(&room, trace)) {
+        if (!message_room_take(&room, trace)) {
             break;
         }
         json_array_add_object_element(traces, g_steal_pointer(&trace));

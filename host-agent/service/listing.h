@@ -14,15 +14,15 @@
  * The newest traces are listed, up to this many, and as many as a message has
  * room for; others are counted.
  */
-#define BTRAIL_LISTING_MAX  1000
+#define LISTING_MAX  1000
 
 /**
- * btrail_listing - list all traces of a folder
+ * service_listing - list all traces of a folder
  * @writing: names of those that sessions write to, which are not opened
  *
  * May run in any thread, and takes long.  Returns the result of "list".
  */
-JsonObject *btrail_listing(const struct btrail_folder *folder,
-                           GHashTable *writing);
+JsonObject *service_listing(const struct folder *folder,
+                            GHashTable *writing);
 
 #endif /* BTRAIL_LISTING_H */

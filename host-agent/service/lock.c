@@ -10,23 +10,23 @@
 
 #include "service/lock.h"
 
-int btrail_lock(const char *path, const char *does, const char *what,
-                GError **error)
+int service_lock(const char *path, const char *does, const char *what,
+                 GError **error)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
     if (fd < 0) {
-        btrail_service_fail_errno(error, "%s", path);
+        service_fail_errno(error, "%s", path);
         return -1;
     }
     if (!flock(fd, LOCK_EX | LOCK_NB)) {
         return fd;
     }
     if (errno == EWOULDBLOCK) {
-        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
-                            "another backtraild %s %s", does, what);
+        service_fail(error, SERVICE_ERROR_CONFIG,
+                     "another backtraild %s %s", does, what);
     } else {
-        btrail_service_fail_errno(error, "%s", path);
+        service_fail_errno(error, "%s", path);
     }
     close(fd);
     return -1;

@@ -13,7 +13,7 @@
  * If another process has the lock, the error says that "another backtraild
  * @does @what".  -1 on failure.
  */
-int btrail_lock(const char *path, const char *does, const char *what,
-                GError **error);
+int service_lock(const char *path, const char *does, const char *what,
+                 GError **error);
 
 #endif /* BTRAIL_LOCK_H */

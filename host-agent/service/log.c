@@ -11,18 +11,18 @@
 
 static bool without_priority, with_debug, silent;
 
-void btrail_log_init(bool plain, bool verbose)
+void service_log_init(bool plain, bool verbose)
 {
     without_priority = plain;
     with_debug = verbose;
 }
 
-void btrail_log_silence(void)
+void service_log_silence(void)
 {
     silent = true;
 }
 
-char *btrail_log_format(enum btrail_log_priority priority, const char *text)
+char *service_log_format(enum service_log_priority priority, const char *text)
 {
     GString *line = g_string_new(NULL);
 
@@ -34,18 +34,18 @@ char *btrail_log_format(enum btrail_log_priority priority, const char *text)
     return g_string_free(line, FALSE);
 }
 
-void btrail_log(enum btrail_log_priority priority, const char *format, ...)
+void service_log(enum service_log_priority priority, const char *format, ...)
 {
     g_autofree char *text = NULL, *line = NULL;
     va_list args;
 
-    if (silent || (priority == BTRAIL_LOG_DEBUG && !with_debug)) {
+    if (silent || (priority == SERVICE_LOG_DEBUG && !with_debug)) {
         return;
     }
     va_start(args, format);
     text = g_strdup_vprintf(format, args);
     va_end(args);
-    line = btrail_log_format(priority, text);
+    line = service_log_format(priority, text);
     /* One write, so that lines of threads do not mix. */
     if (write(STDERR_FILENO, line, strlen(line)) < 0) {
         /* There is no other place to report this to. */

@@ -10,29 +10,29 @@
 #include <stdbool.h>
 
 /* Priorities of syslog(3), as the journal takes them in "<N>" */
-enum btrail_log_priority {
-    BTRAIL_LOG_ERROR = 3,
-    BTRAIL_LOG_WARNING = 4,
-    BTRAIL_LOG_INFO = 6,
-    BTRAIL_LOG_DEBUG = 7,
+enum service_log_priority {
+    SERVICE_LOG_ERROR = 3,
+    SERVICE_LOG_WARNING = 4,
+    SERVICE_LOG_INFO = 6,
+    SERVICE_LOG_DEBUG = 7,
 };
 
 /*
  * @plain:   without "<N>", for people
- * @verbose: also BTRAIL_LOG_DEBUG
+ * @verbose: also SERVICE_LOG_DEBUG
  */
-void btrail_log_init(bool plain, bool verbose);
+void service_log_init(bool plain, bool verbose);
 
 /* Write nothing; for fuzzing. */
-void btrail_log_silence(void);
+void service_log_silence(void);
 
 /*
  * Log one line, as btrail_quote() returns it, so that a name cannot forge one.
  */
-void btrail_log(enum btrail_log_priority priority, const char *format, ...)
+void service_log(enum service_log_priority priority, const char *format, ...)
     G_GNUC_PRINTF(2, 3);
 
-/* What btrail_log() would write, to be freed. */
-char *btrail_log_format(enum btrail_log_priority priority, const char *text);
+/* What service_log() would write, to be freed. */
+char *service_log_format(enum service_log_priority priority, const char *text);
 
 #endif /* BTRAIL_LOG_H */

@@ -32,8 +32,8 @@ struct daemon {
     gboolean verbose, version, check;
     int idle;                   /* seconds; 0: for ever */
     GMainLoop *loop;
-    struct btrail_service *service;
-    struct btrail_user_symbols *symbols;
+    struct service *service;
+    struct user_symbols *symbols;
     bool ending;
 };
 
@@ -45,16 +45,16 @@ static void set_path(char **path, const char *given)
     }
 }
 
-static struct btrail_config *read_config(const struct daemon *d,
-                                         GError **error)
+static struct config *read_config(const struct daemon *d,
+                                  GError **error)
 {
     const char *path = d->config_path;
-    struct btrail_config *c;
+    struct config *c;
 
     if (!path && g_file_test(DEFAULT_CONFIG, G_FILE_TEST_EXISTS)) {
         path = DEFAULT_CONFIG;
     }
-    c = btrail_config_read(path, error);
+    c = config_read(path, error);
     if (c) {
         set_path(&c->socket, d->socket);
         set_path(&c->traces, d->traces);
@@ -64,9 +64,9 @@ static struct btrail_config *read_config(const struct daemon *d,
     return c;
 }
 
-static void set_log(const struct btrail_config *c)
+static void set_log(const struct config *c)
 {
-    btrail_log_init(isatty(STDERR_FILENO), c->verbose);
+    service_log_init(isatty(STDERR_FILENO), c->verbose);
 }
 
 static void ended(void *opaque)
@@ -78,12 +78,12 @@ static void ended(void *opaque)
 
 /* Only the first signal has an effect. */
 static gboolean stop_service(struct daemon *d,
-                     void (*how)(struct btrail_service *service,
+                     void (*how)(struct service *service,
                                  void (*done)(void *opaque), void *opaque))
 {
     if (!d->ending) {
         d->ending = true;
-        btrail_notify("STOPPING=1");
+        service_notify("STOPPING=1");
         how(d->service, ended, d);
     }
     return G_SOURCE_CONTINUE;
@@ -91,7 +91,7 @@ static gboolean stop_service(struct daemon *d,
 
 static gboolean terminate(gpointer opaque)
 {
-    return stop_service(opaque, btrail_service_end);
+    return stop_service(opaque, service_end);
 }
 
 /* Becomes readable when the service is to end */
@@ -105,13 +105,13 @@ static void on_end_signal(int number)
     if (number == SIGTERM) {
         deadline_begin();
     }
-    btrail_event_fd_set(told_to_end);
+    event_fd_set(told_to_end);
     errno = saved;
 }
 
 static gboolean on_told(int fd, GIOCondition condition, gpointer opaque)
 {
-    btrail_event_fd_clear(fd);
+    event_fd_clear(fd);
     return terminate(opaque);
 }
 
@@ -124,7 +124,7 @@ static void watch_end_signals(struct daemon *d)
 
     deadline_prepare("backtraild: it ends before all sessions were written to "
                      "their ends; the next one goes on with them\n");
-    told_to_end = btrail_event_fd_new();
+    told_to_end = event_fd_new();
     g_unix_fd_add(told_to_end, G_IO_IN, on_told, d);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
@@ -133,14 +133,14 @@ static void watch_end_signals(struct daemon *d)
 /* There has been nothing to do for as long as --idle says. */
 static void idle(void *opaque)
 {
-    btrail_log(BTRAIL_LOG_INFO, "nothing to do: ending");
+    service_log(SERVICE_LOG_INFO, "nothing to do: ending");
     terminate(opaque);
 }
 
 /* For a restart: the next process continues the sessions. */
 static gboolean detach(gpointer opaque)
 {
-    return stop_service(opaque, btrail_service_detach);
+    return stop_service(opaque, service_detach);
 }
 
 static gboolean reload(gpointer opaque)
@@ -150,20 +150,20 @@ static gboolean reload(gpointer opaque)
     g_autofree char *state = g_strdup_printf(
         "RELOADING=1\nMONOTONIC_USEC=%" G_GINT64_FORMAT,
         g_get_monotonic_time());
-    struct btrail_config *c;
+    struct config *c;
 
-    btrail_notify(state);
+    service_notify(state);
     c = read_config(d, &error);
     if (c) {
         set_log(c);
-        btrail_user_symbols_set(d->symbols, c);
-        btrail_service_reload(d->service, c);
-        btrail_log(BTRAIL_LOG_INFO, "configuration read again");
+        user_symbols_set(d->symbols, c);
+        service_reload(d->service, c);
+        service_log(SERVICE_LOG_INFO, "configuration read again");
     } else {
-        btrail_log(BTRAIL_LOG_ERROR, "keeping the old configuration: %s",
-                   error->message);
+        service_log(SERVICE_LOG_ERROR, "keeping the old configuration: %s",
+                    error->message);
     }
-    btrail_notify("READY=1");
+    service_notify("READY=1");
     return G_SOURCE_CONTINUE;
 }
 
@@ -178,10 +178,10 @@ static void raise_limits(void)
     }
 }
 
-static int run_service(struct daemon *d, struct btrail_config *config)
+static int run_service(struct daemon *d, struct config *config)
 {
     g_autoptr(GError) error = NULL;
-    struct btrail_symbol_files files;
+    struct symbol_files files;
     sigset_t none;
 
     raise_limits();
@@ -195,23 +195,23 @@ static int run_service(struct daemon *d, struct btrail_config *config)
     watch_end_signals(d);
     g_unix_signal_add(SIGHUP, reload, d);
     g_unix_signal_add(SIGUSR2, detach, d);
-    d->symbols = btrail_user_symbols_new();
-    btrail_user_symbols_set(d->symbols, config);
-    files = (struct btrail_symbol_files) {
-        btrail_user_symbols_find, d->symbols,
+    d->symbols = user_symbols_new();
+    user_symbols_set(d->symbols, config);
+    files = (struct symbol_files) {
+        user_symbols_find, d->symbols,
     };
-    d->service = btrail_service_new(config, &files, &error);
+    d->service = service_new(config, &files, &error);
     if (d->service) {
         if (d->idle) {
-            btrail_service_watch_idle(d->service, d->idle, idle, d);
+            service_watch_idle(d->service, d->idle, idle, d);
         }
-        btrail_notify("READY=1");
+        service_notify("READY=1");
         g_main_loop_run(d->loop);
-        btrail_service_free(d->service);
+        service_free(d->service);
     } else {
-        btrail_log(BTRAIL_LOG_ERROR, "%s", error->message);
+        service_log(SERVICE_LOG_ERROR, "%s", error->message);
     }
-    btrail_user_symbols_free(d->symbols);
+    user_symbols_free(d->symbols);
     g_main_loop_unref(d->loop);
     return error ? FAILED : OK;
 }
@@ -271,7 +271,7 @@ int main(int argc, char **argv)
 {
     struct daemon d = { NULL };
     g_autoptr(GError) error = NULL;
-    struct btrail_config *config;
+    struct config *config;
     int code = USAGE;
 
     if (!parse_options(&d, &argc, &argv)) {
@@ -282,7 +282,7 @@ int main(int argc, char **argv)
     } else if (!(config = read_config(&d, &error))) {
         print_error(error->message, "");
     } else if (d.check) {
-        btrail_config_free(config);
+        config_free(config);
         code = OK;
     } else {
         set_log(config);

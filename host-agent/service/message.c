@@ -6,25 +6,25 @@
 #include <string.h>
 
 #include "backtrail/transport.h"
-#include "util/json.h"
 #include "service/message.h"
+#include "util/json.h"
 
 /* Of a reply, around what it returns */
 #define REPLY_BYTES     1024
 #define REPLY_VALUES    16
 
-struct btrail_message_reader {
+struct message_reader {
     struct btrail_msg head;
     size_t got;                 /* bytes of head and text */
     char *text;                 /* once head is whole; with room for a NUL */
 };
 
-struct btrail_message_reader *btrail_message_reader_new(void)
+struct message_reader *message_reader_new(void)
 {
-    return g_new0(struct btrail_message_reader, 1);
+    return g_new0(struct message_reader, 1);
 }
 
-void btrail_message_reader_free(struct btrail_message_reader *r)
+void message_reader_free(struct message_reader *r)
 {
     if (r) {
         g_free(r->text);
@@ -32,15 +32,15 @@ void btrail_message_reader_free(struct btrail_message_reader *r)
     }
 }
 
-size_t btrail_message_wants(const struct btrail_message_reader *r)
+size_t message_wants(const struct message_reader *r)
 {
     return sizeof(r->head) + (r->text ? r->head.value : 0) - r->got;
 }
 
 static bool refuse_message(GError **error, const char *what)
 {
-    return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_PEER,
-                               "the device broke the protocol: %s", what);
+    return service_fail(error, SERVICE_ERROR_PEER,
+                        "the device broke the protocol: %s", what);
 }
 
 static bool check_head(const struct btrail_msg *head, GError **error)
@@ -63,11 +63,11 @@ static bool check_head(const struct btrail_msg *head, GError **error)
     return true;
 }
 
-bool btrail_message_take(struct btrail_message_reader *r, const void *bytes,
-                         size_t n, JsonNode **message, GError **error)
+bool message_take(struct message_reader *r, const void *bytes,
+                  size_t n, JsonNode **message, GError **error)
 {
     *message = NULL;
-    g_assert(n <= btrail_message_wants(r));
+    g_assert(n <= message_wants(r));
     if (!r->text) {
         memcpy((char *)&r->head + r->got, bytes, n);
         r->got += n;
@@ -81,7 +81,7 @@ bool btrail_message_take(struct btrail_message_reader *r, const void *bytes,
     }
     memcpy(r->text + (r->got - sizeof(r->head)), bytes, n);
     r->got += n;
-    if (btrail_message_wants(r)) {
+    if (message_wants(r)) {
         return true;
     }
     r->text[r->head.value] = '\0';
@@ -104,17 +104,17 @@ static size_t count_values(const char *text)
     return n;
 }
 
-void btrail_message_room_init(struct btrail_message_room *room)
+void message_room_init(struct message_room *room)
 {
     room->bytes = BTRAIL_JSON_MAX - REPLY_BYTES;
     room->values = BTRAIL_JSON_MAX_VALUES - REPLY_VALUES;
 }
 
-bool btrail_message_room_take(struct btrail_message_room *room,
-                              JsonObject *object)
+bool message_room_take(struct message_room *room,
+                       JsonObject *object)
 {
     g_autofree char *text = btrail_json_text(object, FALSE);
-    /* With the comma behind it */
+    /* With the comma after it */
     size_t bytes = strlen(text) + 1, values = count_values(text) + 1;
 
     if (bytes > room->bytes || values > room->values) {
@@ -125,7 +125,7 @@ bool btrail_message_room_take(struct btrail_message_room *room,
     return true;
 }
 
-GBytes *btrail_message_format(JsonObject *message)
+GBytes *message_format(JsonObject *message)
 {
     g_autoptr(GByteArray) bytes = g_byte_array_new();
     g_autofree char *text = btrail_json_text(message, FALSE);

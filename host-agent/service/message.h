@@ -11,39 +11,39 @@
 
 #include "service/service-error.h"
 
-struct btrail_message_reader;
+struct message_reader;
 
-struct btrail_message_reader *btrail_message_reader_new(void);
-void btrail_message_reader_free(struct btrail_message_reader *r);
+struct message_reader *message_reader_new(void);
+void message_reader_free(struct message_reader *r);
 
 /* How many bytes to read next, at least 1: up to the end of one message */
-size_t btrail_message_wants(const struct btrail_message_reader *r);
+size_t message_wants(const struct message_reader *r);
 
 /*
  * Pass on bytes, at most those wanted.  @message gets the object if it is
  * complete, else NULL.  Returns false if the peer breaks the protocol; its
  * connection is of no use then.
  */
-bool btrail_message_take(struct btrail_message_reader *r, const void *bytes,
-                         size_t n, JsonNode **message, GError **error);
+bool message_take(struct message_reader *r, const void *bytes,
+                  size_t n, JsonNode **message, GError **error);
 
 /**
- * struct btrail_message_room - room that a message still has
+ * struct message_room - room that a message still has
  * @values: as the device counts them
  */
-struct btrail_message_room {
+struct message_room {
     size_t bytes, values;
 };
 
 /* The room for a reply */
-void btrail_message_room_init(struct btrail_message_room *room);
+void message_room_init(struct message_room *room);
 
 /* Takes the room that an object needs; false if there is not so much. */
-bool btrail_message_room_take(struct btrail_message_room *room,
-                              JsonObject *object);
+bool message_room_take(struct message_room *room,
+                       JsonObject *object);
 
 /* The bytes of a message; NULL if it is too long or has too many values.  What is
  * not UTF-8 in it becomes U+FFFD. */
-GBytes *btrail_message_format(JsonObject *message);
+GBytes *message_format(JsonObject *message);
 
 #endif /* BTRAIL_MESSAGE_H */

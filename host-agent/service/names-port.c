@@ -11,16 +11,16 @@
 #include "service/names-port.h"
 
 struct port {
-    struct btrail_names_ports *all;
-    struct btrail_peer peer;
+    struct names_ports *all;
+    struct peer_process peer;
     int sock;
     guint gone;                 /* a source */
 };
 
-struct btrail_names_ports {
+struct names_ports {
     GPtrArray *ports;           /* of struct port */
     unsigned most;
-    btrail_names_port_fn *connected;
+    names_port_fn *connected;
     void *opaque;
 };
 
@@ -33,11 +33,11 @@ static void free_port(gpointer p)
     g_free(port);
 }
 
-struct btrail_names_ports *
-btrail_names_ports_new(unsigned most, btrail_names_port_fn *connected,
-                       void *opaque)
+struct names_ports *
+names_ports_new(unsigned most, names_port_fn *connected,
+                void *opaque)
 {
-    struct btrail_names_ports *all = g_new0(struct btrail_names_ports, 1);
+    struct names_ports *all = g_new0(struct names_ports, 1);
 
     all->ports = g_ptr_array_new_with_free_func(free_port);
     all->most = most;
@@ -46,7 +46,7 @@ btrail_names_ports_new(unsigned most, btrail_names_port_fn *connected,
     return all;
 }
 
-void btrail_names_ports_free(struct btrail_names_ports *all)
+void names_ports_free(struct names_ports *all)
 {
     if (all) {
         g_ptr_array_unref(all->ports);
@@ -54,13 +54,13 @@ void btrail_names_ports_free(struct btrail_names_ports *all)
     }
 }
 
-static struct port *find(const struct btrail_names_ports *all,
-                         const struct btrail_peer *peer)
+static struct port *find(const struct names_ports *all,
+                         const struct peer_process *peer)
 {
     for (unsigned i = 0; i < all->ports->len; i++) {
         struct port *port = g_ptr_array_index(all->ports, i);
 
-        if (btrail_peer_is_same(&port->peer, peer)) {
+        if (peer_process_is_same(&port->peer, peer)) {
             return port;
         }
     }
@@ -77,18 +77,18 @@ static gboolean is_gone(gint fd, GIOCondition condition, gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-void btrail_names_ports_add(void *opaque, int sock,
-                            const struct btrail_peer *peer)
+void names_ports_add(void *opaque, int sock,
+                     const struct peer_process *peer)
 {
-    struct btrail_names_ports *all = opaque;
+    struct names_ports *all = opaque;
     struct port *port = find(all, peer);
 
     if (port) {
         g_ptr_array_remove(all->ports, port);
     }
     if (all->ports->len >= all->most) {
-        btrail_log(BTRAIL_LOG_WARNING, "process %d cannot say names: there "
-                   "are as many ports as there may be", (int)peer->pid);
+        service_log(SERVICE_LOG_WARNING, "process %d cannot say names: there "
+                    "are as many ports as there may be", (int)peer->pid);
         close(sock);
         return;
     }
@@ -102,8 +102,8 @@ void btrail_names_ports_add(void *opaque, int sock,
     all->connected(all->opaque, peer);
 }
 
-int btrail_names_ports_get(const struct btrail_names_ports *all,
-                           const struct btrail_peer *peer)
+int names_ports_get(const struct names_ports *all,
+                    const struct peer_process *peer)
 {
     const struct port *port = find(all, peer);
 

@@ -10,26 +10,26 @@
 #ifndef BTRAIL_NAMES_PORT_H
 #define BTRAIL_NAMES_PORT_H
 
-#include "service/process.h"
+#include "service/peer-process.h"
 
-struct btrail_names_ports;
+struct names_ports;
 
 /* Called when a process has connected a port. */
-typedef void btrail_names_port_fn(void *opaque,
-                                  const struct btrail_peer *peer);
+typedef void names_port_fn(void *opaque,
+                           const struct peer_process *peer);
 
 /* @most: ports, of all processes together; of each, the last one counts */
-struct btrail_names_ports *
-btrail_names_ports_new(unsigned most, btrail_names_port_fn *connected,
-                       void *opaque);
-void btrail_names_ports_free(struct btrail_names_ports *all);
+struct names_ports *
+names_ports_new(unsigned most, names_port_fn *connected,
+                void *opaque);
+void names_ports_free(struct names_ports *all);
 
-/* A btrail_listener_fn, with a struct btrail_names_ports */
-void btrail_names_ports_add(void *all, int sock,
-                            const struct btrail_peer *peer);
+/* A listener_fn, with a struct names_ports */
+void names_ports_add(void *all, int sock,
+                     const struct peer_process *peer);
 
 /* A descriptor of a process's port, to be closed; -1 if it has none */
-int btrail_names_ports_get(const struct btrail_names_ports *all,
-                           const struct btrail_peer *peer);
+int names_ports_get(const struct names_ports *all,
+                    const struct peer_process *peer);
 
 #endif /* BTRAIL_NAMES_PORT_H */

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "service/log.h"
 #include "service/notify.h"
+#include "util/close.h"
 
-void btrail_notify(const char *state)
+void service_notify(const char *state)
 {
     const char *path = g_getenv("NOTIFY_SOCKET");
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -33,10 +33,8 @@ void btrail_notify(const char *state)
         sendto(sock, state, strlen(state), MSG_NOSIGNAL,
                (struct sockaddr *)&address,
                offsetof(struct sockaddr_un, sun_path) + n) < 0) {
-        btrail_log(BTRAIL_LOG_WARNING, "cannot notify %s of '%s': %s", path,
-                   state, g_strerror(errno));
+        service_log(SERVICE_LOG_WARNING, "cannot notify %s of '%s': %s", path,
+                    state, g_strerror(errno));
     }
-    if (sock >= 0) {
-        close(sock);
-    }
+    btrail_close(sock);
 }

@@ -7,6 +7,6 @@
 #define BTRAIL_NOTIFY_H
 
 /* @state is such as "READY=1".  Without systemd, nothing happens. */
-void btrail_notify(const char *state);
+void service_notify(const char *state);
 
 #endif /* BTRAIL_NOTIFY_H */

@@ -9,9 +9,10 @@
 #include <unistd.h>
 
 #include "service/replace-file.h"
+#include "util/close.h"
 
-bool btrail_replace_file(int folder, const char *name, const char *next,
-                         unsigned mode, const char *text, GError **error)
+bool replace_file(int folder, const char *name, const char *next,
+                  unsigned mode, const char *text, GError **error)
 {
     size_t size = strlen(text);
     bool ok;
@@ -22,10 +23,8 @@ bool btrail_replace_file(int folder, const char *name, const char *next,
     ok = fd >= 0 && write(fd, text, size) == (ssize_t)size &&
          !renameat(folder, next, folder, name);
     if (!ok) {
-        btrail_service_fail_errno(error, "%s", name);
+        service_fail_errno(error, "%s", name);
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    btrail_close(fd);
     return ok;
 }

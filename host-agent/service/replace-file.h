@@ -9,7 +9,7 @@
 #include "service/service-error.h"
 
 /**
- * btrail_replace_file - write a file, or write it again
+ * replace_file - write a file, or write it again
  * @folder: an open folder
  * @name:   of the file in it
  * @next:   what it is called while it is written; of that name nothing else may
@@ -19,7 +19,7 @@
  * Whoever reads it finds the old one or the new one.  After a crash of the host
  * it can be empty: this does not wait until it is on the disk.
  */
-bool btrail_replace_file(int folder, const char *name, const char *next,
-                         unsigned mode, const char *text, GError **error);
+bool replace_file(int folder, const char *name, const char *next,
+                  unsigned mode, const char *text, GError **error);
 
 #endif /* BTRAIL_REPLACE_FILE_H */

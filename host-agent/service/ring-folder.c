@@ -11,13 +11,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/internal/chunk.h"
+#include "backtrail/trace.h"
+#include "lib/agent/chunk.h"
 #include "service/ring-folder.h"
+#include "util/close.h"
 
 #define PREFIX  ".ring-"
 #define TRIES   10
 
-static int open_ring(const struct btrail_folder *folder, const char *name)
+static int open_ring(const struct folder *folder, const char *name)
 {
     return openat(folder->fd, name,
                   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -35,7 +37,7 @@ static bool hold(int fd)
            !fstat(fd, &st) && st.st_nlink;
 }
 
-int btrail_ring_folder_make(const struct btrail_folder *folder, char **name,
+int part_ring_folder_make(const struct folder *folder, char **name,
                      GError **error)
 {
     for (unsigned i = 0; i < TRIES; i++) {
@@ -45,7 +47,7 @@ int btrail_ring_folder_make(const struct btrail_folder *folder, char **name,
         int fd;
 
         if (mkdirat(folder->fd, ring, 0700) < 0) {
-            btrail_service_fail_errno(error, "%s", ring);
+            service_fail_errno(error, "%s", ring);
             return -1;
         }
         fd = open_ring(folder, ring);
@@ -54,20 +56,39 @@ int btrail_ring_folder_make(const struct btrail_folder *folder, char **name,
             return fd;
         }
         if (fd < 0 && errno != ENOENT) {
-            btrail_service_fail_errno(error, "%s", ring);
+            service_fail_errno(error, "%s", ring);
             unlinkat(folder->fd, ring, AT_REMOVEDIR);
             return -1;
         }
-        if (fd >= 0) {
-            close(fd);
-        }
+        btrail_close(fd);
     }
-    btrail_service_fail(error, BTRAIL_SERVICE_ERROR_SYSTEM,
-                        "another process removes each ring that is made");
+    service_fail(error, SERVICE_ERROR_SYSTEM,
+                 "another process removes each ring that is made");
     return -1;
 }
 
-/* Are there only files that have no chunk?  Or remove them. */
+/* Does a file have records, or may it? */
+static bool has_records(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct btrail_stream_info info;
+    struct btrail_trace *trace;
+    bool found = false;
+
+    if (fd < 0 || btrail_trace_open_fd(&trace, fd)) {
+        return true;
+    }
+    for (unsigned i = 0; !found && !btrail_trace_stream(trace, i, &info); i++) {
+        found = info.records;
+    }
+    btrail_trace_close(trace);
+    return found;
+}
+
+/*
+ * Are there only files that have no record?  Or remove them.  A service that
+ * was killed has left them cut off, or completed by the one that came then.
+ */
 static bool is_clear(int fd, bool remove)
 {
     DIR *dir = fdopendir(openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -82,7 +103,8 @@ static bool is_clear(int fd, bool remove)
         }
         clear = !fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
                 S_ISREG(st.st_mode) &&
-                st.st_size <= BTRAIL_FILE_HEADER_SIZE &&
+                (st.st_size <= BTRAIL_FILE_HEADER_SIZE ||
+                 !has_records(fd, e->d_name)) &&
                 (!remove || !unlinkat(fd, e->d_name, 0));
     }
     if (dir) {
@@ -91,7 +113,7 @@ static bool is_clear(int fd, bool remove)
     return clear;
 }
 
-void btrail_ring_folder_remove_left(const struct btrail_folder *folder)
+void part_ring_folder_remove_left(const struct folder *folder)
 {
     DIR *dir = fdopendir(openat(folder->fd, ".",
                                 O_RDONLY | O_DIRECTORY | O_CLOEXEC));

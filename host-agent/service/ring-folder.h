@@ -17,13 +17,13 @@
  * Make one.  Returns its descriptor, which has the lock and is the caller's, or
  * -1; @name gets its name, to be freed.
  */
-int btrail_ring_folder_make(const struct btrail_folder *folder, char **name,
+int part_ring_folder_make(const struct folder *folder, char **name,
                      GError **error);
 
 /*
  * Remove the rings in a guest's folder in which there are no records, and that
  * nobody holds.
  */
-void btrail_ring_folder_remove_left(const struct btrail_folder *folder);
+void part_ring_folder_remove_left(const struct folder *folder);
 
 #endif /* BTRAIL_RING_FOLDER_H */

@@ -11,12 +11,14 @@
 #include <unistd.h>
 
 #include "backtrail/transport.h"
-#include "service/guest.h"
+#include "service/guest-command.h"
+#include "service/guest-restore.h"
 #include "service/log.h"
 #include "service/quota.h"
 #include "service/ring-folder.h"
 #include "service/service-connection.h"
 #include "service/service-state.h"
+#include "util/close.h"
 #include "util/json.h"
 
 /* Connections that have not sent anything yet */
@@ -27,22 +29,20 @@
 #define MAX_OF_PROCESS      4
 
 struct connection {
-    struct btrail_connections *all;
-    struct btrail_peer peer;
+    struct connections *all;
+    struct peer_process peer;
     int sock;                       /* -1 once it is another's */
     guint readable, timeout;
-    struct btrail_control *control;
-    struct btrail_guest *guest;     /* NULL before the device has named it */
+    struct control *control;
+    struct guest *guest;            /* NULL before the device has named it */
 };
 
 static void free_connection(struct connection *c)
 {
     g_clear_handle_id(&c->readable, g_source_remove);
     g_clear_handle_id(&c->timeout, g_source_remove);
-    if (c->sock >= 0) {
-        close(c->sock);
-    }
-    btrail_control_free(c->control);
+    btrail_close(c->sock);
+    control_free(c->control);
     g_free(c);
 }
 
@@ -51,8 +51,8 @@ static void free_connection(struct connection *c)
  */
 
 /* Is it one folder, and not another one that has taken its place? */
-static bool same_folder(const struct btrail_folder *a,
-                        const struct btrail_folder *b)
+static bool same_folder(const struct folder *a,
+                        const struct folder *b)
 {
     struct stat x, y;
 
@@ -61,37 +61,37 @@ static bool same_folder(const struct btrail_folder *a,
 }
 
 /* The guest @json describes, which the device has just sent */
-static struct btrail_guest *find_guest(struct connection *c, JsonObject *json,
-                                       const char *capture, GError **error)
+static struct guest *find_guest(struct connection *c, JsonObject *json,
+                                const char *capture, GError **error)
 {
-    struct btrail_host *host = c->all->host;
+    struct host *host = c->all->host;
     const char *text = btrail_json_string(json, "name");
     gint64 vcpus = btrail_json_int(json, "vcpus", 0);
     g_autofree char *name = NULL;
-    struct btrail_guest *gone = NULL;
-    struct btrail_folder *folder;
+    struct guest *gone = NULL;
+    struct folder *folder;
 
     if (vcpus < 1 || vcpus > BTRAIL_MAX_VCPUS) {
-        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_PEER,
-                            "the device broke the protocol: 'vcpus'");
+        service_fail(error, SERVICE_ERROR_PEER,
+                     "the device broke the protocol: 'vcpus'");
         return NULL;
     }
     if (text && strlen(text) > 255) {
-        btrail_service_fail(error, BTRAIL_SERVICE_ERROR_PEER,
-                            "the guest's name is too long");
+        service_fail(error, SERVICE_ERROR_PEER,
+                     "the guest's name is too long");
         return NULL;
     }
     name = text && *text ? g_strdup(text) :
                            g_strdup_printf("qemu-%d", (int)c->peer.pid);
-    folder = btrail_folder_guest(host->folder, name,
-                                 btrail_json_string(json, "uuid"), c->peer.uid,
-                                 error);
+    folder = folder_guest(host->folder, name,
+                          btrail_json_string(json, "uuid"), c->peer.uid,
+                          error);
     if (!folder) {
         return NULL;
     }
-    btrail_ring_folder_remove_left(folder);
+    part_ring_folder_remove_left(folder);
     for (unsigned i = 0; i < host->guests->len; i++) {
-        struct btrail_guest *g = g_ptr_array_index(host->guests, i);
+        struct guest *g = g_ptr_array_index(host->guests, i);
 
         if (g->link.control) {
             continue;
@@ -101,10 +101,10 @@ static struct btrail_guest *find_guest(struct connection *c, JsonObject *json,
             *c->peer.process &&
             !g_strcmp0(g->link.process, c->peer.process) &&
             !strcmp(g->folder->path, folder->path)) {
-            btrail_folder_free(folder);
+            folder_free(folder);
             return g;
         }
-        if (!gone && btrail_guest_is_idle(g) &&
+        if (!gone && guest_is_idle(g) &&
             same_folder(g->folder, folder)) {
             gone = g;
         }
@@ -112,48 +112,49 @@ static struct btrail_guest *find_guest(struct connection *c, JsonObject *json,
     if (gone) {
         /* It may have been started again with more vCPUs. */
         gone->vcpus = vcpus;
-        btrail_folder_free(folder);
+        folder_free(folder);
         return gone;
     }
-    return btrail_guest_new(host, g_steal_pointer(&name), vcpus, folder);
+    return guest_new(host, g_steal_pointer(&name), vcpus, folder);
 }
 
 static bool on_guest(void *opaque, JsonObject *json, GError **error)
 {
     struct connection *c = opaque;
-    struct btrail_host *host = c->all->host;
+    struct host *host = c->all->host;
     JsonObject *info = btrail_json_object(json, "capture");
     const char *capture = info ? btrail_json_string(info, "capture") : NULL;
     JsonObject *left;
-    struct btrail_guest *g;
+    struct guest *g;
 
     if (host->ending) {
-        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
-                                   "the service is about to end");
+        return service_fail(error, SERVICE_ERROR_COMMAND,
+                            "the service is about to end");
     }
     g = find_guest(c, json, capture, error);
     if (!g) {
         return false;
     }
     c->guest = g;
-    btrail_log(BTRAIL_LOG_DEBUG, "guest %s: connected, process %d",
-               g->link.name, (int)c->peer.pid);
+    service_log(SERVICE_LOG_DEBUG, "guest %s: connected, process %d",
+                g->link.name, (int)c->peer.pid);
     if (!*c->peer.process) {
-        btrail_log(BTRAIL_LOG_WARNING, "guest %s: /proc does not show its "
-                   "process; its sessions will not continue if this service "
-                   "restarts", g->link.name);
+        service_log(SERVICE_LOG_WARNING, "guest %s: /proc does not show its "
+                    "process; its sessions will not continue if this service "
+                    "restarts", g->link.name);
     }
     g_free(g->link.process);
     g->link.process = g_strdup(c->peer.process);
     g->link.uid = c->peer.uid;
     left = g_strcmp0(g->capture.name, capture) ?
-           btrail_service_state_find(host->state, g, capture) : NULL;
-    btrail_service_state_forget(host->state, g, capture);
+           service_state_find(host->state, g->folder, g->link.process,
+                              capture) : NULL;
+    service_state_forget(host->state, g->link.process, capture);
     if (left) {
-        btrail_guest_connect(g, c->control, NULL);
-        btrail_guest_restore(g, left);
+        guest_connect(g, c->control, NULL);
+        guest_restore(g, left);
     } else {
-        btrail_guest_connect(g, c->control, capture);
+        guest_connect(g, c->control, capture);
     }
     return true;
 }
@@ -162,34 +163,40 @@ static void on_command(void *opaque, gint64 id, JsonObject *command)
 {
     struct connection *c = opaque;
 
-    btrail_guest_command(c->guest, id, command);
+    guest_command(c->guest, id, command);
 }
 
 static void on_event(void *opaque, const char *event, JsonObject *data)
 {
     struct connection *c = opaque;
 
-    btrail_guest_event(c->guest, event, data);
+    guest_event(c->guest, event, data);
+}
+
+/* @c is freed. */
+static void remove_control(struct connection *c)
+{
+    g_ptr_array_remove(c->all->control, c);
+    if (c->guest) {
+        guest_connect(c->guest, NULL, NULL);
+    }
+    free_connection(c);
 }
 
 static void on_closed(void *opaque, const GError *why)
 {
     struct connection *c = opaque;
-    struct btrail_guest *g = c->guest;
+    struct guest *g = c->guest;
 
-    btrail_log(g_error_matches(why, BTRAIL_SERVICE_ERROR,
-                               BTRAIL_SERVICE_ERROR_PEER) && g ?
-               BTRAIL_LOG_DEBUG : BTRAIL_LOG_WARNING,
-               "%s%s: %s", g ? "guest " : "a device", g ? g->link.name : "",
-               why->message);
-    g_ptr_array_remove(c->all->control, c);
-    if (g) {
-        btrail_guest_connect(g, NULL, NULL);
-    }
-    free_connection(c);
+    service_log(g_error_matches(why, SERVICE_ERROR,
+                                SERVICE_ERROR_PEER) && g ?
+                SERVICE_LOG_DEBUG : SERVICE_LOG_WARNING,
+                "%s%s: %s", g ? "guest " : "a device", g ? g->link.name : "",
+                why->message);
+    remove_control(c);
 }
 
-static const struct btrail_control_handler control_handler = {
+static const struct control_handler control_handler = {
     .guest = on_guest,
     .command = on_command,
     .event = on_event,
@@ -201,12 +208,12 @@ static const struct btrail_control_handler control_handler = {
  */
 
 /* The guest of the same process that waits for data */
-static struct btrail_guest *find_awaiting(const struct connection *data)
+static struct guest *find_awaiting(const struct connection *data)
 {
     for (unsigned i = 0; i < data->all->control->len; i++) {
         const struct connection *c = g_ptr_array_index(data->all->control, i);
 
-        if (btrail_peer_is_same(&c->peer, &data->peer) && c->guest &&
+        if (peer_process_is_same(&c->peer, &data->peer) && c->guest &&
             guest_capture_awaits_data(&c->guest->capture)) {
             return c->guest;
         }
@@ -218,8 +225,8 @@ static struct btrail_guest *find_awaiting(const struct connection *data)
 static void drop_unknown(struct connection *c, const char *why)
 {
     if (why) {
-        btrail_log(BTRAIL_LOG_WARNING, "a connection of process %d: %s",
-                   (int)c->peer.pid, why);
+        service_log(SERVICE_LOG_WARNING, "a connection of process %d: %s",
+                    (int)c->peer.pid, why);
     }
     g_ptr_array_remove(c->all->unknown, c);
     free_connection(c);
@@ -233,8 +240,8 @@ static void drop_unknown(struct connection *c, const char *why)
 static bool is_idle(const struct connection *c)
 {
     return !c->control ||
-           (btrail_control_is_idle(c->control) &&
-            (!c->guest || btrail_guest_is_untraced(c->guest)));
+           (control_is_idle(c->control) &&
+            (!c->guest || guest_is_untraced(c->guest)));
 }
 
 static unsigned count_of(GHashTable *counts, gpointer of)
@@ -286,15 +293,9 @@ static struct connection *find_dispensable(GPtrArray *list, const uid_t *only)
 /* Hangs up a control connection; @c is freed. */
 static void drop_control(struct connection *c, const char *why)
 {
-    struct btrail_guest *g = c->guest;
-
-    btrail_log(BTRAIL_LOG_DEBUG, "%s%s: hung up, %s", g ? "guest " :
-               "a device", g ? g->link.name : "", why);
-    g_ptr_array_remove(c->all->control, c);
-    if (g) {
-        btrail_guest_connect(g, NULL, NULL);
-    }
-    free_connection(c);
+    service_log(SERVICE_LOG_DEBUG, "%s%s: hung up, %s", c->guest ? "guest " :
+                "a device", c->guest ? c->guest->link.name : "", why);
+    remove_control(c);
 }
 
 /* Makes room for the guest that @c is of; or returns why there is none. */
@@ -313,7 +314,7 @@ static const char *make_room(const struct connection *c)
     if (of_process >= MAX_OF_PROCESS) {
         return "its process is connected too often";
     }
-    if (of_user >= btrail_quota_share(most)) {
+    if (of_user >= quota_share(most)) {
         other = find_dispensable(control, &c->peer.uid);
         if (!other) {
             return "its user has as many guests as one user may have";
@@ -332,7 +333,7 @@ static const char *make_room(const struct connection *c)
 
 static void take_control(struct connection *c)
 {
-    struct btrail_connections *all = c->all;
+    struct connections *all = c->all;
     const char *why = make_room(c);
 
     if (why) {
@@ -341,7 +342,7 @@ static void take_control(struct connection *c)
     }
     g_ptr_array_remove(all->unknown, c);
     g_ptr_array_add(all->control, c);
-    c->control = btrail_control_new(c->sock, &control_handler, c);
+    c->control = control_new(c->sock, &control_handler, c);
     c->sock = -1;
 }
 
@@ -353,7 +354,7 @@ static void take_control(struct connection *c)
 static void ask_guest(struct connection *c)
 {
     int sock = guest_capture_asks(&c->guest->capture) ?
-               btrail_names_ports_get(c->all->ports, &c->peer) : -1;
+               names_ports_get(c->all->ports, &c->peer) : -1;
 
     if (sock >= 0) {
         guest_capture_ask(&c->guest->capture, sock);
@@ -361,14 +362,14 @@ static void ask_guest(struct connection *c)
 }
 
 /* A process has connected its port. */
-static void got_port(void *opaque, const struct btrail_peer *peer)
+static void got_port(void *opaque, const struct peer_process *peer)
 {
-    struct btrail_connections *all = opaque;
+    struct connections *all = opaque;
 
     for (unsigned i = 0; i < all->control->len; i++) {
         struct connection *c = g_ptr_array_index(all->control, i);
 
-        if (c->guest && btrail_peer_is_same(&c->peer, peer)) {
+        if (c->guest && peer_process_is_same(&c->peer, peer)) {
             ask_guest(c);
         }
     }
@@ -376,7 +377,7 @@ static void got_port(void *opaque, const struct btrail_peer *peer)
 
 static void take_data(struct connection *c)
 {
-    struct btrail_guest *g = find_awaiting(c);
+    struct guest *g = find_awaiting(c);
 
     if (!g) {
         drop_unknown(c, "no session requests its records; start a session by "
@@ -429,10 +430,10 @@ static gboolean unknown_timeout(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-void btrail_connections_add(void *opaque, int sock,
-                            const struct btrail_peer *peer)
+void connections_add(void *opaque, int sock,
+                     const struct peer_process *peer)
 {
-    struct btrail_connections *all = opaque;
+    struct connections *all = opaque;
     struct connection *c;
 
     if (all->unknown->len >= MAX_UNKNOWN) {
@@ -448,29 +449,24 @@ void btrail_connections_add(void *opaque, int sock,
     g_ptr_array_add(all->unknown, c);
 }
 
-void btrail_connections_init(struct btrail_connections *all,
-                             struct btrail_host *host)
+void connections_init(struct connections *all,
+                      struct host *host)
 {
     all->host = host;
     all->unknown = g_ptr_array_new();
     all->control = g_ptr_array_new();
-    all->ports = btrail_names_ports_new(host->config->guests, got_port, all);
+    all->ports = names_ports_new(host->config->guests, got_port, all);
 }
 
-void btrail_connections_clear(struct btrail_connections *all)
+void connections_clear(struct connections *all)
 {
     for (unsigned i = 0; i < all->unknown->len; i++) {
         free_connection(g_ptr_array_index(all->unknown, i));
     }
-    for (unsigned i = 0; i < all->control->len; i++) {
-        struct connection *c = g_ptr_array_index(all->control, i);
-
-        if (c->guest) {
-            btrail_guest_connect(c->guest, NULL, NULL);
-        }
-        free_connection(c);
+    while (all->control->len) {
+        remove_control(g_ptr_array_index(all->control, 0));
     }
-    btrail_names_ports_free(all->ports);
+    names_ports_free(all->ports);
     g_ptr_array_unref(all->unknown);
     g_ptr_array_unref(all->control);
 }

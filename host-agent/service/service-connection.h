@@ -11,30 +11,30 @@
 
 #include "service/host.h"
 #include "service/names-port.h"
-#include "service/process.h"
+#include "service/peer-process.h"
 
 /**
- * struct btrail_connections - all of a service; each has a struct of its own
+ * struct connections - all of a service; each has a struct of its own
  * @host:    whose guests they belong to
  * @unknown: that have not sent anything
  * @control: control connections
- * @ports:   those of guests that say names; see btrail_connections_port()
+ * @ports:   those of guests that say names; see connections_port()
  */
-struct btrail_connections {
-    struct btrail_host *host;
+struct connections {
+    struct host *host;
     GPtrArray *unknown;
     GPtrArray *control;
-    struct btrail_names_ports *ports;
+    struct names_ports *ports;
 };
 
-void btrail_connections_init(struct btrail_connections *all,
-                             struct btrail_host *host);
+void connections_init(struct connections *all,
+                      struct host *host);
 
 /* Hang up; guests learn that their devices are not connected. */
-void btrail_connections_clear(struct btrail_connections *all);
+void connections_clear(struct connections *all);
 
-/* A btrail_listener_fn, with a struct btrail_connections */
-void btrail_connections_add(void *all, int sock,
-                            const struct btrail_peer *peer);
+/* A listener_fn, with a struct connections */
+void connections_add(void *all, int sock,
+                     const struct peer_process *peer);
 
 #endif /* BTRAIL_SERVICE_CONNECTION_H */

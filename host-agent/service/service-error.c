@@ -7,9 +7,9 @@
 
 #include "service/service-error.h"
 
-G_DEFINE_QUARK(btrail-service-error-quark, btrail_service_error)
+G_DEFINE_QUARK(btrail-service-error-quark, service_error)
 
-bool btrail_service_fail_errno(GError **error, const char *format, ...)
+bool service_fail_errno(GError **error, const char *format, ...)
 {
     int e = errno;
     g_autofree char *what = NULL;
@@ -18,7 +18,7 @@ bool btrail_service_fail_errno(GError **error, const char *format, ...)
     va_start(args, format);
     what = g_strdup_vprintf(format, args);
     va_end(args);
-    g_set_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_SYSTEM,
+    g_set_error(error, SERVICE_ERROR, SERVICE_ERROR_SYSTEM,
                 "%s: %s", what, g_strerror(e));
     errno = e;
     return false;

@@ -12,33 +12,33 @@
 
 #include "util/fail.h"
 
-#define BTRAIL_SERVICE_ERROR btrail_service_error_quark()
-GQuark btrail_service_error_quark(void);
+#define SERVICE_ERROR service_error_quark()
+GQuark service_error_quark(void);
 
 /**
- * enum btrail_service_error
- * @BTRAIL_SERVICE_ERROR_SYSTEM:  a system call failed
- * @BTRAIL_SERVICE_ERROR_CONFIG:  the configuration is wrong
- * @BTRAIL_SERVICE_ERROR_PEER:    a device breaks the protocol, or is gone
- * @BTRAIL_SERVICE_ERROR_COMMAND: a command is wrong, or not possible now
- * @BTRAIL_SERVICE_ERROR_NAME:    a name of a file that is not permitted
- * @BTRAIL_SERVICE_ERROR_LIMIT:   a limit of the configuration
+ * enum service_error
+ * @SERVICE_ERROR_SYSTEM:  a system call failed
+ * @SERVICE_ERROR_CONFIG:  the configuration is wrong
+ * @SERVICE_ERROR_PEER:    a device breaks the protocol, or is gone
+ * @SERVICE_ERROR_COMMAND: a command is wrong, or not possible now
+ * @SERVICE_ERROR_NAME:    a name of a file that is not permitted
+ * @SERVICE_ERROR_LIMIT:   a limit of the configuration
  */
-enum btrail_service_error {
-    BTRAIL_SERVICE_ERROR_SYSTEM,
-    BTRAIL_SERVICE_ERROR_CONFIG,
-    BTRAIL_SERVICE_ERROR_PEER,
-    BTRAIL_SERVICE_ERROR_COMMAND,
-    BTRAIL_SERVICE_ERROR_NAME,
-    BTRAIL_SERVICE_ERROR_LIMIT,
+enum service_error {
+    SERVICE_ERROR_SYSTEM,
+    SERVICE_ERROR_CONFIG,
+    SERVICE_ERROR_PEER,
+    SERVICE_ERROR_COMMAND,
+    SERVICE_ERROR_NAME,
+    SERVICE_ERROR_LIMIT,
 };
 
 /* Set @error to a message of this code; always false. */
-#define btrail_service_fail(error, code, ...) \
-    btrail_fail(error, BTRAIL_SERVICE_ERROR, code, __VA_ARGS__)
+#define service_fail(error, code, ...) \
+    fail_with(error, SERVICE_ERROR, code, __VA_ARGS__)
 
 /* "WHAT: strerror(errno)"; always false */
-bool btrail_service_fail_errno(GError **error, const char *format, ...)
+bool service_fail_errno(GError **error, const char *format, ...)
     G_GNUC_PRINTF(2, 3);
 
 #endif /* BTRAIL_SERVICE_ERROR_H */

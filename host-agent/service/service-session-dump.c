@@ -6,16 +6,16 @@
 #include <gio/gio.h>
 #include <unistd.h>
 
+#include "service/quota.h"
 #include "service/service-session.h"
-#include "service/usage.h"
 #include "util/json.h"
 
 struct dumping {
-    struct btrail_service_session *s;
+    struct service_session *s;
     char *file, *path;
     int folder;
-    struct btrail_session_dump dump;
-    btrail_service_session_dumped *dumped;
+    struct session_dump dump;
+    service_session_dumped *dumped;
     void *opaque;
     GError *error;
 };
@@ -25,14 +25,14 @@ static void dump_thread(GTask *task, gpointer source, gpointer data,
 {
     struct dumping *d = data;
 
-    btrail_session_dump(d->s->session, d->path, &d->dump, &d->error);
+    session_dump(d->s->session, d->path, &d->dump, &d->error);
     g_task_return_boolean(task, TRUE);
 }
 
 static void dump_done(GObject *source, GAsyncResult *async, gpointer opaque)
 {
     struct dumping *d = opaque;
-    struct btrail_service_session *s = d->s;
+    struct service_session *s = d->s;
     unsigned i;
     g_autoptr(JsonObject) result = d->error ? NULL : btrail_json_new(
         "s:file", d->file, "U:records", d->dump.records,
@@ -43,7 +43,7 @@ static void dump_done(GObject *source, GAsyncResult *async, gpointer opaque)
                                          &i)) {
         g_ptr_array_remove_index(s->dumping, i);
     }
-    service_session_report(s, BTRAIL_SERVICE_SESSION_CHANGED);
+    service_session_report(s, SERVICE_SESSION_CHANGED);
     close(d->folder);
     g_clear_error(&d->error);
     g_free(d->file);
@@ -54,46 +54,47 @@ static void dump_done(GObject *source, GAsyncResult *async, gpointer opaque)
     service_session_unref(s);
 }
 
-bool btrail_service_session_dump(struct btrail_service_session *s,
-                                 const char *file,
-                                 enum btrail_service_session_why why,
-                                 char **name,
-                                 btrail_service_session_dumped *dumped,
-                                 void *opaque, GError **error)
+bool service_session_dump(struct service_session *s,
+                          const char *file,
+                          enum service_session_why why,
+                          char **name,
+                          service_session_dumped *dumped,
+                          void *opaque, GError **error)
 {
     static const char *const suffixes[] = {
-        [BTRAIL_SERVICE_SESSION_ASKED] = "-dump",
-        [BTRAIL_SERVICE_SESSION_TRIGGER] = "-trigger",
-        [BTRAIL_SERVICE_SESSION_PANIC] = "-panic",
+        [SERVICE_SESSION_ASKED] = "-dump",
+        [SERVICE_SESSION_TRIGGER] = "-trigger",
+        [SERVICE_SESSION_PANIC] = "-panic",
     };
     g_autofree char *to = file ? g_strdup(file) :
-        btrail_folder_default_name(s->command->session, suffixes[why]);
+        folder_default_name(s->command->session, suffixes[why]);
     g_autoptr(GTask) task = NULL;
     struct dumping *d;
     char *path;
     int folder;
 
-    if (s->command->mode != BTRAIL_SESSION_LAST) {
-        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
-                                   "session '%s' is not of mode 'last'; all "
-                                   "that it has recorded is in '%s'",
-                                   s->command->session, s->command->file);
+    if (s->command->mode != SESSION_LAST) {
+        return service_fail(error, SERVICE_ERROR_COMMAND,
+                            "session '%s' is not of mode 'last'; all "
+                            "that it has recorded is in '%s'",
+                            s->command->session, s->command->file);
     }
-    if (!s->added || s->finishing || !s->session) {
-        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
-                                   "session '%s' has ended; what it had is in "
-                                   "'%s'", s->command->session,
-                                   s->command->file);
+    if (s->state == SERVICE_SESSION_STARTING ||
+        s->state > SERVICE_SESSION_OVER) {
+        return service_fail(error, SERVICE_ERROR_COMMAND,
+                            "session '%s' has ended; what it had is in "
+                            "'%s'", s->command->session,
+                            s->command->file);
     }
-    if (s->dumps >= (why == BTRAIL_SERVICE_SESSION_PANIC ? 2 : 1)) {
-        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
-                                   "session '%s' is being dumped; ask again "
-                                   "later", s->command->session);
+    if (s->dumps >= (why == SERVICE_SESSION_PANIC ? 2 : 1)) {
+        return service_fail(error, SERVICE_ERROR_COMMAND,
+                            "session '%s' is being dumped; ask again "
+                            "later", s->command->session);
     }
-    if (!btrail_usage_admit_file(s->options.host, s->options.folder, error)) {
+    if (!quota_admit_file(s->options.host, s->options.folder, error)) {
         return false;
     }
-    path = btrail_folder_place(s->options.folder, to, &folder, error);
+    path = folder_place(s->options.folder, to, &folder, error);
     if (!path) {
         return false;
     }
@@ -108,7 +109,7 @@ bool btrail_service_session_dump(struct btrail_service_session *s,
     d->dumped = dumped;
     d->opaque = opaque;
     g_ptr_array_add(s->dumping, g_strdup(d->file));
-    service_session_report(s, BTRAIL_SERVICE_SESSION_CHANGED);
+    service_session_report(s, SERVICE_SESSION_CHANGED);
     s->dumps++;
     s->refs++;
     task = g_task_new(NULL, NULL, dump_done, d);

@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "backtrail/words.h"
-#include "lib/internal/parts.h"
-#include "lib/internal/pread.h"
+#include "lib/agent/parts.h"
 #include "service/log.h"
 #include "service/ring-folder.h"
 #include "service/service-session.h"
+#include "util/close.h"
 #include "util/json.h"
 
 /* The most that a block of records grows to while it is made */
@@ -26,14 +26,14 @@
 /* Until a session whose duration is over is reported once more */
 #define TIME_OVER_MS    100
 
-void service_session_unref(struct btrail_service_session *s)
+void service_session_unref(struct service_session *s)
 {
     if (--s->refs) {
         return;
     }
     btrail_close(s->folder);
     btrail_close(s->ring_lock);
-    btrail_command_free(s->command);
+    command_free(s->command);
     g_free(s->path);
     g_free(s->part);
     g_free(s->ring);
@@ -45,28 +45,72 @@ void service_session_unref(struct btrail_service_session *s)
     g_free(s);
 }
 
-uint64_t btrail_service_session_memory(unsigned vcpus)
+static void enter(struct service_session *s,
+                  enum service_session_state next)
+{
+#define OF(state) (1u << SERVICE_SESSION_##state)
+    static const struct {
+        const char *name;
+        unsigned from;
+    } states[] = {
+        [SERVICE_SESSION_STARTING] = { "starting", 0 },
+        [SERVICE_SESSION_ACTIVE] = { "active", OF(STARTING) },
+        [SERVICE_SESSION_ENDING] = { "ending", OF(ACTIVE) },
+        [SERVICE_SESSION_OVER] = { "over", OF(ACTIVE) | OF(ENDING) },
+        [SERVICE_SESSION_FINISHING] = { "finishing", OF(OVER) },
+        [SERVICE_SESSION_ENDED] = { "ended", OF(FINISHING) },
+        [SERVICE_SESSION_FAILED] = { "failed", OF(STARTING) |
+                                            OF(FINISHING) },
+    };
+#undef OF
+
+    service_log(SERVICE_LOG_DEBUG, "session %s: %s, was %s",
+                s->command->session,
+                states[next].name, states[s->state].name);
+    g_assert(states[next].from & (1u << s->state));
+    s->state = next;
+}
+
+static void decide(struct service_session *s,
+                   enum service_session_fate fate)
+{
+    static const char *const names[] = {
+        [SERVICE_SESSION_COMPLETED] = "completed",
+        [SERVICE_SESSION_DETACHED] = "detached",
+        [SERVICE_SESSION_UNNAMED] = "without names",
+        [SERVICE_SESSION_SPOILT] = "spoilt",
+        [SERVICE_SESSION_ABANDONED] = "abandoned",
+    };
+
+    service_log(SERVICE_LOG_DEBUG, "session %s: to be %s, was to be %s",
+                s->command->session, names[fate], names[s->fate]);
+    g_assert(s->fate == SERVICE_SESSION_COMPLETED ||
+             fate == SERVICE_SESSION_ABANDONED);
+    s->fate = fate;
+}
+
+uint64_t service_session_memory(unsigned vcpus)
 {
     return (vcpus + QUEUED_BLOCKS) * BLOCK_MEMORY;
 }
 
-static bool check_ring(const struct btrail_service_session_options *o,
+static bool check_ring(const struct service_session_options *o,
                        GError **error)
 {
     uint64_t ring = o->host->config->ring;
 
     if (o->command->limit.bytes > ring) {
-        return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_LIMIT,
-                                   "a session of mode 'last' may keep %"
-                                   G_GUINT64_FORMAT " bytes at most", ring);
+        return service_fail(error, SERVICE_ERROR_LIMIT,
+                            "a session of mode 'last' may keep %"
+                            G_GUINT64_FORMAT " bytes at most", ring);
     }
     return true;
 }
 
-static bool make_ring(struct btrail_service_session *s, char **path,
+static bool make_ring(struct service_session *s, char **path,
                       GError **error)
 {
-    s->ring_lock = btrail_ring_folder_make(s->options.folder, &s->ring, error);
+    s->ring_lock = part_ring_folder_make(s->options.folder, &s->ring, error);
     if (s->ring_lock < 0) {
         return false;
     }
@@ -76,7 +120,7 @@ static bool make_ring(struct btrail_service_session *s, char **path,
 }
 
 /* Removes the ring's folder; files in it that are not ours keep it. */
-static void remove_ring(struct btrail_service_session *s)
+static void remove_ring(struct service_session *s)
 {
     if (s->ring) {
         unlinkat(s->options.folder->fd, s->ring, AT_REMOVEDIR);
@@ -84,15 +128,15 @@ static void remove_ring(struct btrail_service_session *s)
 }
 
 /* Removes what this session has written; parts from before stay. */
-static void remove_own_part(struct btrail_service_session *s)
+static void remove_own_part(struct service_session *s)
 {
     if (s->part) {
-        unlinkat(s->folder, btrail_folder_last(s->part), 0);
+        unlinkat(s->folder, folder_last(s->part), 0);
     }
 }
 
-void service_session_report(struct btrail_service_session *s,
-                            enum btrail_service_session_event event)
+void service_session_report(struct service_session *s,
+                            enum service_session_event event)
 {
     if (s->options.event) {
         s->options.event(s->options.opaque, s, event);
@@ -101,10 +145,10 @@ void service_session_report(struct btrail_service_session *s,
 
 static gboolean done_readable(gint fd, GIOCondition condition, gpointer opaque)
 {
-    struct btrail_service_session *s = opaque;
+    struct service_session *s = opaque;
 
     s->done_source = 0;
-    s->over = true;
+    enter(s, SERVICE_SESSION_OVER);
     service_session_finish(s);
     return G_SOURCE_REMOVE;
 }
@@ -112,46 +156,43 @@ static gboolean done_readable(gint fd, GIOCondition condition, gpointer opaque)
 static void trigger_dumped(void *opaque, JsonObject *result,
                            const GError *error)
 {
-    struct btrail_service_session *s = opaque;
+    struct service_session *s = opaque;
 
     if (error) {
-        btrail_log(BTRAIL_LOG_WARNING, "session %s: its dump for a trigger "
-                   "failed: %s", s->command->session, error->message);
+        service_log(SERVICE_LOG_WARNING, "session %s: its dump for a trigger "
+                    "failed: %s", s->command->session, error->message);
     } else {
-        btrail_log(BTRAIL_LOG_INFO, "session %s: dumped for a trigger into "
-                   "%s", s->command->session,
-                   json_object_get_string_member(result, "file"));
+        service_log(SERVICE_LOG_INFO, "session %s: dumped for a trigger into "
+                    "%s", s->command->session,
+                    json_object_get_string_member(result, "file"));
     }
 }
 
-bool btrail_service_session_is_ready(const struct btrail_service_session *s)
+static bool is_ready(const struct service_session *s)
 {
-    struct btrail_session_progress p;
+    struct session_progress p;
 
-    if (!s->session) {
-        return true;
-    }
-    btrail_session_progress(s->session, &p);
+    session_progress(s->session, &p);
     /* How its records are numbered, which its state has, is known then. */
     return p.begun &&
-           btrail_session_has_names(s->session) == BTRAIL_SESSION_NAMES_FINE;
+           session_has_names(s->session) == SESSION_NAMES_FINE;
 }
 
-static void log_places(struct btrail_service_session *s)
+static void log_places(struct service_session *s)
 {
     for (unsigned i = 0; i < s->command->n_triggers; i++) {
-        if (!btrail_trigger_is_sought(&s->command->triggers[i]) ||
+        if (!trigger_is_wanted(&s->command->triggers[i]) ||
             s->found[i]) {
             continue;
         }
-        s->found[i] = btrail_session_places(s->session, i);
+        s->found[i] = session_places(s->session, i);
         if (s->found[i] || !s->ready) {
-            btrail_log(BTRAIL_LOG_INFO, "session %s: trigger %s %s",
-                       s->command->session, s->command->at[i],
-                       s->found[i] ? "is found" :
-                       s->command->triggers[i].symbol ?
-                       "waits until its symbol is found" :
-                       "waits until the guest runs code that has it");
+            service_log(SERVICE_LOG_INFO, "session %s: trigger %s %s",
+                        s->command->session, s->command->at[i],
+                        s->found[i] ? "is found" :
+                        s->command->triggers[i].symbol ?
+                        "waits until its symbol is found" :
+                        "waits until the guest runs code that has it");
         }
     }
 }
@@ -159,47 +200,54 @@ static void log_places(struct btrail_service_session *s)
 static gboolean fired_readable(gint fd, GIOCondition condition,
                                gpointer opaque)
 {
-    struct btrail_service_session *s = opaque;
+    struct service_session *s = opaque;
     int n;
 
-    while ((n = btrail_session_take_fired(s->session)) >= 0) {
+    while ((n = session_take_fired(s->session)) >= 0) {
         unsigned action = s->command->triggers[n].action;
         const char *at = s->command->at[n];
         g_autoptr(GError) error = NULL;
 
-        btrail_log(BTRAIL_LOG_INFO, "session %s: trigger %s",
-                   s->command->session, at);
-        if (action == BTRAIL_TRIGGER_STOP && !s->why) {
+        service_log(SERVICE_LOG_INFO, "session %s: trigger %s",
+                    s->command->session, at);
+        if (action == TRIGGER_STOP && !s->why) {
             s->why = g_strdup_printf("trigger %s", at);
         }
-        if (action != BTRAIL_TRIGGER_DUMP) {
+        if (action != TRIGGER_DUMP) {
             /* A restart keeps whether it records. */
-            service_session_report(s, BTRAIL_SERVICE_SESSION_CHANGED);
+            service_session_report(s, SERVICE_SESSION_CHANGED);
             continue;
         }
         /* One at a time: frequent triggers would fill the disk. */
         if (s->dumps) {
-            btrail_session_release_ring(s->session);
-        } else if (!btrail_service_session_dump(s, NULL,
-                                              BTRAIL_SERVICE_SESSION_TRIGGER,
+            session_release_ring(s->session);
+        } else if (!service_session_dump(s, NULL,
+                                              SERVICE_SESSION_TRIGGER,
                                               NULL, trigger_dumped, s,
                                               &error)) {
-            btrail_session_release_ring(s->session);
+            session_release_ring(s->session);
             trigger_dumped(s, NULL, error);
         }
     }
-    if (btrail_service_session_is_ready(s)) {
+    if (is_ready(s)) {
         log_places(s);
         if (!s->ready) {
             s->ready = true;
-            service_session_report(s, BTRAIL_SERVICE_SESSION_READY);
+            service_session_report(s, SERVICE_SESSION_READY);
         }
     }
     return G_SOURCE_CONTINUE;
 }
 
+void service_session_report_ready(struct service_session *s)
+{
+    if (s->ready) {
+        service_session_report(s, SERVICE_SESSION_READY);
+    }
+}
+
 /* Describes the session in its trace. */
-static JsonObject *metadata(const struct btrail_service_session *s)
+static JsonObject *metadata(const struct service_session *s)
 {
     return btrail_json_new("s:guest", s->options.guest,
                            "s:session", s->command->session,
@@ -207,17 +255,17 @@ static JsonObject *metadata(const struct btrail_service_session *s)
 }
 
 /* Makes the session of the drain; @store is taken. */
-static bool make_session(struct btrail_service_session *s,
+static bool make_session(struct service_session *s,
                          struct btrail_store *store, const GArray *resume,
                          GError **error)
 {
-    const struct btrail_host *host = s->options.host;
+    const struct host *host = s->options.host;
     g_autoptr(JsonObject) meta = metadata(s);
     g_autofree char *ring_path = NULL;
-    struct btrail_session_options o =
-        btrail_command_options(s->command, host->config->ring);
+    struct session_settings o =
+        command_options(s->command, host->config->ring);
 
-    if (o.mode == BTRAIL_SESSION_LAST && !make_ring(s, &ring_path, error)) {
+    if (o.mode == SESSION_LAST && !make_ring(s, &ring_path, error)) {
         return false;
     }
     o.metadata = meta;
@@ -230,21 +278,21 @@ static bool make_session(struct btrail_service_session *s,
         o.n_resume = resume->len;
     }
     o.keeping = s->keeping;
-    s->session = btrail_session_new(&o, error);
+    s->session = session_new(&o, error);
     if (!s->session) {
         remove_ring(s);
         return false;
     }
-    s->done_source = g_unix_fd_add(btrail_session_done_fd(s->session),
+    s->done_source = g_unix_fd_add(session_done_fd(s->session),
                                    G_IO_IN, done_readable, s);
-    s->fired_source = g_unix_fd_add(btrail_session_fired_fd(s->session),
+    s->fired_source = g_unix_fd_add(session_fired_fd(s->session),
                                     G_IO_IN, fired_readable, s);
     s->found = g_new0(bool, s->command->n_triggers);
     return true;
 }
 
 /* Creates the file at the path in @options. */
-static struct btrail_store *open_store(struct btrail_service_session *s,
+static struct btrail_store *open_store(struct service_session *s,
                                        struct btrail_store_options *options,
                                        GError **error)
 {
@@ -253,12 +301,12 @@ static struct btrail_store *open_store(struct btrail_service_session *s,
     options->part_size = s->command->split;
     if (btrail_store_open(&store, options)) {
         if (errno == EEXIST) {
-            btrail_service_fail(error, BTRAIL_SERVICE_ERROR_NAME,
-                                "there is a trace '%s' already, or a part of "
-                                "it; choose another name",
-                                s->command->file);
+            service_fail(error, SERVICE_ERROR_NAME,
+                         "there is a trace '%s' already, or a part of "
+                         "it; choose another name",
+                         s->command->file);
         } else {
-            btrail_service_fail_errno(error, "%s", s->command->file);
+            service_fail_errno(error, "%s", s->command->file);
         }
         return NULL;
     }
@@ -266,7 +314,7 @@ static struct btrail_store *open_store(struct btrail_service_session *s,
     return store;
 }
 
-static bool open_new(struct btrail_service_session *s, GError **error)
+static bool open_new(struct service_session *s, GError **error)
 {
     struct btrail_store_options options = { NULL };
     struct btrail_store *store = NULL;
@@ -274,12 +322,12 @@ static bool open_new(struct btrail_service_session *s, GError **error)
     if (!check_ring(&s->options, error)) {
         return false;
     }
-    s->path = btrail_folder_place(s->options.folder, s->command->file,
-                                  &s->folder, error);
+    s->path = folder_place(s->options.folder, s->command->file,
+                           &s->folder, error);
     if (!s->path) {
         return false;
     }
-    if (s->command->mode != BTRAIL_SESSION_LAST) {
+    if (s->command->mode != SESSION_LAST) {
         options.path = s->path;
         store = open_store(s, &options, error);
         if (!store) {
@@ -293,20 +341,20 @@ static bool open_new(struct btrail_service_session *s, GError **error)
     return true;
 }
 
-static bool open_again(struct btrail_service_session *s,
-                       struct btrail_leftover *left, GError **error)
+static bool open_again(struct service_session *s,
+                       struct leftover *left, GError **error)
 {
     struct btrail_store_options options = { NULL };
     struct btrail_store *store;
     g_autofree char *part_path = NULL;
     uint32_t part;
 
-    s->path = btrail_folder_find(s->options.folder, s->command->file,
-                                 &s->folder, error);
+    s->path = folder_find(s->options.folder, s->command->file,
+                          &s->folder, error);
     if (!s->path) {
         return false;
     }
-    part = btrail_leftover_last_part(s->path) + 1;
+    part = leftover_last_part(s->path) + 1;
     part_path = btrail_part_path(s->path, part);
     options.path = part_path;
     options.id = left->id;
@@ -327,12 +375,12 @@ static bool open_again(struct btrail_service_session *s,
     return true;
 }
 
-struct btrail_service_session *
-btrail_service_session_new(const struct btrail_service_session_options *options,
-                           JsonObject *state, struct btrail_leftover *left,
-                           GError **error)
+struct service_session *
+service_session_new(const struct service_session_options *options,
+                    JsonObject *state, struct leftover *left,
+                    GError **error)
 {
-    struct btrail_service_session *s = g_new0(struct btrail_service_session, 1);
+    struct service_session *s = g_new0(struct service_session, 1);
     bool ok;
 
     s->options = *options;
@@ -343,17 +391,15 @@ btrail_service_session_new(const struct btrail_service_session_options *options,
     s->started = g_get_real_time();
     s->dumping = g_ptr_array_new_with_free_func(g_free);
     s->id = state ? g_strdup(btrail_json_string(state, "id")) :
-                    btrail_state_new_id();
+                    state_files_new_id();
     if (state) {
         s->resumed = true;
         s->started = btrail_json_int(state, "started", 0) / 1000;
-        s->whole = json_object_get_boolean_member_with_default(state, "whole",
-                                                               false);
-        s->keeping = json_object_get_boolean_member_with_default(
-            state, "keeping", false);
+        s->whole = btrail_json_is_true(state, "whole");
+        s->keeping = btrail_json_is_true(state, "keeping");
     }
     ok = left ? open_again(s, left, error) : open_new(s, error);
-    btrail_leftover_free(left);
+    leftover_free(left);
     if (!ok) {
         service_session_unref(s);
         return NULL;
@@ -364,7 +410,7 @@ btrail_service_session_new(const struct btrail_service_session_options *options,
 static gboolean duration_passed(gpointer opaque);
 
 /* Sets a timer, for as long as timers can be; false if the time is over. */
-static bool set_duration(struct btrail_service_session *s)
+static bool set_duration(struct service_session *s)
 {
     gint64 left = s->started / 1000 + (gint64)s->command->duration_ms -
                   g_get_real_time() / 1000;
@@ -379,55 +425,56 @@ static bool set_duration(struct btrail_service_session *s)
 
 static gboolean duration_passed(gpointer opaque)
 {
-    struct btrail_service_session *s = opaque;
+    struct service_session *s = opaque;
 
     s->duration_source = 0;
     if (!set_duration(s)) {
         /* The owner ends the session, now or when this comes again. */
         s->duration_source = g_timeout_add(TIME_OVER_MS, duration_passed, s);
-        service_session_report(s, BTRAIL_SERVICE_SESSION_TIME_OVER);
+        service_session_report(s, SERVICE_SESSION_TIME_OVER);
     }
     return G_SOURCE_REMOVE;
 }
 
-struct btrail_session *
-btrail_service_session_begin(struct btrail_service_session *s)
+struct session *
+service_session_begin(struct service_session *s)
 {
-    s->added = true;
-    s->state = BTRAIL_SERVICE_SESSION_ACTIVE;
+    enter(s, SERVICE_SESSION_ACTIVE);
     if (s->command->duration_ms && !set_duration(s)) {
         s->duration_source = g_idle_add(duration_passed, s);
     }
     return s->session;
 }
 
-static void set_why(struct btrail_service_session *s, const char *why)
+static void set_why(struct service_session *s, const char *why)
 {
     if (why && !s->why) {
         s->why = g_strdup(why);
     }
 }
 
-void btrail_service_session_spoil(struct btrail_service_session *s,
+void service_session_spoil(struct service_session *s,
                                 const char *why)
 {
     set_why(s, why);
-    s->spoilt = true;
+    if (s->fate == SERVICE_SESSION_COMPLETED) {
+        decide(s, SERVICE_SESSION_SPOILT);
+    }
 }
 
 static gboolean report_done(gpointer opaque)
 {
-    struct btrail_service_session *s = opaque;
+    struct service_session *s = opaque;
 
-    service_session_report(s, BTRAIL_SERVICE_SESSION_DONE);
+    service_session_report(s, SERVICE_SESSION_DONE);
     service_session_unref(s);
     return G_SOURCE_REMOVE;
 }
 
 /* Removes the files of a session that has recorded nothing. */
-static void discard(struct btrail_service_session *s)
+static void discard(struct service_session *s)
 {
-    struct btrail_session_result result;
+    struct session_result result;
 
     g_clear_handle_id(&s->done_source, g_source_remove);
     g_clear_handle_id(&s->fired_source, g_source_remove);
@@ -435,7 +482,7 @@ static void discard(struct btrail_service_session *s)
     if (!s->session) {
         return;
     }
-    btrail_session_finish(s->session, &result);
+    session_finish(s->session, &result);
     s->session = NULL;
     g_clear_error(&result.error);
     g_free(result.no_names);
@@ -443,49 +490,52 @@ static void discard(struct btrail_service_session *s)
     remove_ring(s);
 }
 
-void btrail_service_session_end(struct btrail_service_session *s,
-                              struct btrail_capture *c, const char *why)
+void service_session_end(struct service_session *s,
+                              struct capture *c, const char *why)
 {
-    if (s->state >= BTRAIL_SERVICE_SESSION_ENDING) {
+    if (s->state >= SERVICE_SESSION_ENDING) {
         return;
     }
     set_why(s, why);
     g_clear_handle_id(&s->duration_source, g_source_remove);
-    if (!s->added) {
+    if (s->state == SERVICE_SESSION_STARTING) {
         discard(s);
         s->ended = g_get_real_time();
-        s->state = BTRAIL_SERVICE_SESSION_FAILED;
+        enter(s, SERVICE_SESSION_FAILED);
         s->refs++;
         g_idle_add(report_done, s);
         return;
     }
-    s->state = BTRAIL_SERVICE_SESSION_ENDING;
+    enter(s, SERVICE_SESSION_ENDING);
+    service_session_report(s, SERVICE_SESSION_CHANGED);
     if (c) {
-        btrail_capture_remove(c, s->session);
+        capture_remove(c, s->session);
     }
 }
 
-bool btrail_service_session_detach(struct btrail_service_session *s)
+bool service_session_detach(struct service_session *s)
 {
-    s->detached = s->state == BTRAIL_SERVICE_SESSION_ACTIVE;
-    if (s->detached) {
-        g_clear_handle_id(&s->duration_source, g_source_remove);
+    if (s->state != SERVICE_SESSION_ACTIVE) {
+        return false;
     }
-    return s->detached;
+    decide(s, SERVICE_SESSION_DETACHED);
+    g_clear_handle_id(&s->duration_source, g_source_remove);
+    return true;
 }
 
-void btrail_service_session_abandon(struct btrail_service_session *s,
+void service_session_abandon(struct service_session *s,
                                   const char *why)
 {
-    s->abandoned = true;
-    btrail_service_session_spoil(s, why);
-    btrail_service_session_end(s, NULL, why);
+    set_why(s, why);
+    decide(s, SERVICE_SESSION_ABANDONED);
+    service_session_end(s, NULL, why);
 }
 
-/* The result of finishing a session */
+/* The result of finishing a session; @fate as it was when that began */
 struct ending {
-    struct btrail_service_session *s;
-    struct btrail_session_result result;
+    struct service_session *s;
+    enum service_session_fate fate;
+    struct session_result result;
     GError *dump_error;
     char *kept;             /* the ring's folder, if the dump failed */
 };
@@ -494,28 +544,31 @@ static void finish_thread(GTask *task, gpointer source, gpointer data,
                           GCancellable *cancellable)
 {
     struct ending *e = data;
-    struct btrail_service_session *s = e->s;
-    bool last = s->command->mode == BTRAIL_SESSION_LAST;
-    bool keep = s->detached && last;
+    struct service_session *s = e->s;
+    bool last = s->command->mode == SESSION_LAST;
+    bool detached = e->fate == SERVICE_SESSION_DETACHED;
+    bool removed = e->fate == SERVICE_SESSION_UNNAMED ||
+                   e->fate == SERVICE_SESSION_ABANDONED;
+    bool keep = detached && last;
 
-    if (last && !s->abandoned && !s->detached) {
-        struct btrail_session_dump dump;
+    if (last && !removed && !detached) {
+        struct session_dump dump;
 
-        keep = !btrail_session_dump(s->session, s->path, &dump,
-                                    &e->dump_error) && s->progress.begun;
+        keep = !session_dump(s->session, s->path, &dump,
+                             &e->dump_error) && s->progress.begun;
     }
     if (keep) {
-        btrail_session_keep_ring(s->session);
+        session_keep_ring(s->session);
     }
-    btrail_session_finish(s->session, &e->result);
-    if (keep && !s->detached) {
-        e->kept = btrail_leftover_keep_ring(s->options.folder,
-                                            s->command->session, "-kept",
-                                            s->ring);
+    session_finish(s->session, &e->result);
+    if (keep && !detached) {
+        e->kept = leftover_keep_ring(s->options.folder,
+                                     s->command->session, "-kept",
+                                     s->ring);
     } else if (!keep) {
         remove_ring(s);
     }
-    if (s->abandoned) {
+    if (removed) {
         remove_own_part(s);
     }
     g_task_return_boolean(task, TRUE);
@@ -535,36 +588,39 @@ static const char *reason_text(uint16_t reason)
     }
 }
 
+/* Why the trace is not what was requested, to be freed; or NULL */
+static char *find_fault(const struct ending *e)
+{
+    const GError *error = e->result.error;
+
+    if (error && !g_error_matches(error, AGENT_ERROR,
+                                  AGENT_ERROR_CLOSED)) {
+        return g_strdup(error->message);
+    }
+    if (e->dump_error) {
+        return g_strdup(e->dump_error->message);
+    }
+    return !e->result.unexplained ? NULL :
+           g_strdup_printf("%" G_GUINT64_FORMAT " records are missing, and "
+                           "QEMU does not say why", e->result.unexplained);
+}
+
 static void finished(GObject *source, GAsyncResult *async, gpointer opaque)
 {
     struct ending *e = opaque;
-    struct btrail_service_session *s = e->s;
-    const GError *error = e->result.error;
-    bool gone = error && error->domain == BTRAIL_AGENT_ERROR &&
-                error->code == BTRAIL_AGENT_ERROR_CLOSED;
+    struct service_session *s = e->s;
+    g_autofree char *fault = find_fault(e);
+    bool said = s->fate >= SERVICE_SESSION_SPOILT;
 
     s->session = NULL;
-    s->finishing = false;
     s->progress = e->result.progress;
     s->ended = g_get_real_time();
-    s->state = BTRAIL_SERVICE_SESSION_ENDED;
-    if (s->spoilt || (error && !gone) || e->dump_error ||
-        e->result.unexplained) {
-        s->state = BTRAIL_SERVICE_SESSION_FAILED;
-    }
-    if (s->spoilt) {
-        /* Why has been said: what the drain says then only follows from it. */
-    } else if (error && !gone) {
+    enter(s, said || fault ? SERVICE_SESSION_FAILED :
+                             SERVICE_SESSION_ENDED);
+    /* What the drain says else only follows from what has been said. */
+    if (fault && !said) {
         g_free(s->why);
-        s->why = g_strdup(error->message);
-    } else if (e->dump_error) {
-        g_free(s->why);
-        s->why = g_strdup(e->dump_error->message);
-    } else if (e->result.unexplained) {
-        g_free(s->why);
-        s->why = g_strdup_printf("%" G_GUINT64_FORMAT " records are missing, "
-                                 "and QEMU does not say why",
-                                 e->result.unexplained);
+        s->why = g_steal_pointer(&fault);
     }
     set_why(s, reason_text(e->result.reason));
     if (e->kept) {
@@ -574,8 +630,8 @@ static void finished(GObject *source, GAsyncResult *async, gpointer opaque)
                                  e->kept);
     }
     if (e->result.no_names && s->command->names) {
-        btrail_log(BTRAIL_LOG_INFO, "session %s: no names: %s",
-                   s->command->session, e->result.no_names);
+        service_log(SERVICE_LOG_INFO, "session %s: no names: %s",
+                    s->command->session, e->result.no_names);
     }
     g_clear_error(&e->result.error);
     g_clear_error(&e->dump_error);
@@ -585,12 +641,12 @@ static void finished(GObject *source, GAsyncResult *async, gpointer opaque)
     report_done(s);
 }
 
-void service_session_finish(struct btrail_service_session *s)
+void service_session_finish(struct service_session *s)
 {
     struct ending *e;
     g_autoptr(GTask) task = NULL;
 
-    if (!s->over || s->dumps || s->finishing || !s->session) {
+    if (s->state != SERVICE_SESSION_OVER || s->dumps) {
         return;
     }
     g_clear_handle_id(&s->duration_source, g_source_remove);
@@ -602,25 +658,25 @@ void service_session_finish(struct btrail_service_session *s)
         }
     }
     service_session_update(s);
-    if (!s->resumed && !s->detached && btrail_session_has_names(s->session) ==
-        BTRAIL_SESSION_NAMES_MISSING) {
+    if (!s->resumed && s->fate == SERVICE_SESSION_COMPLETED &&
+        session_has_names(s->session) == SESSION_NAMES_MISSING) {
         /* Its owner does not know yet that it has begun. */
-        s->abandoned = true;
+        decide(s, SERVICE_SESSION_UNNAMED);
     }
-    s->state = BTRAIL_SERVICE_SESSION_ENDING;
-    s->finishing = true;
+    enter(s, SERVICE_SESSION_FINISHING);
     s->refs++;
     e = g_new0(struct ending, 1);
     e->s = s;
+    e->fate = s->fate;
     task = g_task_new(NULL, NULL, finished, e);
     g_task_set_task_data(task, e, NULL);
     g_task_run_in_thread(task, finish_thread);
 }
 
-void btrail_service_session_free(struct btrail_service_session *s)
+void service_session_free(struct service_session *s)
 {
     if (s) {
-        g_assert(!s->added || !s->session);
+        g_assert(s->state == SERVICE_SESSION_STARTING || !s->session);
         discard(s);
         s->options.event = NULL;
         service_session_unref(s);

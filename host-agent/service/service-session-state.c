@@ -4,35 +4,38 @@
  * service-session.h
  */
 
+#include "backtrail/words.h"
 #include "service/service-session.h"
 #include "util/json.h"
-#include "backtrail/words.h"
 
+/* For clients, it ends until its trace is complete. */
 static const char *const state_names[] = {
-    [BTRAIL_SERVICE_SESSION_STARTING] = "starting",
-    [BTRAIL_SERVICE_SESSION_ACTIVE] = "active",
-    [BTRAIL_SERVICE_SESSION_ENDING] = "ending",
-    [BTRAIL_SERVICE_SESSION_ENDED] = "ended",
-    [BTRAIL_SERVICE_SESSION_FAILED] = "failed",
+    [SERVICE_SESSION_STARTING] = "starting",
+    [SERVICE_SESSION_ACTIVE] = "active",
+    [SERVICE_SESSION_ENDING] = "ending",
+    [SERVICE_SESSION_OVER] = "ending",
+    [SERVICE_SESSION_FINISHING] = "ending",
+    [SERVICE_SESSION_ENDED] = "ended",
+    [SERVICE_SESSION_FAILED] = "failed",
 };
 
 /*
  * The processes and symbols that the guest has not had since the session began.
  * Of another process's session, it is not known what that has found.
  */
-static JsonArray *list_not_found(const struct btrail_service_session *s)
+static JsonArray *list_not_found(const struct service_session *s)
 {
-    const struct btrail_command *c = s->command;
+    const struct service_command *c = s->command;
     JsonArray *list = json_array_new();
 
     for (unsigned i = 0; c->filter.processes && c->filter.processes[i]; i++) {
-        if (!btrail_session_has_found(s->session, i)) {
+        if (!session_has_found(s->session, i)) {
             json_array_add_string_element(list, c->filter.processes[i]);
         }
     }
     for (unsigned i = 0; i < c->n_triggers; i++) {
-        if (btrail_trigger_is_sought(&c->triggers[i]) && !s->found[i] &&
-            !btrail_session_places(s->session, i)) {
+        if (trigger_is_wanted(&c->triggers[i]) && !s->found[i] &&
+            !session_places(s->session, i)) {
             json_array_add_string_element(list, c->at[i]);
         }
     }
@@ -42,34 +45,34 @@ static JsonArray *list_not_found(const struct btrail_service_session *s)
     return list;
 }
 
-void service_session_update(struct btrail_service_session *s)
+void service_session_update(struct service_session *s)
 {
-    if (s->session && !s->finishing) {
+    if (s->session && s->state < SERVICE_SESSION_FINISHING) {
         g_clear_pointer(&s->not_found, json_array_unref);
         s->not_found = list_not_found(s);
-        btrail_session_progress(s->session, &s->progress);
-        s->keeping = btrail_session_keeping(s->session);
+        session_progress(s->session, &s->progress);
+        s->keeping = session_keeping(s->session);
         if (s->progress.begun) {
-            s->whole = btrail_session_whole(s->session);
+            s->whole = session_whole(s->session);
         }
     }
 }
 
-uint64_t btrail_service_session_bytes(struct btrail_service_session *s)
+uint64_t service_session_bytes(struct service_session *s)
 {
     service_session_update(s);
     return s->past.bytes + s->progress.bytes;
 }
 
-void btrail_service_session_waited(struct btrail_service_session *s,
-                                 const struct btrail_capture_progress *p)
+void service_session_waited(struct service_session *s,
+                                 const struct capture_progress *p)
 {
     if (!s->waited_known) {
         s->paused_base = p->paused_ns;
         s->limited_base = p->limited_ns;
         s->waited_known = true;
     }
-    if (s->state <= BTRAIL_SERVICE_SESSION_ENDING) {
+    if (s->state < SERVICE_SESSION_ENDED) {
         s->paused_ns = p->paused_ns - MIN(p->paused_ns, s->paused_base);
         s->limited_ns = p->limited_ns - MIN(p->limited_ns, s->limited_base);
     }
@@ -92,36 +95,36 @@ static void copy_members(JsonObject *to, JsonObject *from)
 
 /* Adds the triggers, and at how many places each acts. */
 static void put_triggers(JsonObject *json,
-                         const struct btrail_service_session *s)
+                         const struct service_session *s)
 {
     JsonArray *array = json_array_new();
 
     for (unsigned i = 0; i < s->command->n_triggers; i++) {
-        const struct btrail_trigger *t = &s->command->triggers[i];
+        const struct trigger *t = &s->command->triggers[i];
         JsonObject *trigger = btrail_json_new(
             "s:at", s->command->at[i],
-            "s:do", btrail_command_action_name(t->action),
+            "s:do", trigger_action_name(t->action),
             "U:hits", t->hits, NULL);
 
         if (t->longer_ns) {
             btrail_json_add(trigger, "d:longer", t->longer_ns / 1e9, NULL);
         }
-        if (s->session && !s->finishing) {
+        if (s->session && s->state < SERVICE_SESSION_FINISHING) {
             json_object_set_int_member(trigger, "places",
-                                       btrail_session_places(s->session, i));
+                                       session_places(s->session, i));
         }
         json_array_add_object_element(array, trigger);
     }
     json_object_set_array_member(json, "triggers", array);
 }
 
-JsonObject *btrail_service_session_status(struct btrail_service_session *s)
+JsonObject *service_session_status(struct service_session *s)
 {
-    const struct btrail_command *c = s->command;
+    const struct service_command *c = s->command;
     JsonObject *json = btrail_json_new(
         "s:session", c->session,
         "s:state", state_names[s->state],
-        "s:mode", btrail_session_mode_name(c->mode),
+        "s:mode", session_mode_name(c->mode),
         "s:file", c->file,
         "s:folder", s->options.folder->path,
         "s:privilege", btrail_privilege_name(c->privilege),
@@ -154,11 +157,12 @@ JsonObject *btrail_service_session_status(struct btrail_service_session *s)
     return json;
 }
 
-JsonObject *btrail_service_session_save(struct btrail_service_session *s)
+JsonObject *service_session_save(struct service_session *s)
 {
     JsonArray *dumps;
 
-    if (s->detached || s->state >= BTRAIL_SERVICE_SESSION_ENDED) {
+    if (s->fate == SERVICE_SESSION_DETACHED ||
+        s->state >= SERVICE_SESSION_ENDED) {
         return NULL;
     }
     service_session_update(s);
@@ -168,12 +172,16 @@ JsonObject *btrail_service_session_save(struct btrail_service_session *s)
     }
     /*
      * A resumed session must survive before it is in a capture again, too.  One
-     * that has never been in any has files, and nobody waits for it.
+     * that has never been in any has files, and nobody waits for it; nor does
+     * anybody continue one that was to end.
      */
     return btrail_json_new("s:id", s->id,
-                           "o:command", btrail_state_command(s->command),
+                           "o:command", state_files_command(s->command),
                            "U:started", s->started * 1000, "S:ring", s->ring,
                            "b:whole", s->whole, "b:keeping", s->keeping,
                            "a:dumps", dumps,
-                           "b:over", !s->added && !s->resumed, NULL);
+                           "b:over",
+                           s->state == SERVICE_SESSION_STARTING ?
+                           !s->resumed :
+                           s->state != SERVICE_SESSION_ACTIVE, NULL);
 }

@@ -8,7 +8,7 @@
 
 #include "service/lock.h"
 #include "service/log.h"
-#include "service/process.h"
+#include "service/peer-process.h"
 #include "service/service-state.h"
 #include "util/json.h"
 
@@ -16,32 +16,14 @@
 #define LEFT_TIMEOUT_S  60
 
 /* A member of the left capture @i: "name", "folder" or "process" */
-static const char *left_at(struct btrail_service_state *s, unsigned i,
+static const char *left_at(struct service_state *s, unsigned i,
                            const char *member)
 {
     return btrail_json_string(g_ptr_array_index(s->left, i), member);
 }
 
-static bool is_over(JsonObject *session)
-{
-    return json_object_get_boolean_member_with_default(session, "over", false);
-}
-
-/* Does a guest have the capture, or inspect what is left of it? */
-static bool is_taken(struct btrail_service_state *s, const char *capture)
-{
-    for (unsigned i = 0; i < s->host->guests->len; i++) {
-        const struct btrail_guest *g = g_ptr_array_index(s->host->guests, i);
-
-        if (!g_strcmp0(g->capture.name, capture)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The sessions that are left of guests with this folder */
-static GPtrArray *left_in(struct btrail_service_state *s, const char *folder)
+static GPtrArray *left_in(struct service_state *s, const char *folder)
 {
     GPtrArray *left = g_ptr_array_new();
 
@@ -63,9 +45,9 @@ static const char *commanded(JsonObject *session, const char *member)
     return btrail_json_string(btrail_json_object(session, "command"), member);
 }
 
-const char *btrail_service_state_writing(struct btrail_service_state *s,
-                                         const struct btrail_folder *folder,
-                                         const char *file)
+const char *service_state_writing(struct service_state *s,
+                                  const struct folder *folder,
+                                  const char *file)
 {
     g_autofree char *name = g_path_get_basename(folder->path);
     g_autoptr(GPtrArray) left = left_in(s, name);
@@ -73,15 +55,15 @@ const char *btrail_service_state_writing(struct btrail_service_state *s,
     for (unsigned i = 0; i < left->len; i++) {
         JsonObject *session = g_ptr_array_index(left, i);
 
-        if (btrail_folder_is_one_trace(commanded(session, "file"), file)) {
+        if (folder_is_one_trace(commanded(session, "file"), file)) {
             return commanded(session, "session");
         }
     }
     return NULL;
 }
 
-void btrail_service_state_take(struct btrail_service_state *s,
-                               const char *capture)
+void service_state_take(struct service_state *s,
+                        const char *capture)
 {
     for (unsigned i = 0; i < s->left->len; i++) {
         if (!strcmp(left_at(s, i, "name"), capture)) {
@@ -91,80 +73,82 @@ void btrail_service_state_take(struct btrail_service_state *s,
     }
 }
 
-void btrail_service_state_save(struct btrail_service_state *s)
+/* The captures @from are among @to, and are not left any more. */
+static void take_all(struct service_state *s, GPtrArray *from,
+                     GPtrArray *to)
 {
-    g_autoptr(GPtrArray) captures = btrail_state_new();
+    for (unsigned i = 0; i < from->len; i++) {
+        JsonObject *c = g_ptr_array_index(from, i);
+
+        service_state_take(s, btrail_json_string(c, "name"));
+        g_ptr_array_add(to, json_object_ref(c));
+    }
+}
+
+void service_state_save(struct service_state *s,
+                        GPtrArray *captures)
+{
+    g_autoptr(GPtrArray) all = state_files_new();
     g_autoptr(GError) error = NULL;
 
     /*
      * These are written first: of a session that continues, they have what the
      * file of the session itself does not name any more.
      */
-    btrail_completions_save(s->completions, captures);
-    for (unsigned i = 0; i < s->host->guests->len; i++) {
-        const struct btrail_guest *g = g_ptr_array_index(s->host->guests, i);
-        JsonObject *c = guest_capture_save(&g->capture);
-
-        if (c) {
-            g_ptr_array_add(captures, c);
-            btrail_service_state_take(s, g->capture.name);
-        }
-    }
+    completions_save(s->completions, all);
+    take_all(s, captures, all);
     for (unsigned i = 0; i < s->left->len; i++) {
-        g_ptr_array_add(captures,
-                        json_object_ref(g_ptr_array_index(s->left, i)));
+        g_ptr_array_add(all, json_object_ref(g_ptr_array_index(s->left, i)));
     }
-    if (!btrail_state_write(s->files, captures, &error)) {
-        btrail_log(BTRAIL_LOG_ERROR, "sessions will be lost when this service "
-                   "restarts: %s", error->message);
+    if (!state_files_write(s->files, all, &error)) {
+        service_log(SERVICE_LOG_ERROR,
+                    "sessions will be lost when this service "
+                    "restarts: %s", error->message);
     }
 }
 
-/* Nobody continues the left capture @i. */
-static void give_up(struct btrail_service_state *s, unsigned i)
-{
-    btrail_completions_add_all(s->completions, g_ptr_array_index(s->left, i));
-    g_ptr_array_remove_index(s->left, i);
-    btrail_host_changed(s->host);
-}
-
-void btrail_service_state_forget(struct btrail_service_state *s,
-                                 const struct btrail_guest *g,
-                                 const char *capture)
+/*
+ * Nobody continues what is left of processes that are gone.  Only the process
+ * itself, or the kernel, knows that: whoever says the name of the guest may be
+ * another one.  @process, unless it is NULL, has no capture but @capture.
+ */
+static void give_up(struct service_state *s, const char *process,
+                    const char *capture)
 {
     for (unsigned i = 0; i < s->left->len; ) {
-        const char *name = left_at(s, i, "name");
-        const char *process = left_at(s, i, "process");
-        bool says = process && *process &&
-                    !strcmp(process, g->link.process) &&
-                    g_strcmp0(name, capture);
+        const char *of = left_at(s, i, "process");
+        bool over = process && !strcmp(of, process) &&
+                    g_strcmp0(left_at(s, i, "name"), capture);
+        JsonObject *left = g_ptr_array_index(s->left, i);
 
-        /*
-         * Only the process itself, or the kernel, knows.  Whoever says the name
-         * of the guest may be another one.
-         */
-        if (!is_taken(s, name) &&
-            (says || (process && btrail_process_is_gone(process)))) {
-            give_up(s, i);
-        } else {
+        if (json_object_has_member(left, "inspected") ||
+            !(over || process_is_gone(of))) {
             i++;
+            continue;
         }
+        completions_add_all(s->completions, left);
+        g_ptr_array_remove_index(s->left, i);
+        host_has_changed(s->host);
     }
 }
 
-JsonObject *btrail_service_state_find(struct btrail_service_state *s,
-                                      const struct btrail_guest *g,
-                                      const char *capture)
+void service_state_forget(struct service_state *s,
+                          const char *process, const char *capture)
 {
-    g_autofree char *folder = g_path_get_basename(g->folder->path);
+    give_up(s, *process ? process : NULL, capture);
+}
 
-    for (unsigned i = 0; capture && i < s->left->len; i++) {
-        const char *process = left_at(s, i, "process");
+JsonObject *service_state_find(struct service_state *s,
+                               const struct folder *folder,
+                               const char *process,
+                               const char *capture)
+{
+    g_autofree char *name = g_path_get_basename(folder->path);
 
-        /* The state of version 1 has no process. */
+    for (unsigned i = 0; capture && *process && i < s->left->len; i++) {
         if (!strcmp(left_at(s, i, "name"), capture) &&
-            !strcmp(left_at(s, i, "folder"), folder) &&
-            (!process || (*process && !strcmp(process, g->link.process)))) {
+            !strcmp(left_at(s, i, "folder"), name) &&
+            !strcmp(left_at(s, i, "process"), process)) {
             return g_ptr_array_index(s->left, i);
         }
     }
@@ -172,24 +156,15 @@ JsonObject *btrail_service_state_find(struct btrail_service_state *s,
 }
 
 /*
- * Devices connect again within a second.  What is left of a guest that
- * inspects its traces stays, since that can take long.  So does what is left of
- * a process that runs: a QEMU that is stopped connects when it goes on.
+ * Devices connect again within a second.  What is left of a process that runs
+ * stays: a QEMU that is stopped connects when it goes on.
  */
-gboolean btrail_service_state_timed_out(gpointer opaque)
+gboolean service_state_timed_out(gpointer opaque)
 {
-    struct btrail_service_state *s = opaque;
+    struct service_state *s = opaque;
 
-    for (unsigned i = 0; i < s->left->len; ) {
-        const char *process = left_at(s, i, "process");
-        bool runs = process && *process && !btrail_process_is_gone(process);
-
-        if (runs || is_taken(s, left_at(s, i, "name"))) {
-            i++;
-        } else {
-            give_up(s, i);
-        }
-    }
+    /* Of one that /proc did not show, nobody will ever know. */
+    give_up(s, "", NULL);
     if (s->left->len) {
         return G_SOURCE_CONTINUE;
     }
@@ -197,29 +172,20 @@ gboolean btrail_service_state_timed_out(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-void btrail_service_state_detach(struct btrail_service_state *s)
+void service_state_leave(struct service_state *s,
+                         GPtrArray *captures)
 {
-    /* Waiting for devices is up to the next process. */
     g_clear_handle_id(&s->timeout, g_source_remove);
-    for (unsigned i = 0; i < s->host->guests->len; i++) {
-        JsonObject *c =
-            btrail_guest_detach(g_ptr_array_index(s->host->guests, i),
-                                "the service restarts");
-
-        if (c) {
-            btrail_service_state_take(s, btrail_json_string(c, "name"));
-            g_ptr_array_add(s->left, c);
-        }
-    }
+    take_all(s, captures, s->left);
 }
 
 static void changed(void *opaque)
 {
-    btrail_host_changed(opaque);
+    host_has_changed(opaque);
 }
 
 /* Does a session that is left continue, or complete, the trace of this one? */
-static bool continues(struct btrail_service_state *s, const char *folder,
+static bool continues(struct service_state *s, const char *folder,
                       JsonObject *session)
 {
     g_autoptr(GPtrArray) left = left_in(s, folder);
@@ -227,7 +193,7 @@ static bool continues(struct btrail_service_state *s, const char *folder,
     for (unsigned i = 0; i < left->len; i++) {
         JsonObject *other = g_ptr_array_index(left, i);
 
-        if (other != session && !is_over(other) &&
+        if (other != session && !btrail_json_is_true(other, "over") &&
             !strcmp(commanded(session, "file"), commanded(other, "file"))) {
             return true;
         }
@@ -236,7 +202,7 @@ static bool continues(struct btrail_service_state *s, const char *folder,
 }
 
 /* Sessions that were over are completed now. */
-static void take_over(struct btrail_service_state *s)
+static void take_over(struct service_state *s)
 {
     for (unsigned i = 0; i < s->left->len; ) {
         JsonObject *capture = g_ptr_array_index(s->left, i);
@@ -245,7 +211,7 @@ static void take_over(struct btrail_service_state *s)
         for (unsigned k = 0; k < json_array_get_length(sessions); ) {
             JsonObject *session = json_array_get_object_element(sessions, k);
 
-            if (!is_over(session)) {
+            if (!btrail_json_is_true(session, "over")) {
                 k++;
                 continue;
             }
@@ -253,7 +219,7 @@ static void take_over(struct btrail_service_state *s)
             if (continues(s, left_at(s, i, "folder"), session)) {
                 json_object_set_int_member(session, "parts", 0);
             }
-            btrail_completions_add(s->completions, capture, session);
+            completions_add(s->completions, capture, session);
             json_array_remove_element(sessions, k);
         }
         if (json_array_get_length(sessions)) {
@@ -264,51 +230,51 @@ static void take_over(struct btrail_service_state *s)
     }
 }
 
-struct btrail_service_state *
-btrail_service_state_open(struct btrail_host *host, GError **error)
+struct service_state *
+service_state_open(struct host *host, GError **error)
 {
-    struct btrail_service_state *s;
+    struct service_state *s;
     const char *folder = host->config->state;
     g_autofree char *lock = g_build_filename(folder, "lock", NULL);
-    struct btrail_state *files;
+    struct state_files *files;
     int fd;
 
     if (g_mkdir_with_parents(folder, 0700) < 0) {
-        btrail_service_fail_errno(error, "%s", folder);
+        service_fail_errno(error, "%s", folder);
         return NULL;
     }
-    fd = btrail_lock(lock, "runs with", folder, error);
+    fd = service_lock(lock, "runs with", folder, error);
     if (fd < 0) {
         return NULL;
     }
-    files = btrail_state_open(folder, error);
+    files = state_files_open(folder, error);
     if (!files) {
         close(fd);
         return NULL;
     }
-    s = g_new0(struct btrail_service_state, 1);
+    s = g_new0(struct service_state, 1);
     s->host = host;
     s->lock = fd;
     s->files = files;
-    s->completions = btrail_completions_new(host->folder, changed, host);
-    s->left = btrail_state_read(files);
+    s->completions = completions_new(host->folder, changed, host);
+    s->left = state_files_read(files);
     take_over(s);
     if (s->left->len) {
-        btrail_log(BTRAIL_LOG_INFO, "%u guests were being traced; their "
-                   "sessions continue as they connect", s->left->len);
+        service_log(SERVICE_LOG_INFO, "%u guests were being traced; their "
+                    "sessions continue as they connect", s->left->len);
         s->timeout = g_timeout_add_seconds(LEFT_TIMEOUT_S,
-                                           btrail_service_state_timed_out, s);
+                                           service_state_timed_out, s);
     }
     return s;
 }
 
-void btrail_service_state_close(struct btrail_service_state *s)
+void service_state_close(struct service_state *s)
 {
     if (s) {
         g_clear_handle_id(&s->timeout, g_source_remove);
         g_ptr_array_unref(s->left);
-        btrail_completions_free(s->completions);
-        btrail_state_close(s->files);
+        completions_free(s->completions);
+        state_files_close(s->files);
         close(s->lock);
         g_free(s);
     }

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "service/usage.h"
 #include "service/log.h"
-#include "service/service.h"
 #include "service/service-state.h"
+#include "service/service.h"
+#include "service/usage.h"
 #include "util/clock.h"
 
 /* Guests that are gone, and whose sessions are still in the status */
@@ -26,34 +26,34 @@
  * Each guest that connects gets a folder.  If it was never traced, the folder
  * is removed with it, or their number would grow forever.
  */
-static void remove_unused(struct btrail_host *host,
-                          const struct btrail_folder *folder)
+static void remove_unused(struct host *host,
+                          const struct folder *folder)
 {
     for (unsigned i = 0; i < host->guests->len; i++) {
-        const struct btrail_guest *g = g_ptr_array_index(host->guests, i);
+        const struct guest *g = g_ptr_array_index(host->guests, i);
 
         if (!strcmp(g->folder->path, folder->path)) {
             return;
         }
     }
-    btrail_folder_remove_unused(folder);
+    folder_remove_unused(folder);
 }
 
 /* Forgets the first guests that are gone, if there are more than @keep. */
-static void forget_gone(struct btrail_host *host, unsigned keep)
+static void forget_gone(struct host *host, unsigned keep)
 {
     unsigned i, n = 0;
 
     for (i = 0; i < host->guests->len; i++) {
-        n += btrail_guest_is_idle(g_ptr_array_index(host->guests, i));
+        n += guest_is_idle(g_ptr_array_index(host->guests, i));
     }
     for (i = 0; i < host->guests->len && n > keep; ) {
-        struct btrail_guest *g = g_ptr_array_index(host->guests, i);
+        struct guest *g = g_ptr_array_index(host->guests, i);
 
-        if (btrail_guest_is_idle(g)) {
+        if (guest_is_idle(g)) {
             g_ptr_array_remove_index(host->guests, i);
             remove_unused(host, g->folder);
-            btrail_guest_free(g);
+            guest_free(g);
             n--;
         } else {
             i++;
@@ -61,12 +61,12 @@ static void forget_gone(struct btrail_host *host, unsigned keep)
     }
 }
 
-static bool all_done(const struct btrail_host *host)
+static bool all_done(const struct host *host)
 {
     for (unsigned i = 0; i < host->guests->len; i++) {
-        const struct btrail_guest *g = g_ptr_array_index(host->guests, i);
+        const struct guest *g = g_ptr_array_index(host->guests, i);
 
-        if (g->members->len || g->capture.name) {
+        if (g->members->len || g->capture.state != GUEST_CAPTURE_NONE) {
             return false;
         }
     }
@@ -75,28 +75,31 @@ static bool all_done(const struct btrail_host *host)
 
 static gboolean sweep(gpointer opaque)
 {
-    struct btrail_service *s = opaque;
+    struct service *s = opaque;
 
     s->sweeping = 0;
     forget_gone(&s->host, MAX_GONE);
     /* The next process completes what this one does not. */
     if (s->ended && all_done(&s->host) &&
-        (s->detaching || !btrail_completions_busy(
+        (s->detaching || !completions_busy(
              s->host.state->completions))) {
         void (*ended)(void *) = s->ended;
 
         s->ended = NULL;
-        btrail_service_state_save(s->host.state);
+        guest_save_all(&s->host);
         ended(s->opaque);
     }
     return G_SOURCE_REMOVE;
 }
 
-static gboolean host_changed(gpointer opaque)
+/* Handles all changes of one turn of the main loop before anything else. */
+static gboolean host_changed(GSource *source, GSourceFunc callback,
+                             gpointer opaque)
 {
-    struct btrail_service *s = opaque;
+    struct service *s = opaque;
 
-    btrail_service_state_save(s->host.state);
+    g_source_set_ready_time(source, -1);
+    guest_save_all(&s->host);
     /* Guests are freed when nothing else happens to them. */
     if (!s->sweeping) {
         s->sweeping = g_idle_add(sweep, s);
@@ -104,91 +107,116 @@ static gboolean host_changed(gpointer opaque)
     return G_SOURCE_CONTINUE;
 }
 
-static gboolean dispatch_changed(GSource *source, GSourceFunc callback,
-                                 gpointer opaque)
+/*
+ * Limits
+ */
+
+static void end_all(struct host *host, const char *why)
 {
-    g_source_set_ready_time(source, -1);
-    return callback(opaque);
+    for (unsigned i = 0; i < host->guests->len; i++) {
+        guest_end(g_ptr_array_index(host->guests, i), why);
+    }
 }
 
-/* Handles all changes of one turn of the main loop before anything else. */
-static GSource *new_changed(struct btrail_service *s)
+/* Ends sessions of guests that use more than they may. */
+static gboolean enforce_limits(gpointer opaque)
 {
-    static GSourceFuncs funcs = { .dispatch = dispatch_changed };
-    GSource *source = g_source_new(&funcs, sizeof(*source));
+    struct host *host = opaque;
+    struct guest_member *m;
+    struct guest *g;
+    bool traced = false;
+    const char *why;
 
-    g_source_set_callback(source, host_changed, s, NULL);
-    g_source_set_priority(source, G_PRIORITY_HIGH);
-    g_source_attach(source, NULL);
-    return source;
+    for (unsigned i = 0; i < host->guests->len; i++) {
+        g = g_ptr_array_index(host->guests, i);
+        if (g->capture.state == GUEST_CAPTURE_NONE) {
+            continue;
+        }
+        traced = true;
+        why = usage_guest_exceeded(g);
+        if (why) {
+            guest_end(g, why);
+        }
+    }
+    why = traced ? usage_all_exceeded(host, &g, &m) : NULL;
+    if (why && m) {
+        guest_end_session(g, m, why);
+    } else if (why) {
+        end_all(host, why);
+    }
+    return G_SOURCE_CONTINUE;
 }
 
 /*
  * Start and end
  */
 
-static void set_cpu(struct btrail_host *host)
+static void set_cpu(struct host *host)
 {
-    btrail_cpu_pool_set(host->cpu, host->config->each.cpu,
-                        host->config->all.cpu, btrail_clock_ns());
+    cpu_pool_set(host->cpu, host->config->each.cpu,
+                 host->config->all.cpu, clock_ns());
 }
 
 /* Guests can be traced without. */
-static void listen_to_ports(struct btrail_service *s)
+static void listen_to_ports(struct service *s)
 {
     g_autoptr(GError) error = NULL;
 
-    s->ports = btrail_listener_new(s->host.config, BTRAIL_LISTENER_OF_PORTS,
-                                   btrail_names_ports_add,
-                                   s->connections.ports, &error);
+    s->ports = listener_new(s->host.config, LISTENER_OF_PORTS,
+                            names_ports_add,
+                            s->connections.ports, &error);
     if (error) {
-        btrail_log(BTRAIL_LOG_WARNING, "guests cannot say names: %s",
-                   error->message);
+        service_log(SERVICE_LOG_WARNING, "guests cannot say names: %s",
+                    error->message);
     }
 }
 
-struct btrail_service *
-btrail_service_new(struct btrail_config *config,
-                   const struct btrail_symbol_files *files, GError **error)
+struct service *
+service_new(struct config *config,
+            const struct symbol_files *files, GError **error)
 {
-    struct btrail_service *s = g_new0(struct btrail_service, 1);
-    struct btrail_host *host = &s->host;
+    static GSourceFuncs changed = { .dispatch = host_changed };
+    struct service *s = g_new0(struct service, 1);
+    struct host *host = &s->host;
 
     host->config = config;
-    host->cpu = btrail_cpu_pool_new();
+    host->cpu = cpu_pool_new();
     set_cpu(host);
     if (files) {
         host->files = *files;
     }
     host->guests = g_ptr_array_new();
-    host->changed = new_changed(s);
-    btrail_connections_init(&s->connections, host);
-    host->folder = btrail_folder_open(config->traces, error);
-    host->state = host->folder ? btrail_service_state_open(host, error) : NULL;
-    s->listener = host->state ? btrail_listener_new(
-        config, BTRAIL_LISTENER_OF_DEVICES, btrail_connections_add,
+    host->changed = g_source_new(&changed, sizeof(*host->changed));
+    g_source_set_callback(host->changed, NULL, s, NULL);
+    g_source_set_priority(host->changed, G_PRIORITY_HIGH);
+    g_source_attach(host->changed, NULL);
+    connections_init(&s->connections, host);
+    host->folder = folder_open(config->traces, error);
+    host->state = host->folder ? service_state_open(host, error) : NULL;
+    s->listener = host->state ? listener_new(
+        config, LISTENER_OF_DEVICES, connections_add,
         &s->connections, error) : NULL;
     if (!s->listener) {
-        btrail_service_free(s);
+        service_free(s);
         return NULL;
     }
     listen_to_ports(s);
-    s->ticking = g_timeout_add_seconds(TICK_S, btrail_usage_enforce, host);
+    s->ticking = g_timeout_add_seconds(TICK_S, enforce_limits, host);
     return s;
 }
 
-void btrail_service_reload(struct btrail_service *s,
-                           struct btrail_config *config)
+void service_reload(struct service *s,
+                    struct config *config)
 {
-    struct btrail_config *old = s->host.config;
+    struct config *old = s->host.config;
 
     if (strcmp(config->socket, old->socket) ||
         strcmp(config->traces, old->traces) ||
         strcmp(config->state, old->state) ||
         config->socket_mode != old->socket_mode ||
         g_strcmp0(config->socket_group, old->socket_group)) {
-        btrail_log(BTRAIL_LOG_WARNING, "socket and folders stay as they are "
-                   "until the service restarts");
+        service_log(SERVICE_LOG_WARNING, "socket and folders stay as they are "
+                    "until the service restarts");
     }
     g_free(config->socket);
     g_free(config->traces);
@@ -197,15 +225,15 @@ void btrail_service_reload(struct btrail_service *s,
     config->traces = g_strdup(old->traces);
     config->state = g_strdup(old->state);
     s->host.config = config;
-    btrail_config_free(old);
+    config_free(old);
     set_cpu(&s->host);
 }
 
 static gboolean watch_idle(gpointer opaque)
 {
-    struct btrail_service *s = opaque;
+    struct service *s = opaque;
     bool idle = all_done(&s->host) &&
-                !btrail_completions_busy(s->host.state->completions);
+                !completions_busy(s->host.state->completions);
 
     s->idle_s = idle ? s->idle_s + 1 : 0;
     if (s->idle_s < s->most_idle_s) {
@@ -216,8 +244,8 @@ static gboolean watch_idle(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-void btrail_service_watch_idle(struct btrail_service *s, unsigned seconds,
-                               void (*idle)(void *opaque), void *opaque)
+void service_watch_idle(struct service *s, unsigned seconds,
+                        void (*idle)(void *opaque), void *opaque)
 {
     s->most_idle_s = seconds;
     s->idle = idle;
@@ -225,55 +253,62 @@ void btrail_service_watch_idle(struct btrail_service *s, unsigned seconds,
     s->watching = g_timeout_add_seconds(1, watch_idle, s);
 }
 
-static void begin_end(struct btrail_service *s, void (*done)(void *opaque),
+static void begin_end(struct service *s, void (*done)(void *opaque),
                       void *opaque)
 {
     s->host.ending = true;
     s->ended = done;
     s->opaque = opaque;
-    btrail_host_changed(&s->host);
+    host_has_changed(&s->host);
 }
 
-void btrail_service_detach(struct btrail_service *s,
-                           void (*done)(void *opaque), void *opaque)
+void service_detach(struct service *s,
+                    void (*done)(void *opaque), void *opaque)
 {
+    g_autoptr(GPtrArray) captures = state_files_new();
+
     s->detaching = true;
     begin_end(s, done, opaque);
-    btrail_service_state_detach(s->host.state);
+    for (unsigned i = 0; i < s->host.guests->len; i++) {
+        JsonObject *c = guest_detach(
+            g_ptr_array_index(s->host.guests, i), "the service restarts");
+
+        if (c) {
+            g_ptr_array_add(captures, c);
+        }
+    }
+    service_state_leave(s->host.state, captures);
 }
 
-void btrail_service_end(struct btrail_service *s,
-                        void (*done)(void *opaque), void *opaque)
+void service_end(struct service *s,
+                 void (*done)(void *opaque), void *opaque)
 {
     begin_end(s, done, opaque);
-    for (unsigned i = 0; i < s->host.guests->len; i++) {
-        btrail_guest_end(g_ptr_array_index(s->host.guests, i),
-                         "the service has ended");
-    }
+    end_all(&s->host, "the service has ended");
 }
 
-void btrail_service_free(struct btrail_service *s)
+void service_free(struct service *s)
 {
-    struct btrail_host *host;
+    struct host *host;
 
     if (!s) {
         return;
     }
     host = &s->host;
-    btrail_listener_free(s->listener);
-    btrail_listener_free(s->ports);
+    listener_free(s->listener);
+    listener_free(s->ports);
     g_clear_handle_id(&s->ticking, g_source_remove);
     g_clear_handle_id(&s->watching, g_source_remove);
-    btrail_connections_clear(&s->connections);
+    connections_clear(&s->connections);
     /* Also guests that wait for an answer: nobody answers any more. */
-    g_ptr_array_set_free_func(host->guests, (GDestroyNotify)btrail_guest_free);
+    g_ptr_array_set_free_func(host->guests, (GDestroyNotify)guest_free);
     g_ptr_array_unref(host->guests);
     g_clear_handle_id(&s->sweeping, g_source_remove);
     g_source_destroy(host->changed);
     g_source_unref(host->changed);
-    btrail_service_state_close(host->state);
-    btrail_folder_free(host->folder);
-    btrail_cpu_pool_free(host->cpu);
-    btrail_config_free(host->config);
+    service_state_close(host->state);
+    folder_free(host->folder);
+    cpu_pool_free(host->cpu);
+    config_free(host->config);
     g_free(s);
 }

@@ -10,15 +10,15 @@
 #include "service/service-connection.h"
 
 /**
- * struct btrail_service
+ * struct service
  * @host:    its guests, and what they share
  * @detaching: the next process continues its sessions
  * @ended:   called with @opaque when the service has ended
  */
-struct btrail_service {
-    struct btrail_host host;
-    struct btrail_listener *listener, *ports;
-    struct btrail_connections connections;
+struct service {
+    struct host host;
+    struct listener *listener, *ports;
+    struct connections connections;
     guint ticking, sweeping, watching;
     unsigned idle_s, most_idle_s;
     void (*idle)(void *opaque);
@@ -33,32 +33,32 @@ struct btrail_service {
  * Sessions of the process before continue when their guests connect again.
  * @files finds symbols in files of guests, until the service is freed; or NULL
  */
-struct btrail_service *
-btrail_service_new(struct btrail_config *config,
-                   const struct btrail_symbol_files *files, GError **error);
+struct service *
+service_new(struct config *config,
+            const struct symbol_files *files, GError **error);
 
 /* Use another configuration, which is taken, as far as that can change. */
-void btrail_service_reload(struct btrail_service *s,
-                           struct btrail_config *config);
+void service_reload(struct service *s,
+                    struct config *config);
 
 /* Call @idle once there was no session for @seconds, and nothing to write. */
-void btrail_service_watch_idle(struct btrail_service *s, unsigned seconds,
-                               void (*idle)(void *opaque), void *opaque);
+void service_watch_idle(struct service *s, unsigned seconds,
+                        void (*idle)(void *opaque), void *opaque);
 
 /*
  * End all sessions, start no more, and call @done once all traces are
  * complete.
  */
-void btrail_service_end(struct btrail_service *s,
-                        void (*done)(void *opaque), void *opaque);
+void service_end(struct service *s,
+                 void (*done)(void *opaque), void *opaque);
 
 /*
  * Hand all sessions over to the next process, start no more, and call @done
  * once everything that they have recorded is written.
  */
-void btrail_service_detach(struct btrail_service *s,
-                           void (*done)(void *opaque), void *opaque);
+void service_detach(struct service *s,
+                    void (*done)(void *opaque), void *opaque);
 
-void btrail_service_free(struct btrail_service *s);
+void service_free(struct service *s);
 
 #endif /* BTRAIL_SERVICE_H */

@@ -13,20 +13,18 @@
 
 #include "service/folder.h"
 #include "service/log.h"
-#include "service/process.h"
+#include "service/peer-process.h"
 #include "service/replace-file.h"
 #include "service/state.h"
+#include "util/close.h"
 #include "util/hash.h"
 #include "util/json.h"
+#include "util/read-file.h"
 
 #define VERSION     2
 #define FOLDER      "sessions"
 #define SUFFIX      ".json"
 #define NEXT_FILE   ".new"
-
-/* What version 1 had: one file for all */
-#define OLD_VERSION 1
-#define OLD_FILE    "sessions.json"
 
 #define ID_LENGTH   16
 #define MAX_TEXT    (1 << 20)       /* bytes of a file */
@@ -34,24 +32,21 @@
 #define MAX_ASIDE   1000            /* files of one name */
 
 /**
- * struct btrail_state
- * @root:   the folder of state
- * @fd:     the folder of sessions, in it
- * @texts:  what the files have, by the ids of their sessions
- * @old:    the file of version 1 has been read, and is still there
+ * struct state_files
+ * @fd:    the folder of sessions
+ * @texts: what the files have, by the ids of their sessions
  */
-struct btrail_state {
-    int root, fd;
+struct state_files {
+    int fd;
     GHashTable *texts;
-    bool old;
 };
 
-GPtrArray *btrail_state_new(void)
+GPtrArray *state_files_new(void)
 {
     return g_ptr_array_new_with_free_func((GDestroyNotify)json_object_unref);
 }
 
-char *btrail_state_new_id(void)
+char *state_files_new_id(void)
 {
     return g_strdup_printf("%08x%08x", g_random_int(), g_random_int());
 }
@@ -62,9 +57,9 @@ char *btrail_state_new_id(void)
 
 static bool refuse_state(GError **error, const char *what)
 {
-    return btrail_service_fail(error, BTRAIL_SERVICE_ERROR_CONFIG,
-                               "the state of a session makes no sense: %s",
-                               what);
+    return service_fail(error, SERVICE_ERROR_CONFIG,
+                        "the state of a session makes no sense: %s",
+                        what);
 }
 
 /* A name in a folder, not a path */
@@ -83,7 +78,7 @@ static bool check_dumps(JsonObject *json)
         JsonNode *node = json_array_get_element(dumps, i);
         g_autofree char *name =
             json_node_get_value_type(node) == G_TYPE_STRING ?
-            btrail_folder_check_name(json_node_get_string(node), NULL) : NULL;
+            folder_check_name(json_node_get_string(node), NULL) : NULL;
 
         if (!name) {
             return false;
@@ -105,16 +100,16 @@ static bool check_session(JsonObject *json, GError **error)
     JsonObject *command = btrail_json_object(json, "command");
     const char *ring = btrail_json_string(json, "ring");
     g_autoptr(GError) e = NULL;
-    g_autoptr(btrail_command) parsed = NULL;
+    g_autoptr(service_command) parsed = NULL;
 
     if (!command) {
         return refuse_state(error, "a session without 'command'");
     }
-    parsed = btrail_command_parse(command, &e);
+    parsed = command_parse(command, &e);
     if (!parsed) {
         return refuse_state(error, e->message);
     }
-    if (parsed->what != BTRAIL_COMMAND_START || !parsed->session ||
+    if (parsed->what != COMMAND_START || !parsed->session ||
         !parsed->file || (ring && !is_plain(ring))) {
         return refuse_state(error, "a session without names");
     }
@@ -128,50 +123,42 @@ static bool check_session(JsonObject *json, GError **error)
            refuse_state(error, "a member of another type");
 }
 
-/* A capture without sessions; NULL if @json does not name it as @member. */
-static JsonObject *parse_capture(JsonObject *json, const char *member,
-                                 GError **error)
-{
-    const char *name = btrail_json_string(json, member);
-    const char *folder = btrail_json_string(json, "folder");
-    const char *process = btrail_json_string(json, "process");
-
-    if (!name || strlen(name) > MAX_NAME || !is_plain(folder) ||
-        !is_type(json, "process", G_TYPE_STRING) ||
-        (process && strlen(process) >= BTRAIL_PROCESS_ID)) {
-        refuse_state(error, "a capture without names");
-        return NULL;
-    }
-    return btrail_json_new("s:name", name, "s:folder", folder,
-                           "S:process", process,
-                           "a:sessions", json_array_new(), NULL);
-}
-
 static JsonArray *sessions_of(JsonObject *capture)
 {
     return json_object_get_array_member(capture, "sessions");
 }
 
-JsonObject *btrail_state_parse(const char *text, const char *id,
-                               GError **error)
+JsonObject *state_files_parse(const char *text, const char *id,
+                              GError **error)
 {
     g_autoptr(JsonNode) node = btrail_json_parse_object(text);
     JsonObject *json = node ? json_node_get_object(node) : NULL;
     JsonObject *session = json ? btrail_json_object(json, "session") : NULL;
-    g_autoptr(JsonObject) capture = NULL;
+    const char *name, *folder, *process;
+    JsonObject *capture;
 
     if (!session || btrail_json_int(json, "version", 0) != VERSION) {
         refuse_state(error, "no session, or another version");
         return NULL;
     }
-    capture = parse_capture(json, "capture", error);
-    if (!capture || !check_session(session, error)) {
+    name = btrail_json_string(json, "capture");
+    folder = btrail_json_string(json, "folder");
+    process = btrail_json_string(json, "process");
+    if (!name || strlen(name) > MAX_NAME || !is_plain(folder) || !process ||
+        strlen(process) >= PROCESS_ID) {
+        refuse_state(error, "a capture without names");
+        return NULL;
+    }
+    if (!check_session(session, error)) {
         return NULL;
     }
     json_object_set_string_member(session, "id", id);
+    capture = btrail_json_new("s:name", name, "s:folder", folder,
+                              "s:process", process,
+                              "a:sessions", json_array_new(), NULL);
     json_array_add_object_element(sessions_of(capture),
                                   json_object_ref(session));
-    return g_steal_pointer(&capture);
+    return capture;
 }
 
 /* The text of a file for a session of a capture */
@@ -182,7 +169,7 @@ static char *format(JsonObject *capture, JsonObject *session)
         "u:version", VERSION,
         "s:capture", btrail_json_string(capture, "name"),
         "s:folder", btrail_json_string(capture, "folder"),
-        "S:process", btrail_json_string(capture, "process"),
+        "s:process", btrail_json_string(capture, "process"),
         "o:session", copy, NULL);
 
     btrail_json_add_all(copy, session);
@@ -190,7 +177,7 @@ static char *format(JsonObject *capture, JsonObject *session)
     return btrail_json_text(root, FALSE);
 }
 
-JsonObject *btrail_state_command(const struct btrail_command *c)
+JsonObject *state_files_command(const struct service_command *c)
 {
     JsonObject *command = json_object_new();
 
@@ -199,24 +186,24 @@ JsonObject *btrail_state_command(const struct btrail_command *c)
     return command;
 }
 
-bool btrail_state_admit(const struct btrail_command *c, GError **error)
+bool state_files_admit(const struct service_command *c, GError **error)
 {
     g_autofree char *longest = g_strnfill(MAX_NAME, 'x');
-    g_autofree char *process = g_strnfill(BTRAIL_PROCESS_ID - 1, 'x');
+    g_autofree char *process = g_strnfill(PROCESS_ID - 1, 'x');
     g_autoptr(JsonObject) capture = btrail_json_new(
         "s:name", longest, "s:folder", longest, "s:process", process, NULL);
     g_autoptr(JsonObject) session = btrail_json_new(
-        "o:command", btrail_state_command(c), "U:started", G_MAXINT64,
+        "o:command", state_files_command(c), "U:started", G_MAXINT64,
         "s:ring", longest, "b:whole", false, "b:keeping", false, NULL);
     g_autofree char *text = format(capture, session);
     g_autoptr(JsonObject) parsed =
-        strlen(text) > MAX_TEXT ? NULL : btrail_state_parse(text, "", NULL);
+        strlen(text) > MAX_TEXT ? NULL : state_files_parse(text, "", NULL);
 
     return parsed ||
-           btrail_service_fail(error, BTRAIL_SERVICE_ERROR_COMMAND,
-                               "the session could not continue when the "
-                               "service restarts; make its names shorter or "
-                               "plainer");
+           service_fail(error, SERVICE_ERROR_COMMAND,
+                        "the session could not continue when the "
+                        "service restarts; make its names shorter or "
+                        "plainer");
 }
 
 /*
@@ -231,47 +218,28 @@ static void set_aside(int fd, const char *name, const char *why)
     for (unsigned i = 1;
          renameat2(fd, name, fd, aside, RENAME_NOREPLACE) < 0; i++) {
         if (errno != EEXIST || i > MAX_ASIDE) {
-            btrail_log(BTRAIL_LOG_ERROR, "state: %s cannot be read: %s; it "
-                       "cannot be renamed either: %s", name, why,
-                       g_strerror(errno));
+            service_log(SERVICE_LOG_ERROR, "state: %s cannot be read: %s; it "
+                        "cannot be renamed either: %s", name, why,
+                        g_strerror(errno));
             return;
         }
         g_free(aside);
         aside = g_strdup_printf("%s.unreadable.%u", name, i);
     }
-    btrail_log(BTRAIL_LOG_ERROR, "state: %s cannot be read, and is now %s; "
-               "what it describes does not continue: %s", name, aside, why);
+    service_log(SERVICE_LOG_ERROR, "state: %s cannot be read, and is now %s; "
+                "what it describes does not continue: %s", name, aside, why);
 }
 
-/* Whatever is there, this does not wait for it. */
 static char *read_text(int folder, const char *name, GError **error)
 {
-    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK |
-                    O_CLOEXEC);
-    g_autofree char *text = NULL;
-    struct stat st;
-    size_t got = 0;
-    ssize_t n = 0;
+    g_autofree char *path = g_strdup_printf("/proc/self/fd/%d/%s", folder,
+                                            name);
+    size_t size;
+    g_autofree char *text = read_whole_file(path, MAX_TEXT, &size, error);
 
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        btrail_service_fail_errno(error, "%s", name);
-    } else if (!S_ISREG(st.st_mode) || st.st_size > MAX_TEXT) {
-        refuse_state(error, "not a file, or too large");
-    } else {
-        text = g_malloc(st.st_size + 1);
-        while (got < (size_t)st.st_size &&
-               (n = read(fd, text + got, st.st_size - got)) > 0) {
-            got += n;
-        }
-        text[got] = '\0';
-        if (n < 0 || strlen(text) < got) {
-            refuse_state(error, n < 0 ? g_strerror(errno) :
-                         "it has NUL bytes");
-            g_clear_pointer(&text, g_free);
-        }
-    }
-    if (fd >= 0) {
-        close(fd);
+    if (text && strlen(text) < size) {
+        refuse_state(error, "it has NUL bytes");
+        return NULL;
     }
     return g_steal_pointer(&text);
 }
@@ -332,12 +300,12 @@ static gint compare_started(gconstpointer a, gconstpointer b)
 }
 
 /* Reads a file into @found, a capture with one session. */
-static void read_file(struct btrail_state *s, const char *name,
+static void read_file(struct state_files *s, const char *name,
                       const char *id, GPtrArray *found)
 {
     g_autoptr(GError) error = NULL;
     char *text = read_text(s->fd, name, &error);
-    JsonObject *capture = text ? btrail_state_parse(text, id, &error) : NULL;
+    JsonObject *capture = text ? state_files_parse(text, id, &error) : NULL;
 
     if (!capture) {
         g_free(text);
@@ -348,7 +316,7 @@ static void read_file(struct btrail_state *s, const char *name,
     g_ptr_array_add(found, capture);
 }
 
-static void read_files(struct btrail_state *s, GPtrArray *found)
+static void read_files(struct state_files *s, GPtrArray *found)
 {
     DIR *dir = fdopendir(openat(s->fd, ".", O_RDONLY | O_DIRECTORY |
                                 O_CLOEXEC));
@@ -371,69 +339,12 @@ static void read_files(struct btrail_state *s, GPtrArray *found)
     }
 }
 
-/* The sessions of the old file; those that have files of their own have ids. */
-static bool parse_old(struct btrail_state *s, const char *text,
-                      GPtrArray *found, GError **error)
+GPtrArray *state_files_read(struct state_files *s)
 {
-    g_autoptr(JsonNode) node = btrail_json_parse_object(text);
-    JsonObject *json = node ? json_node_get_object(node) : NULL;
-    JsonArray *captures = json ? btrail_json_array(json, "captures") : NULL;
-
-    if (!captures || btrail_json_int(json, "version", 0) != OLD_VERSION) {
-        return refuse_state(error, "no captures, or another version");
-    }
-    for (unsigned i = 0; i < json_array_get_length(captures); i++) {
-        JsonNode *n = json_array_get_element(captures, i);
-        JsonObject *c = JSON_NODE_HOLDS_OBJECT(n) ? json_node_get_object(n) :
-                                                    NULL;
-        JsonArray *sessions = c ? btrail_json_array(c, "sessions") : NULL;
-
-        for (unsigned k = 0; sessions && k < json_array_get_length(sessions);
-             k++) {
-            g_autofree char *id = g_strdup_printf("%08x%08x", i, k);
-            g_autoptr(JsonObject) capture = parse_capture(c, "name", error);
-            JsonNode *m = json_array_get_element(sessions, k);
-            JsonObject *session = JSON_NODE_HOLDS_OBJECT(m) ?
-                                  json_node_get_object(m) : NULL;
-
-            if (!capture || !session || !check_session(session, error)) {
-                return capture && !session ?
-                       refuse_state(error, "a session is no object") : false;
-            }
-            if (!g_hash_table_contains(s->texts, id)) {
-                json_object_set_string_member(session, "id", id);
-                json_array_add_object_element(sessions_of(capture),
-                                              json_object_ref(session));
-                g_ptr_array_add(found, g_steal_pointer(&capture));
-            }
-        }
-    }
-    return true;
-}
-
-static void read_old(struct btrail_state *s, GPtrArray *found)
-{
-    g_autofree char *text = NULL;
-    g_autoptr(GError) error = NULL;
-    struct stat st;
-
-    if (fstatat(s->root, OLD_FILE, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-        return;
-    }
-    text = read_text(s->root, OLD_FILE, &error);
-    s->old = text && parse_old(s, text, found, &error);
-    if (!s->old) {
-        set_aside(s->root, OLD_FILE, error->message);
-    }
-}
-
-GPtrArray *btrail_state_read(struct btrail_state *s)
-{
-    g_autoptr(GPtrArray) found = btrail_state_new();
-    GPtrArray *captures = btrail_state_new();
+    g_autoptr(GPtrArray) found = state_files_new();
+    GPtrArray *captures = state_files_new();
 
     read_files(s, found);
-    read_old(s, found);
     g_ptr_array_sort(found, compare_started);
     for (unsigned i = 0; i < found->len; i++) {
         add_capture(captures, json_object_ref(g_ptr_array_index(found, i)));
@@ -446,7 +357,7 @@ GPtrArray *btrail_state_read(struct btrail_state *s)
  */
 
 /* Writes the file of a session unless it is as it is to be. */
-static bool write_session(struct btrail_state *s, JsonObject *capture,
+static bool write_session(struct state_files *s, JsonObject *capture,
                           JsonObject *session, GError **error)
 {
     const char *id = btrail_json_string(session, "id");
@@ -462,7 +373,7 @@ static bool write_session(struct btrail_state *s, JsonObject *capture,
      * guests are being traced: what crashes the host ends the guests that it is
      * about.
      */
-    if (!btrail_replace_file(s->fd, name, NEXT_FILE, 0600, text, error)) {
+    if (!replace_file(s->fd, name, NEXT_FILE, 0600, text, error)) {
         g_free(text);
         return false;
     }
@@ -470,8 +381,8 @@ static bool write_session(struct btrail_state *s, JsonObject *capture,
     return true;
 }
 
-bool btrail_state_write(struct btrail_state *s, GPtrArray *captures,
-                        GError **error)
+bool state_files_write(struct state_files *s, GPtrArray *captures,
+                       GError **error)
 {
     g_autoptr(GHashTable) kept = g_hash_table_new(btrail_str_hash,
                                                   g_str_equal);
@@ -500,10 +411,6 @@ bool btrail_state_write(struct btrail_state *s, GPtrArray *captures,
             g_hash_table_iter_remove(&iter);
         }
     }
-    if (ok && s->old) {
-        unlinkat(s->root, OLD_FILE, 0);
-        s->old = false;
-    }
     return ok;
 }
 
@@ -516,35 +423,32 @@ static int open_sessions(int root)
                   O_CLOEXEC);
 }
 
-struct btrail_state *btrail_state_open(const char *folder, GError **error)
+struct state_files *state_files_open(const char *folder, GError **error)
 {
-    struct btrail_state *s = g_new0(struct btrail_state, 1);
+    int root = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = root < 0 ? -1 : open_sessions(root);
+    struct state_files *s = NULL;
 
-    s->root = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    s->fd = s->root < 0 ? -1 : open_sessions(s->root);
-    if (s->root >= 0 && s->fd < 0 && errno == ENOTDIR) {
-        set_aside(s->root, FOLDER, g_strerror(ENOTDIR));
-        s->fd = open_sessions(s->root);
+    if (root >= 0 && fd < 0 && errno == ENOTDIR) {
+        set_aside(root, FOLDER, g_strerror(ENOTDIR));
+        fd = open_sessions(root);
     }
-    s->texts = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
-                                     g_free);
-    if (s->fd < 0) {
-        btrail_service_fail_errno(error, "%s", folder);
-        btrail_state_close(s);
-        return NULL;
+    if (fd < 0) {
+        service_fail_errno(error, "%s", folder);
+    } else {
+        s = g_new0(struct state_files, 1);
+        s->fd = fd;
+        s->texts = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
+                                         g_free);
     }
+    btrail_close(root);
     return s;
 }
 
-void btrail_state_close(struct btrail_state *s)
+void state_files_close(struct state_files *s)
 {
     if (s) {
-        if (s->root >= 0) {
-            close(s->root);
-        }
-        if (s->fd >= 0) {
-            close(s->fd);
-        }
+        close(s->fd);
         g_hash_table_unref(s->texts);
         g_free(s);
     }

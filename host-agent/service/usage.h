@@ -6,19 +6,20 @@
 #ifndef BTRAIL_USAGE_H
 #define BTRAIL_USAGE_H
 
-#include "service/host.h"
-
-struct btrail_guest;
+#include "service/guest.h"
 
 /* May @g start another session? */
-bool btrail_usage_admit(const struct btrail_guest *g, GError **error);
+bool usage_admit(const struct guest *g, GError **error);
 
-/* May a session write another file into its guest's @folder? */
-bool btrail_usage_admit_file(const struct btrail_host *host,
-                             const struct btrail_folder *folder,
-                             GError **error);
+/* The limit because of which all sessions of @g are to end, or NULL */
+const char *usage_guest_exceeded(const struct guest *g);
 
-/* A GSourceFunc: ends sessions of guests that use more than they may. */
-gboolean btrail_usage_enforce(gpointer host);
+/*
+ * The limit of all guests together because of which the session @m of @g is to
+ * end, or NULL.  @m is NULL if the sessions of all guests are to end.
+ */
+const char *usage_all_exceeded(const struct host *host,
+                               struct guest **g,
+                               struct guest_member **m);
 
 #endif /* BTRAIL_USAGE_H */

@@ -5,17 +5,17 @@
 
 #include <glib.h>
 
-#include "symbolize/elf-files.h"
 #include "service/user-symbols.h"
+#include "symbolize/elf-files.h"
 #include "util/hash.h"
 
 /*
  * What was asked for is remembered, whether it is there or not; a guest can
- * have any number of paths, so all is forgotten after so many.
+ * have any number of paths, so all is forgotten after this many.
  */
 #define MAX_ASKED   512
 
-struct btrail_user_symbols {
+struct user_symbols {
     GMutex lock;
     char **sysroots;
     char **debug_dirs;
@@ -23,9 +23,9 @@ struct btrail_user_symbols {
     GHashTable *asked;          /* of paths and build-ids */
 };
 
-struct btrail_user_symbols *btrail_user_symbols_new(void)
+struct user_symbols *user_symbols_new(void)
 {
-    struct btrail_user_symbols *u = g_new0(struct btrail_user_symbols, 1);
+    struct user_symbols *u = g_new0(struct user_symbols, 1);
 
     g_mutex_init(&u->lock);
     u->asked = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
@@ -33,14 +33,14 @@ struct btrail_user_symbols *btrail_user_symbols_new(void)
     return u;
 }
 
-static void forget_folders(struct btrail_user_symbols *u)
+static void forget_folders(struct user_symbols *u)
 {
     elf_files_free(u->files);
     u->files = NULL;
     g_hash_table_remove_all(u->asked);
 }
 
-void btrail_user_symbols_free(struct btrail_user_symbols *u)
+void user_symbols_free(struct user_symbols *u)
 {
     if (u) {
         forget_folders(u);
@@ -52,8 +52,8 @@ void btrail_user_symbols_free(struct btrail_user_symbols *u)
     }
 }
 
-void btrail_user_symbols_set(struct btrail_user_symbols *u,
-                             const struct btrail_config *config)
+void user_symbols_set(struct user_symbols *u,
+                      const struct config *config)
 {
     g_mutex_lock(&u->lock);
     forget_folders(u);
@@ -65,7 +65,7 @@ void btrail_user_symbols_set(struct btrail_user_symbols *u,
 }
 
 /* Under the lock; the file lives as long as that is held. */
-static struct elf_file *find_file(struct btrail_user_symbols *u,
+static struct elf_file *find_file(struct user_symbols *u,
                                   const char *path, const char *build_id)
 {
     const struct elf_files_options options = {
@@ -84,14 +84,14 @@ static struct elf_file *find_file(struct btrail_user_symbols *u,
     return elf_files_get(u->files, path, build_id);
 }
 
-enum btrail_symbol_answer
-btrail_user_symbols_find(void *opaque, const char *path,
-                         const uint8_t *build_id, size_t build_id_size,
-                         const char *symbol, uint64_t *offset)
+enum symbol_answer
+user_symbols_find(void *opaque, const char *path,
+                  const uint8_t *build_id, size_t build_id_size,
+                  const char *symbol, uint64_t *offset)
 {
-    struct btrail_user_symbols *u = opaque;
+    struct user_symbols *u = opaque;
     g_autoptr(GString) id = g_string_new(NULL);
-    enum btrail_symbol_answer answer = BTRAIL_SYMBOL_NO_FILE;
+    enum symbol_answer answer = SYMBOL_NO_FILE;
     const struct elf_symbol *found;
     struct elf_file *f;
 
@@ -103,9 +103,9 @@ btrail_user_symbols_find(void *opaque, const char *path,
     if (f) {
         found = elf_file_find(f, symbol);
         if (!found) {
-            answer = BTRAIL_SYMBOL_NONE;
+            answer = SYMBOL_NONE;
         } else if (elf_file_offset(f, found->start, offset)) {
-            answer = BTRAIL_SYMBOL_FOUND;
+            answer = SYMBOL_FOUND;
         }
     }
     g_mutex_unlock(&u->lock);

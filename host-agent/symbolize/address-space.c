@@ -6,8 +6,8 @@
 #include <glib.h>
 #include <string.h>
 
-#include "lib/internal/strings.h"
-#include "lib/internal/symbol-list.h"
+#include "lib/agent/strings.h"
+#include "lib/agent/symbol-list.h"
 #include "symbolize/address-space.h"
 #include "util/kallsyms-line.h"
 #include "util/search.h"
@@ -111,7 +111,7 @@ static void cut_front(struct mapping *m, uint64_t start)
     m->start = start;
 }
 
-/* Goes on with the mapping behind *@old, if there is one. */
+/* Goes on with the mapping after *@old, if there is one. */
 static void go_on(const struct mapping **old, const struct mapping *end,
                   struct mapping *rest)
 {

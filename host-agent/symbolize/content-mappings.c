@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/internal/strings.h"
-#include "lib/internal/trace-files.h"
+#include "lib/agent/strings.h"
+#include "lib/agent/trace-files.h"
 #include "symbolize/content-mappings.h"
 #include "symbolize/places.h"
 #include "util/hash.h"
@@ -19,7 +19,7 @@
 /* Pages of programs beyond this number are left out. */
 #define MAX_PAGES       (1u << 21)
 
-/* The most records of a chunk: with so many in between, seeking is faster. */
+/* The most records of a chunk: with this many in between, seeking is faster. */
 #define FAR             (UINT64_C(1) << 22)
 
 /*

@@ -13,8 +13,8 @@ uint64_t entry_place_kind(const struct place *to)
     const struct function *f = to->function;
     size_t size = strlen(f->name);
 
-    return f->known && (!to->offset || btrail_entry_is_table(f->name, size)) ?
-           btrail_entry_kind(f->name, size) : 0;
+    return f->known && (!to->offset || entry_is_table(f->name, size)) ?
+           entry_kind(f->name, size) : 0;
 }
 
 uint64_t entry_place_handler(const struct place *to)

@@ -13,7 +13,7 @@
  *
  * Returns BTRAIL_PSEUDO_SYSCALL, _PAGE_FAULT, _EXCEPTION or _INTERRUPT; 0 if
  * none of them begins here.  No branch goes to such a place, from user mode or
- * from the kernel; functions that a handler has called return to places behind
+ * from the kernel; functions that a handler has called return to places after
  * it.
  */
 uint64_t entry_place_kind(const struct place *to);

@@ -13,53 +13,6 @@
 /* Limit of nested parentheses */
 #define MAX_DEPTH   100
 
-enum field {
-    FIELD_CPU, FIELD_INDEX, FIELD_TIME, FIELD_PID, FIELD_TID, FIELD_CR3,
-    FIELD_FROM, FIELD_TO, FIELD_LINE,
-    FIELD_COMM, FIELD_SYM, FIELD_SYM_TO, FIELD_DSO, FIELD_DSO_TO, FIELD_FILE,
-    FIELD_USER, FIELD_KERNEL,
-};
-
-enum type {
-    TYPE_NUMBER,
-    TYPE_TIME,
-    TYPE_TEXT,
-    TYPE_BOOL,
-};
-
-static const struct {
-    const char *name;
-    enum field field;
-    enum type type;
-    bool common;                /* to many records */
-} fields[] = {
-    { "comm", FIELD_COMM, TYPE_TEXT, true },
-    { "process", FIELD_COMM, TYPE_TEXT, true },
-    { "pid", FIELD_PID, TYPE_NUMBER, true },
-    { "tid", FIELD_TID, TYPE_NUMBER, true },
-    { "cr3", FIELD_CR3, TYPE_NUMBER, true },
-    { "cpu", FIELD_CPU, TYPE_NUMBER, true },
-    { "vcpu", FIELD_CPU, TYPE_NUMBER, true },
-    { "time", FIELD_TIME, TYPE_TIME, true },
-    { "index", FIELD_INDEX, TYPE_NUMBER, true },
-    { "ip", FIELD_FROM, TYPE_NUMBER, false },
-    { "from", FIELD_FROM, TYPE_NUMBER, false },
-    { "addr", FIELD_TO, TYPE_NUMBER, false },
-    { "to", FIELD_TO, TYPE_NUMBER, false },
-    { "sym", FIELD_SYM, TYPE_TEXT, false },
-    { "symbol", FIELD_SYM, TYPE_TEXT, false },
-    { "sym_from", FIELD_SYM, TYPE_TEXT, false },
-    { "sym_to", FIELD_SYM_TO, TYPE_TEXT, false },
-    { "dso", FIELD_DSO, TYPE_TEXT, false },
-    { "module", FIELD_DSO, TYPE_TEXT, false },
-    { "dso_from", FIELD_DSO, TYPE_TEXT, false },
-    { "dso_to", FIELD_DSO_TO, TYPE_TEXT, false },
-    { "file", FIELD_FILE, TYPE_TEXT, false },
-    { "line", FIELD_LINE, TYPE_NUMBER, false },
-    { "user", FIELD_USER, TYPE_BOOL, false },
-    { "kernel", FIELD_KERNEL, TYPE_BOOL, false },
-};
-
 enum node_kind {
     NODE_AND,
     NODE_OR,
@@ -80,7 +33,7 @@ struct node {
     enum node_kind kind;
     struct node *left;
     struct node *right;
-    unsigned what;              /* of fields[] */
+    enum field field;
     int bit;                    /* of the class, or -1 */
     int64_t number;
     char *text;
@@ -188,10 +141,11 @@ static char *take_text(struct parser *p)
     return g_string_free(text, FALSE);
 }
 
-static bool take_number(struct parser *p, enum type type, int64_t *value)
+static bool take_number(struct parser *p, enum field_type type,
+                        int64_t *value)
 {
     const char *begin, *end;
-    bool negative, is_time = type == TYPE_TIME;
+    bool negative, is_time = type == FIELD_TYPE_TIME;
     uint64_t v;
 
     skip_blanks(p);
@@ -200,7 +154,7 @@ static bool take_number(struct parser *p, enum type type, int64_t *value)
     if (!g_ascii_isdigit(begin[negative])) {
         return filter_error(p, begin, "number expected");
     }
-    if (!(is_time ? btrail_parse_time : btrail_parse_number)(
+    if (!(is_time ? parse_text_time : parse_text_number)(
             begin + negative, &end, &v) || (is_time && v > INT64_MAX)) {
         return filter_error(p, begin, is_time ? "the time is too long" :
                             "the number is too large");
@@ -243,12 +197,12 @@ static bool parse_value(struct parser *p, struct node *n, const char *where)
     g_autoptr(GError) error = NULL;
     bool pattern = n->kind == NODE_MATCHES || n->kind == NODE_MATCHES_NOT;
 
-    if (fields[n->what].type != TYPE_TEXT) {
+    if (field_type(n->field) != FIELD_TYPE_TEXT) {
         if (pattern) {
             return filter_error(p, where, "~ is for text; compare a number "
                                 "with ==, <, > and so on");
         }
-        return take_number(p, fields[n->what].type, &n->number);
+        return take_number(p, field_type(n->field), &n->number);
     }
     if (!pattern && n->kind != NODE_EQUAL && n->kind != NODE_DIFFERENT) {
         return filter_error(p, where, "compare text with ==, != or ~");
@@ -267,17 +221,17 @@ static bool parse_value(struct parser *p, struct node *n, const char *where)
 static struct node *unknown_field(struct parser *p, const char *where,
                                   const char *name)
 {
-    struct btrail_closest closest = btrail_closest_to(name);
+    struct closest closest = closest_to(name);
     g_autoptr(GString) words = g_string_new(NULL);
     g_autofree char *hint = NULL;
 
-    for (unsigned i = 0; i < G_N_ELEMENTS(fields); i++) {
-        btrail_closest_offer(&closest, fields[i].name);
+    for (unsigned i = 0; field_name(i); i++) {
+        closest_offer(&closest, field_name(i));
     }
-    hint = btrail_closest_hint(&closest);
+    hint = closest_hint(&closest);
     g_string_printf(words, "unknown field '%s'%s; the fields are", name, hint);
-    for (unsigned i = 0; i < G_N_ELEMENTS(fields); i++) {
-        g_string_append_printf(words, " %s", fields[i].name);
+    for (unsigned i = 0; field_name(i); i++) {
+        g_string_append_printf(words, " %s", field_name(i));
     }
     return filter_error(p, where, words->str);
 }
@@ -287,7 +241,6 @@ static struct node *parse_comparison(struct parser *p)
     struct node *n = g_new0(struct node, 1);
     g_autofree char *name = NULL;
     const char *begin;
-    unsigned i;
 
     skip_blanks(p);
     begin = p->p;
@@ -295,19 +248,14 @@ static struct node *parse_comparison(struct parser *p)
         p->p++;
     }
     name = g_strndup(begin, p->p - begin);
-    for (i = 0; i < G_N_ELEMENTS(fields); i++) {
-        if (!strcmp(fields[i].name, name)) {
-            break;
-        }
-    }
     n->bit = -1;
-    n->what = i;
-    if (i == G_N_ELEMENTS(fields)) {
+    n->field = field_find(name);
+    if (n->field == N_FIELDS) {
         node_free(n);
         return *name ? unknown_field(p, begin, name) :
                filter_error(p, begin, "the name of a field is missing");
     }
-    if (fields[i].type == TYPE_BOOL) {
+    if (field_type(n->field) == FIELD_TYPE_BOOL) {
         n->kind = NODE_TRUE;
         return n;
     }
@@ -320,7 +268,7 @@ static struct node *parse_comparison(struct parser *p)
         node_free(n);
         return NULL;
     }
-    if (fields[i].common) {
+    if (field_is_common(n->field)) {
         if (p->filter->common->len == FILTER_MAX_COMMON) {
             node_free(n);
             return filter_error(p, begin, "too many comparisons");
@@ -328,7 +276,7 @@ static struct node *parse_comparison(struct parser *p)
         n->bit = p->filter->common->len;
         g_ptr_array_add(p->filter->common, n);
     }
-    p->filter->uses_index |= fields[i].field == FIELD_INDEX;
+    p->filter->uses_index |= n->field == FIELD_INDEX;
     return n;
 }
 
@@ -416,22 +364,11 @@ struct filter *filter_parse(const char *text, GError **error)
     return f;
 }
 
-/* The first name of a field */
-static unsigned field_number(enum field field)
-{
-    unsigned i = 0;
-
-    while (fields[i].field != field) {
-        i++;
-    }
-    return i;
-}
-
 static struct node *add_among(struct filter *f, enum field field)
 {
     struct node *n = new_node(NODE_AMONG, NULL, NULL);
 
-    n->what = field_number(field);
+    n->field = field;
     n->bit = f->common->len;
     g_ptr_array_add(f->common, n);
     f->root = f->root ? new_node(NODE_AND, f->root, n) : n;
@@ -460,11 +397,6 @@ struct filter *filter_within(struct filter *f, const struct record_set *set)
     add_among(f, FIELD_INDEX)->set = set;
     f->uses_index = true;
     return f;
-}
-
-const char *filter_field(unsigned i)
-{
-    return i < G_N_ELEMENTS(fields) ? fields[i].name : NULL;
 }
 
 bool filter_uses_index(const struct filter *f)
@@ -541,71 +473,40 @@ static bool compare_cr3(const struct node *n, uint64_t cr3)
                                cr3 & ~BTRAIL_CR3_PAE);
 }
 
-static const char *sym(const struct place *place)
+static bool compare_field(const struct node *n, const struct named_record *r)
 {
-    return place ? place->function->name : NAME_UNKNOWN;
-}
+    char buf[FIELD_TEXT];
+    uint64_t value;
 
-static const char *dso(const struct place *place)
-{
-    return place ? place->function->module->name : NAME_UNKNOWN;
-}
-
-static bool compare_field(const struct node *n, const struct filter_record *r)
-{
-    const char *file = "";
-    unsigned line = 0;
-
-    switch (fields[n->what].field) {
-    case FIELD_CPU:
-        return n->vcpus ? n->vcpus[r->vcpu] : compare_unsigned(n, r->vcpu);
-    case FIELD_INDEX:
-        return n->set ? record_set_has(n->set, r->vcpu, r->index, NULL) :
-               compare_unsigned(n, r->index);
-    case FIELD_TIME:
-        return compare_signed(n, r->time);
-    case FIELD_PID:
-        return compare_signed(n, r->process->pid);
-    case FIELD_TID:
-        return compare_signed(n, r->process->tid);
-    case FIELD_CR3:
-        return compare_cr3(n, r->process->cr3);
-    case FIELD_FROM:
-        return compare_unsigned(n, r->from);
-    case FIELD_TO:
-        return compare_unsigned(n, r->to);
-    case FIELD_COMM:
-        return compare_text(n, r->process->comm);
-    case FIELD_SYM:
-        return compare_text(n, sym(r->from_place));
-    case FIELD_SYM_TO:
-        return compare_text(n, sym(r->to_place));
-    case FIELD_DSO:
-        return compare_text(n, dso(r->from_place));
-    case FIELD_DSO_TO:
-        return compare_text(n, dso(r->to_place));
-    case FIELD_USER:
-        return r->from < ADDRESS_SHARED;
-    case FIELD_KERNEL:
-        return r->from >= ADDRESS_SHARED;
-    case FIELD_FILE:
-    case FIELD_LINE:
-        if (r->lines && r->from_place) {
-            symbolizer_line(r->lines, r->from_place, &file, &line);
-        }
-        return fields[n->what].field == FIELD_FILE ? compare_text(n, file) :
-               compare_unsigned(n, line);
+    if (n->vcpus) {
+        return n->vcpus[r->vcpu];
+    }
+    if (n->set) {
+        return record_set_has(n->set, r->vcpu, r->index, NULL);
+    }
+    if (field_type(n->field) == FIELD_TYPE_TEXT) {
+        return compare_text(n, field_text(n->field, r, buf));
+    }
+    value = field_number(n->field, r);
+    switch (field_type(n->field)) {
+    case FIELD_TYPE_SIGNED:
+    case FIELD_TYPE_TIME:
+        return compare_signed(n, value);
+    case FIELD_TYPE_CR3:
+        return compare_cr3(n, value);
+    case FIELD_TYPE_BOOL:
+        return value;
     default:
-        return false;
+        return compare_unsigned(n, value);
     }
 }
 
 /* The same as filter_until(), of a node */
-static uint64_t node_until(const struct node *n, const struct filter_record *r)
+static uint64_t node_until(const struct node *n, const struct named_record *r)
 {
     uint64_t until, number = n->number;
 
-    if (fields[n->what].field != FIELD_INDEX) {
+    if (n->field != FIELD_INDEX) {
         return UINT64_MAX;
     }
     if (n->set) {
@@ -617,7 +518,7 @@ static uint64_t node_until(const struct node *n, const struct filter_record *r)
            UINT64_MAX;
 }
 
-uint64_t filter_until(const struct filter *f, const struct filter_record *r)
+uint64_t filter_until(const struct filter *f, const struct named_record *r)
 {
     uint64_t until = UINT64_MAX;
 
@@ -627,7 +528,7 @@ uint64_t filter_until(const struct filter *f, const struct filter_record *r)
     return until;
 }
 
-uint64_t filter_class(const struct filter *f, const struct filter_record *r)
+uint64_t filter_class(const struct filter *f, const struct named_record *r)
 {
     uint64_t class = 0;
 
@@ -638,7 +539,7 @@ uint64_t filter_class(const struct filter *f, const struct filter_record *r)
 }
 
 static bool chooses(const struct node *n, uint64_t class,
-                    const struct filter_record *r)
+                    const struct named_record *r)
 {
     switch (n->kind) {
     case NODE_AND:
@@ -653,7 +554,7 @@ static bool chooses(const struct node *n, uint64_t class,
 }
 
 bool filter_chooses(const struct filter *f, uint64_t class,
-                    const struct filter_record *r)
+                    const struct named_record *r)
 {
     return chooses(f->root, class, r);
 }
@@ -685,7 +586,7 @@ bool filter_may_choose(const struct filter *f, uint64_t class)
     return judge(f->root, class) != NEVER;
 }
 
-bool filter_matches(const struct filter *f, const struct filter_record *r)
+bool filter_matches(const struct filter *f, const struct named_record *r)
 {
     return chooses(f->root, filter_class(f, r), r);
 }

@@ -13,8 +13,8 @@
 #ifndef BTRAIL_FILTER_H
 #define BTRAIL_FILTER_H
 
+#include "symbolize/field.h"
 #include "symbolize/record-set.h"
-#include "symbolize/symbolizer.h"
 
 /*
  * Limit of comparisons of values that records share, in an expression; two more
@@ -23,28 +23,6 @@
 #define FILTER_MAX_COMMON   61
 
 struct filter;
-
-/**
- * struct filter_record - values that an expression can use
- * @time:       nanoseconds since the session's start, or -1
- * @certainty:  how sure @process is
- * @from_place, @to_place: can be NULL
- * @lines:      finds source lines; can be NULL
- * @where:      a place with the same names; NULL if the caller has none
- */
-struct filter_record {
-    unsigned vcpu;
-    uint64_t index;
-    int64_t time;
-    uint64_t from;
-    uint64_t to;
-    const struct process *process;
-    enum btrail_certainty certainty;
-    const struct place *from_place;
-    const struct place *to_place;
-    struct symbolizer *lines;
-    const struct symbolizer_where *where;
-};
 
 /**
  * filter_parse
@@ -70,27 +48,24 @@ struct filter *filter_restrict(struct filter *f, char *const *commands,
  * outlives the result. */
 struct filter *filter_within(struct filter *f, const struct record_set *set);
 
-/* The name of field @i of expressions; NULL after the last one */
-const char *filter_field(unsigned i);
-
 /* Does it use the index of a record, which no two of a batch share? */
 bool filter_uses_index(const struct filter *f);
 
-/* The first index behind that of @r for which the class can be another one, if
+/* The first index after that of @r for which the class can be another one, if
  * all else is the same; UINT64_MAX if there is none */
-uint64_t filter_until(const struct filter *f, const struct filter_record *r);
+uint64_t filter_until(const struct filter *f, const struct named_record *r);
 
 /* The class of a record; this ignores @from, @to and their places. */
-uint64_t filter_class(const struct filter *f, const struct filter_record *r);
+uint64_t filter_class(const struct filter *f, const struct named_record *r);
 
 /* Is a record of a class chosen?  Ignores @vcpu, @index and @time of @r. */
 bool filter_chooses(const struct filter *f, uint64_t class,
-                    const struct filter_record *r);
+                    const struct named_record *r);
 
 /* Can any record of a class be chosen? */
 bool filter_may_choose(const struct filter *f, uint64_t class);
 
 /* Is a record chosen? */
-bool filter_matches(const struct filter *f, const struct filter_record *r);
+bool filter_matches(const struct filter *f, const struct named_record *r);
 
 #endif /* BTRAIL_FILTER_H */

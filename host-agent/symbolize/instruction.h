@@ -83,7 +83,7 @@ unsigned instruction_text(const void *bytes, size_t n, unsigned bits,
 bool instruction_goes(const struct instruction *insn, uint64_t to);
 
 /**
- * instruction_always_goes - is the next instruction never executed behind it?
+ * instruction_always_goes - is the next instruction never executed after it?
  *
  * If there is no record of it, one is missing: a CPU makes none of events that
  * its hypervisor injects.

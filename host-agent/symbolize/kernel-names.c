@@ -6,12 +6,12 @@
 #include <gio/gio.h>
 #include <string.h>
 
-#include "lib/internal/names-private.h"
-#include "lib/internal/strings.h"
-#include "lib/internal/symbol-list.h"
+#include "lib/agent/names-private.h"
+#include "lib/agent/strings.h"
+#include "lib/agent/symbol-list.h"
 #include "symbolize/kernel-names.h"
 
-/* An address so far behind the last symbol of --map is not part of it. */
+/* An address so far after the last symbol of --map is not part of it. */
 #define LAST_SYMBOL     (1u << 20)
 
 /* Is a kernel that of --vmlinux, and how far are its addresses away? */

@@ -10,7 +10,7 @@
 #ifndef BTRAIL_KERNEL_NAMES_H
 #define BTRAIL_KERNEL_NAMES_H
 
-#include "lib/internal/names-private.h"
+#include "lib/agent/names-private.h"
 #include "symbolize/address-space.h"
 #include "symbolize/elf-file.h"
 

@@ -223,7 +223,7 @@ struct map_file *map_file_read(const char *path, GError **error)
     g_autofree char *text = NULL;
     size_t size;
 
-    text = btrail_read_any(path, FILE_MAX, &size, error);
+    text = read_any(path, FILE_MAX, &size, error);
     if (!text) {
         g_prefix_error(error, "%s: ", path);
         return NULL;

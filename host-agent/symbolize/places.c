@@ -5,13 +5,13 @@
 
 #include <string.h>
 
-#include "lib/internal/strings.h"
+#include "lib/agent/strings.h"
 #include "symbolize/content-mappings.h"
 #include "symbolize/places.h"
 #include "symbolize/syscall-name.h"
 #include "util/hash.h"
 
-/* An address so far behind the last symbol of all is not part of it. */
+/* An address so far after the last symbol of all is not part of it. */
 #define LAST_SYMBOL     (1u << 20)
 
 /* Places that were found before */
@@ -463,7 +463,7 @@ void places_starts_in(struct places *p, const struct btrail_process *version,
 }
 
 /* The file that is mapped at an address, which becomes one in the file; @n: at
- * most so many bytes, as far as the mapping goes.  NULL if there is none. */
+ * most this many bytes, as far as the mapping goes.  NULL if there is none. */
 static struct elf_file *file_at(struct places *p,
                                 const struct process *process,
                                 const struct symbolizer_where *where,

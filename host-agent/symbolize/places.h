@@ -38,7 +38,7 @@ struct module {
 /**
  * struct function
  * @start: in the module, see struct place
- * @end:   behind it; UINT64_MAX if not known, as of the last symbol of all
+ * @end:   after it; UINT64_MAX if not known, as of the last symbol of all
  * @known: false if this stands for all code of a module without a name
  * @syscall: name of the system call of Linux that it is, or NULL
  */

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/internal/names-private.h"
-#include "lib/internal/strings.h"
+#include "lib/agent/names-private.h"
+#include "lib/agent/strings.h"
 #include "symbolize/processes.h"
 #include "util/hash.h"
 

@@ -10,7 +10,7 @@
 #define BTRAIL_PROCESSES_H
 
 #include "backtrail/names.h"
-#include "lib/internal/batch.h"
+#include "lib/agent/batch.h"
 #include "symbolize/map-file.h"
 #include "symbolize/thread-lives.h"
 

@@ -11,7 +11,7 @@
 #include "util/parse.h"
 #include "util/search.h"
 
-/* Of struct btrail_range; those of a sealed set are in order and apart. */
+/* Of struct range; those of a sealed set are in order and apart. */
 struct record_set {
     GArray *vcpus[BTRAIL_MAX_VCPUS];
     size_t ranges;
@@ -32,17 +32,17 @@ void record_set_free(struct record_set *s)
     }
 }
 
-static struct btrail_range *last_range(GArray *ranges)
+static struct range *last_range(GArray *ranges)
 {
-    return ranges->len ? &g_array_index(ranges, struct btrail_range,
+    return ranges->len ? &g_array_index(ranges, struct range,
                                         ranges->len - 1) : NULL;
 }
 
-/* Adds a range behind the last one of a vCPU, or enlarges that. */
+/* Adds a range after the last one of a vCPU, or enlarges that. */
 static void append(struct record_set *s, GArray *ranges,
-                   const struct btrail_range *range)
+                   const struct range *range)
 {
-    struct btrail_range *last = last_range(ranges);
+    struct range *last = last_range(ranges);
 
     if (last && range->begin >= last->begin && range->begin <= last->end) {
         last->end = MAX(last->end, range->end);
@@ -55,7 +55,7 @@ static void append(struct record_set *s, GArray *ranges,
 void record_set_add(struct record_set *s, unsigned vcpu, uint64_t begin,
                     uint64_t end)
 {
-    const struct btrail_range range = { begin, end };
+    const struct range range = { begin, end };
 
     if (begin >= end) {
         return;
@@ -68,7 +68,7 @@ void record_set_add(struct record_set *s, unsigned vcpu, uint64_t begin,
 
 static gint by_begin(gconstpointer a, gconstpointer b)
 {
-    const struct btrail_range *x = a, *y = b;
+    const struct range *x = a, *y = b;
 
     return BTRAIL_COMPARE(x->begin, y->begin);
 }
@@ -76,8 +76,8 @@ static gint by_begin(gconstpointer a, gconstpointer b)
 static void seal(struct record_set *s, GArray *ranges)
 {
     guint n = ranges->len;
-    g_autofree struct btrail_range *all = g_memdup2(ranges->data,
-                                                    n * sizeof(*all));
+    g_autofree struct range *all = g_memdup2(ranges->data,
+                                             n * sizeof(*all));
 
     g_array_set_size(ranges, 0);
     qsort(all, n, sizeof(*all), by_begin);
@@ -100,11 +100,11 @@ bool record_set_has(const struct record_set *s, unsigned vcpu, uint64_t index,
                     uint64_t *until)
 {
     const GArray *ranges = vcpu < BTRAIL_MAX_VCPUS ? s->vcpus[vcpu] : NULL;
-    const struct btrail_range *all = ranges ? (const void *)ranges->data :
+    const struct range *all = ranges ? (const void *)ranges->data :
                                      NULL;
     size_t n = ranges ? ranges->len : 0;
     /* Those that begin at the index or before it */
-    size_t i = BTRAIL_UP_TO(all, n, struct btrail_range, begin, index);
+    size_t i = BTRAIL_UP_TO(all, n, struct range, begin, index);
     bool has = i && index < all[i - 1].end;
 
     if (until) {

@@ -22,7 +22,7 @@ void record_set_add(struct record_set *s, unsigned vcpu, uint64_t begin,
 /* Ends the adding, before the first question.  Many threads can then ask. */
 void record_set_seal(struct record_set *s);
 
-/* Is a record in the set?  If not NULL, @until gets the first index behind it
+/* Is a record in the set?  If not NULL, @until gets the first index after it
  * for which the answer is another one, or UINT64_MAX. */
 bool record_set_has(const struct record_set *s, unsigned vcpu, uint64_t index,
                     uint64_t *until);

@@ -46,7 +46,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* At most so many bytes are between a call and what replaces its address. */
+/* At most this many bytes are between a call and what replaces its address. */
 #define RETPOLINE_SKIP      32
 
 /* What retpoline_end() looks at before a return, and retpoline_target() */

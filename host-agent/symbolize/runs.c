@@ -6,7 +6,7 @@
  * depend on the piece before; the pieces are joined at the end.
  */
 
-#include "lib/internal/batch.h"
+#include "lib/agent/batch.h"
 #include "symbolize/runs.h"
 #include "util/search.h"
 
@@ -54,7 +54,7 @@ struct runs {
 
 struct run_search {
     const struct runs_symbols *symbols;
-    uint8_t sought[SLOTS];
+    uint8_t wanted[SLOTS];
     struct run_piece *pieces[BTRAIL_MAX_VCPUS];
     gint left;                  /* parts, of all pieces */
     GMutex lock;                /* of all below */
@@ -62,9 +62,9 @@ struct run_search {
     bool lost;
 };
 
-static void add_sought(struct run_search *job, uint64_t address)
+static void add_wanted(struct run_search *job, uint64_t address)
 {
-    job->sought[address >> ALIGNMENT & (SLOTS - 1)] |= address != 0;
+    job->wanted[address >> ALIGNMENT & (SLOTS - 1)] |= address != 0;
 }
 
 static struct run_part *last_part(struct run_piece *p)
@@ -143,7 +143,7 @@ static void search_records(struct run_search *job, struct run_piece *p,
         } else if (part->user == UINT64_MAX) {
             part->user = b->index + i;
         }
-        if (G_UNLIKELY(job->sought[to >> ALIGNMENT & (SLOTS - 1)])) {
+        if (G_UNLIKELY(job->wanted[to >> ALIGNMENT & (SLOTS - 1)])) {
             check_call(job, p, vcpu, b, i);
             part = last_part(p);
         }
@@ -309,12 +309,12 @@ struct runs *runs_new(const struct btrail_trace *trace, const uint64_t *until,
     unsigned i;
     int ret;
 
-    add_sought(&job, symbols->switch_to);
-    add_sought(&job, symbols->lazy);
-    add_sought(&job, symbols->switch_mm);
-    add_sought(&job, symbols->birth);
-    add_sought(&job, symbols->clone);
-    add_sought(&job, symbols->exit);
+    add_wanted(&job, symbols->switch_to);
+    add_wanted(&job, symbols->lazy);
+    add_wanted(&job, symbols->switch_mm);
+    add_wanted(&job, symbols->birth);
+    add_wanted(&job, symbols->clone);
+    add_wanted(&job, symbols->exit);
     g_mutex_init(&job.lock);
     job.events = g_array_new(FALSE, FALSE, sizeof(struct run_event));
     for (i = 0; !btrail_trace_stream(trace, i, &info); i++) {

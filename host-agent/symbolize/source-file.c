@@ -14,7 +14,7 @@ char **source_file_read(char *const *folders, const char *file)
         g_autofree char *text = NULL;
         size_t size;
 
-        text = path ? btrail_read_file(path, SOURCE_FILE_MAX, &size, NULL) :
+        text = path ? read_whole_file(path, SOURCE_FILE_MAX, &size, NULL) :
                NULL;
         if (text) {
             g_auto(GStrv) columns = g_strsplit(text, "\t", -1);

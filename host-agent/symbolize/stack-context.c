@@ -180,7 +180,7 @@ bool stack_same_process(const struct process *a, const struct process *b)
     }
     return a->owner == b->owner ||
            (a->cr3 != b->cr3 &&
-            btrail_cr3_pair(a->cr3) == btrail_cr3_pair(b->cr3) &&
+            cr3_pair(a->cr3) == cr3_pair(b->cr3) &&
             !(a->owner->known && b->owner->known));
 }
 

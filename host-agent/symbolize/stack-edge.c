@@ -14,13 +14,13 @@
 
 #define FIRST_BITS      12
 
-/* The target of a call so close behind it is not a function. */
+/* The target of a call so close after it is not a function. */
 #define NEAR_CALL       32
 
 /* The space of edges in the kernel; user edges have one for each process */
 #define KERNEL_SPACE    UINT32_MAX
 
-/* Edges are allocated so many at a time, and do not move. */
+/* Edges are allocated this many at a time, and do not move. */
 #define GROUP           1024
 
 /* Those that came last, close together, so that a cache has them */

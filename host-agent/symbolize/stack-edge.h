@@ -62,7 +62,7 @@ struct stack_edge {
  */
 struct stack_run {
     uint32_t n;
-    uint32_t unknown;           /* so many of them are STACK_EDGE_UNKNOWN */
+    uint32_t unknown;           /* this many of them are STACK_EDGE_UNKNOWN */
 };
 
 struct stack_edges;
@@ -85,7 +85,7 @@ stack_edges_get(struct stack_edges *st, const struct process *process,
 
 /*
  * The same for @n records from @where on.  Each run belongs to a record and has
- * those behind it; the next one belongs to the first record behind the run.
+ * those after it; the next one belongs to the first record after the run.
  * Both arrays have room for @n.
  */
 void stack_edges_get_all(struct stack_edges *st, const struct process *process,
@@ -94,7 +94,7 @@ void stack_edges_get_all(struct stack_edges *st, const struct process *process,
                          const struct stack_edge **edges,
                          struct stack_run *runs);
 
-/* Are there so many edges that it is time for stack_edges_reset()? */
+/* Are there this many edges that it is time for stack_edges_reset()? */
 bool stack_edges_many(const struct stack_edges *st);
 
 /* Forgets all edges, and frees them. */

@@ -19,7 +19,7 @@
 #define STACK_MAX_NODES (1u << 21)
 #define STACK_MAX_DEPTH 512
 
-/* With so many nodes it is time for stack_tree_sweep(). */
+/* With this many nodes it is time for stack_tree_sweep(). */
 #define STACK_MANY_NODES (STACK_MAX_NODES / 2)
 
 /**

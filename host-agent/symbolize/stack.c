@@ -589,7 +589,7 @@ static void follow_record(struct stacks *st, struct stack_cpu *cpu,
 }
 
 /*
- * Counts the records of a run behind record @i all at once; false if they are
+ * Counts the records of a run after record @i all at once; false if they are
  * to be followed one by one.
  */
 static bool count_run(struct stacks *st, struct stack_cpu *cpu,

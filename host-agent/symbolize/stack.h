@@ -38,7 +38,7 @@ struct stacks;
  * struct stacks_options
  * @by_command: all processes of a command share a root
  * @moved:      can be NULL
- * @many:       a tree with so many nodes is large; 0: STACK_MANY_NODES
+ * @many:       a tree with this many nodes is large; 0: STACK_MANY_NODES
  * @spill:      called when the tree is large; then only the stacks of now are
  *              kept, and all counts begin at 0 again.  NULL keeps the tree
  */

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 
 #include "backtrail/code.h"
-#include "lib/internal/batch.h"
-#include "lib/internal/code-piece.h"
-#include "lib/internal/names-private.h"
+#include "lib/agent/batch.h"
+#include "lib/agent/code-piece.h"
+#include "lib/agent/names-private.h"
 #include "symbolize/content-mappings.h"
 #include "symbolize/runs.h"
 #include "symbolize/symbolizer.h"

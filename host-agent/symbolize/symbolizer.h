@@ -180,7 +180,7 @@ bool symbolizer_code_captured(const struct symbolizer *s,
                               uint64_t address);
 
 /*
- * The first record of the vCPU behind @where from which on symbolizer_code()
+ * The first record of the vCPU after @where from which on symbolizer_code()
  * can return other bytes that were captured; UINT64_MAX if there is none
  */
 uint64_t symbolizer_code_until(const struct symbolizer *s,

@@ -3,7 +3,7 @@
  * Threads that came and went: see thread-lives.h
  */
 
-#include "lib/internal/names-private.h"
+#include "lib/agent/names-private.h"
 #include "symbolize/runs.h"
 #include "symbolize/thread-lives.h"
 #include "util/hash.h"
@@ -57,7 +57,7 @@ static bool certainly_before(const struct thread_lives *t,
 static void add_life(struct thread_lives *t, const struct run_event *e)
 {
     struct thread_events *events = get_events(t, e);
-    uint64_t root = btrail_names_root(t->names, e->cr3);
+    uint64_t root = btrail_names_root(t->names, false, e->cr3);
 
     if (!events && e->kind == RUN_BIRTH) {
         g_hash_table_add(t->strangers, g_memdup2(&root, sizeof(root)));

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Errors of the agent: see agent-error.h
  */
@@ -7,12 +7,12 @@
 
 #include "util/agent-error.h"
 
-G_DEFINE_QUARK(btrail-agent-error-quark, btrail_agent_error)
+G_DEFINE_QUARK(btrail-agent-error-quark, agent_error)
 
-bool btrail_agent_error_errno(GError **error, const char *what)
+bool agent_error_errno(GError **error, const char *what)
 {
     int e = errno;
 
-    return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_SYSTEM, "%s: %s", what,
-                             g_strerror(e));
+    return agent_fail(error, AGENT_ERROR_SYSTEM, "%s: %s", what,
+                      g_strerror(e));
 }

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Errors of the agent
  */
@@ -12,40 +12,47 @@
 
 #include "util/fail.h"
 
-#define BTRAIL_AGENT_ERROR btrail_agent_error_quark()
-GQuark btrail_agent_error_quark(void);
+#define AGENT_ERROR agent_error_quark()
+GQuark agent_error_quark(void);
 
 /**
- * enum btrail_agent_error
- * @BTRAIL_AGENT_ERROR_SYSTEM:    a system call failed
- * @BTRAIL_AGENT_ERROR_PROTOCOL:  the peer broke the protocol
- * @BTRAIL_AGENT_ERROR_CLOSED:    the peer is gone
- * @BTRAIL_AGENT_ERROR_TIMEOUT:   the peer is silent
- * @BTRAIL_AGENT_ERROR_CANCELLED: the caller has cancelled it
- * @BTRAIL_AGENT_ERROR_COMMAND:   QMP: the command failed
- * @BTRAIL_AGENT_ERROR_NO_COMMAND: QMP: there is no such command
- * @BTRAIL_AGENT_ERROR_NO_DEVICE: QMP: there is no such device
- * @BTRAIL_AGENT_ERROR_OUTPUT:    the trace cannot be written
- * @BTRAIL_AGENT_ERROR_NAMES:     names are needed and not available
+ * enum agent_error
+ * @AGENT_ERROR_SYSTEM:    a system call failed
+ * @AGENT_ERROR_PROTOCOL:  the peer broke the protocol
+ * @AGENT_ERROR_CLOSED:    the peer is gone
+ * @AGENT_ERROR_TIMEOUT:   the peer is silent
+ * @AGENT_ERROR_CANCELLED: the caller has cancelled it
+ * @AGENT_ERROR_COMMAND:   QMP: the command failed
+ * @AGENT_ERROR_NO_COMMAND: QMP: there is no such command
+ * @AGENT_ERROR_NO_DEVICE: QMP: there is no such device
+ * @AGENT_ERROR_OUTPUT:    the trace cannot be written
+ * @AGENT_ERROR_NAMES:     names are needed and not available
  */
-enum btrail_agent_error {
-    BTRAIL_AGENT_ERROR_SYSTEM,
-    BTRAIL_AGENT_ERROR_PROTOCOL,
-    BTRAIL_AGENT_ERROR_CLOSED,
-    BTRAIL_AGENT_ERROR_TIMEOUT,
-    BTRAIL_AGENT_ERROR_CANCELLED,
-    BTRAIL_AGENT_ERROR_COMMAND,
-    BTRAIL_AGENT_ERROR_NO_COMMAND,
-    BTRAIL_AGENT_ERROR_NO_DEVICE,
-    BTRAIL_AGENT_ERROR_OUTPUT,
-    BTRAIL_AGENT_ERROR_NAMES,
+enum agent_error {
+    AGENT_ERROR_SYSTEM,
+    AGENT_ERROR_PROTOCOL,
+    AGENT_ERROR_CLOSED,
+    AGENT_ERROR_TIMEOUT,
+    AGENT_ERROR_CANCELLED,
+    AGENT_ERROR_COMMAND,
+    AGENT_ERROR_NO_COMMAND,
+    AGENT_ERROR_NO_DEVICE,
+    AGENT_ERROR_OUTPUT,
+    AGENT_ERROR_NAMES,
 };
 
 /* Set @error to a message of this code; always false. */
-#define btrail_agent_fail(error, code, ...) \
-    btrail_fail(error, BTRAIL_AGENT_ERROR, code, __VA_ARGS__)
+#define agent_fail(error, code, ...) \
+    fail_with(error, AGENT_ERROR, code, __VA_ARGS__)
+
+/* Has the caller cancelled it?  False also without an error. */
+static inline bool agent_is_cancelled(const GError *error)
+{
+    return g_error_matches(error, AGENT_ERROR,
+                           AGENT_ERROR_CANCELLED);
+}
 
 /* Sets @error to "WHAT: strerror(errno)"; always false. */
-bool btrail_agent_error_errno(GError **error, const char *what);
+bool agent_error_errno(GError **error, const char *what);
 
 #endif /* BTRAIL_AGENT_ERROR_H */

@@ -41,7 +41,7 @@ static void compute_all(apart_fn *compute, void *opaque, pid_t parent, int fd)
         _exit(1);
     }
     compute(opaque, out);
-    _exit(btrail_write_all(fd, out->data, out->len) ? 1 : 0);
+    _exit(whole_write(fd, out->data, out->len) ? 1 : 0);
 }
 
 struct apart *apart_start(apart_fn *compute, void *opaque)

@@ -15,17 +15,17 @@ static uint64_t read_clock(clockid_t id)
     return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
 }
 
-uint64_t btrail_clock_ns(void)
+uint64_t clock_ns(void)
 {
     return read_clock(CLOCK_MONOTONIC);
 }
 
-uint64_t btrail_clock_cpu_ns(void)
+uint64_t clock_cpu_ns(void)
 {
     return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
-uint64_t btrail_clock_process_ns(pid_t pid)
+uint64_t clock_process_ns(pid_t pid)
 {
     clockid_t id;
 

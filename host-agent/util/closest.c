@@ -11,9 +11,9 @@
 /* Nobody types longer words, and the work is that of their product. */
 #define MAX_LENGTH  64
 
-struct btrail_closest btrail_closest_to(const char *word)
+struct closest closest_to(const char *word)
 {
-    return (struct btrail_closest) { word, NULL, strlen(word) / 3 + 1 };
+    return (struct closest) { word, NULL, strlen(word) / 3 + 1 };
 }
 
 /*
@@ -45,7 +45,7 @@ static unsigned distance(const char *a, size_t n, const char *b, size_t m)
     return rows[n % 3][m];
 }
 
-void btrail_closest_offer(struct btrail_closest *c, const char *word)
+void closest_offer(struct closest *c, const char *word)
 {
     size_t n = strlen(c->word), m = strlen(word);
     unsigned d;
@@ -61,7 +61,7 @@ void btrail_closest_offer(struct btrail_closest *c, const char *word)
     }
 }
 
-char *btrail_closest_hint(const struct btrail_closest *c)
+char *closest_hint(const struct closest *c)
 {
     return c->found ? g_strdup_printf(" (did you mean '%s'?)", c->found) :
            g_strdup("");

@@ -7,33 +7,33 @@
 #define BTRAIL_CLOSEST_H
 
 /**
- * struct btrail_closest - a search for the word that is most like another one
+ * struct closest - a search for the word that is most like another one
  * @word:     what somebody wrote; the caller's
  * @found:    the closest word so far, of those that were offered; NULL if none
  *            is close
  * @distance: how many characters have to be added, removed, replaced, or
  *            swapped with the next one, to make @found of @word
  */
-struct btrail_closest {
+struct closest {
     const char *word;
     const char *found;
     unsigned distance;
 };
 
 /* Begins a search. */
-struct btrail_closest btrail_closest_to(const char *word);
+struct closest closest_to(const char *word);
 
 /*
  * Offers a word, which lives as long as the search.  It is close if at most a
  * third of the characters of what was written are different, so words of one or
  * two characters have none.
  */
-void btrail_closest_offer(struct btrail_closest *c, const char *word);
+void closest_offer(struct closest *c, const char *word);
 
 /*
  * Returns " (did you mean 'WORD'?)", or "" if no word is close, to follow the
  * word in a message.
  */
-char *btrail_closest_hint(const struct btrail_closest *c);
+char *closest_hint(const struct closest *c);
 
 #endif /* BTRAIL_CLOSEST_H */

@@ -19,14 +19,14 @@ struct account {
     int64_t owed;               /* that is paid off slowly */
 };
 
-struct btrail_cpu_limit {
-    struct btrail_cpu_pool *pool;
+struct cpu_limit {
+    struct cpu_pool *pool;
     struct account own;         /* of what each may use */
     uint64_t own_at;            /* when it was that much */
     struct account share;       /* of what all may use */
 };
 
-struct btrail_cpu_pool {
+struct cpu_pool {
     unsigned refs;              /* atomic */
     bool holds;                 /* atomic: there is any limit */
 
@@ -37,7 +37,7 @@ struct btrail_cpu_pool {
     unsigned takers;            /* limits whose share was not full */
 };
 
-static void pool_unref(struct btrail_cpu_pool *pool)
+static void pool_unref(struct cpu_pool *pool)
 {
     if (__atomic_sub_fetch(&pool->refs, 1, __ATOMIC_ACQ_REL)) {
         return;
@@ -47,9 +47,9 @@ static void pool_unref(struct btrail_cpu_pool *pool)
     g_free(pool);
 }
 
-struct btrail_cpu_pool *btrail_cpu_pool_new(void)
+struct cpu_pool *cpu_pool_new(void)
 {
-    struct btrail_cpu_pool *pool = g_new0(struct btrail_cpu_pool, 1);
+    struct cpu_pool *pool = g_new0(struct cpu_pool, 1);
 
     pool->refs = 1;
     pool->limits = g_ptr_array_new();
@@ -57,7 +57,7 @@ struct btrail_cpu_pool *btrail_cpu_pool_new(void)
     return pool;
 }
 
-void btrail_cpu_pool_free(struct btrail_cpu_pool *pool)
+void cpu_pool_free(struct cpu_pool *pool)
 {
     if (pool) {
         pool_unref(pool);
@@ -89,26 +89,26 @@ static void owe(struct account *a, int64_t amount)
     a->owed = MIN(a->owed + amount, (int64_t)MOST_NS);
 }
 
-static struct btrail_cpu_limit *limit_at(const struct btrail_cpu_pool *pool,
-                                         unsigned i)
+static struct cpu_limit *limit_at(const struct cpu_pool *pool,
+                                  unsigned i)
 {
     return g_ptr_array_index(pool->limits, i);
 }
 
-void btrail_cpu_pool_set(struct btrail_cpu_pool *pool, uint64_t each,
-                         uint64_t all, uint64_t now)
+void cpu_pool_set(struct cpu_pool *pool, uint64_t each,
+                  uint64_t all, uint64_t now)
 {
     g_mutex_lock(&pool->lock);
     for (unsigned i = 0; i < pool->limits->len; i++) {
-        struct btrail_cpu_limit *l = limit_at(pool, i);
+        struct cpu_limit *l = limit_at(pool, i);
 
         if (each != pool->each) {
-            l->own = (struct account) { BTRAIL_CPU_BURST_NS, 0 };
+            l->own = (struct account) { CPU_BURST_NS, 0 };
             l->own_at = now;
         }
         if (all != pool->all) {
             l->share = (struct account) {
-                BTRAIL_CPU_BURST_NS / pool->limits->len, 0,
+                CPU_BURST_NS / pool->limits->len, 0,
             };
         }
     }
@@ -121,22 +121,22 @@ void btrail_cpu_pool_set(struct btrail_cpu_pool *pool, uint64_t each,
     g_mutex_unlock(&pool->lock);
 }
 
-struct btrail_cpu_limit *btrail_cpu_limit_new(struct btrail_cpu_pool *pool)
+struct cpu_limit *cpu_limit_new(struct cpu_pool *pool)
 {
-    struct btrail_cpu_limit *limit = g_new0(struct btrail_cpu_limit, 1);
+    struct cpu_limit *limit = g_new0(struct cpu_limit, 1);
 
     __atomic_add_fetch(&pool->refs, 1, __ATOMIC_RELAXED);
     limit->pool = pool;
-    limit->own.saved = BTRAIL_CPU_BURST_NS;
+    limit->own.saved = CPU_BURST_NS;
     g_mutex_lock(&pool->lock);
     g_ptr_array_add(pool->limits, limit);
     g_mutex_unlock(&pool->lock);
     return limit;
 }
 
-void btrail_cpu_limit_free(struct btrail_cpu_limit *limit)
+void cpu_limit_free(struct cpu_limit *limit)
 {
-    struct btrail_cpu_pool *pool;
+    struct cpu_pool *pool;
 
     if (!limit) {
         return;
@@ -149,7 +149,7 @@ void btrail_cpu_limit_free(struct btrail_cpu_limit *limit)
     g_free(limit);
 }
 
-bool btrail_cpu_limit_holds(const struct btrail_cpu_limit *limit)
+bool cpu_limit_holds(const struct cpu_limit *limit)
 {
     return __atomic_load_n(&limit->pool->holds, __ATOMIC_RELAXED);
 }
@@ -163,18 +163,18 @@ static int64_t grown(uint64_t percent, uint64_t *at, uint64_t now)
     return (int64_t)(passed * percent / 100);
 }
 
-static void fill_own(struct btrail_cpu_limit *l, uint64_t now)
+static void fill_own(struct cpu_limit *l, uint64_t now)
 {
     if (now > l->own_at) {
         deposit(&l->own, grown(l->pool->each, &l->own_at, now),
-                BTRAIL_CPU_BURST_NS);
+                CPU_BURST_NS);
     }
 }
 
 /* Gives all limits the same, as long as it fits. */
-static void share_out(struct btrail_cpu_pool *pool, int64_t amount)
+static void share_out(struct cpu_pool *pool, int64_t amount)
 {
-    int64_t most = BTRAIL_CPU_BURST_NS / pool->limits->len;
+    int64_t most = CPU_BURST_NS / pool->limits->len;
     unsigned takers = 0;
 
     for (unsigned i = 0; i < pool->limits->len; i++) {
@@ -186,7 +186,7 @@ static void share_out(struct btrail_cpu_pool *pool, int64_t amount)
 
         takers = 0;
         for (unsigned i = 0; i < pool->limits->len; i++) {
-            struct btrail_cpu_limit *l = limit_at(pool, i);
+            struct cpu_limit *l = limit_at(pool, i);
             int64_t given = MIN(each, room_in(&l->share, most));
 
             deposit(&l->share, given, most);
@@ -196,17 +196,17 @@ static void share_out(struct btrail_cpu_pool *pool, int64_t amount)
     }
 }
 
-static void fill_shares(struct btrail_cpu_pool *pool, uint64_t now)
+static void fill_shares(struct cpu_pool *pool, uint64_t now)
 {
     if (now > pool->shared_at && now - pool->shared_at >= SHARE_INTERVAL_NS) {
         share_out(pool, grown(pool->all, &pool->shared_at, now));
     }
 }
 
-static void charge_limit(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
+static void charge_limit(struct cpu_limit *limit, uint64_t cpu_ns,
                          uint64_t now, void (*how)(struct account *, int64_t))
 {
-    struct btrail_cpu_pool *pool = limit->pool;
+    struct cpu_pool *pool = limit->pool;
     int64_t spent = MIN(cpu_ns, MOST_NS);
 
     g_mutex_lock(&pool->lock);
@@ -221,14 +221,14 @@ static void charge_limit(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
     g_mutex_unlock(&pool->lock);
 }
 
-void btrail_cpu_limit_spend(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
-                            uint64_t now)
+void cpu_limit_spend(struct cpu_limit *limit, uint64_t cpu_ns,
+                     uint64_t now)
 {
     charge_limit(limit, cpu_ns, now, withdraw);
 }
 
-void btrail_cpu_limit_spend_slowly(struct btrail_cpu_limit *limit,
-                                   uint64_t cpu_ns, uint64_t now)
+void cpu_limit_spend_slowly(struct cpu_limit *limit,
+                            uint64_t cpu_ns, uint64_t now)
 {
     charge_limit(limit, cpu_ns, now, owe);
 }
@@ -239,7 +239,7 @@ static uint64_t time_for(uint64_t amount, uint64_t percent, unsigned n)
     return (amount * 100 + percent - 1) / percent * MAX(n, 1u);
 }
 
-static uint64_t longest(const struct btrail_cpu_pool *pool, uint64_t own,
+static uint64_t longest(const struct cpu_pool *pool, uint64_t own,
                         uint64_t share)
 {
     uint64_t most = pool->each ? time_for(own, pool->each, 1) : 0;
@@ -248,9 +248,9 @@ static uint64_t longest(const struct btrail_cpu_pool *pool, uint64_t own,
            most;
 }
 
-uint64_t btrail_cpu_limit_wait(struct btrail_cpu_limit *limit, uint64_t now)
+uint64_t cpu_limit_wait(struct cpu_limit *limit, uint64_t now)
 {
-    struct btrail_cpu_pool *pool = limit->pool;
+    struct cpu_pool *pool = limit->pool;
     uint64_t time;
 
     g_mutex_lock(&pool->lock);
@@ -264,10 +264,10 @@ uint64_t btrail_cpu_limit_wait(struct btrail_cpu_limit *limit, uint64_t now)
     return time;
 }
 
-uint64_t btrail_cpu_limit_pace(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
-                               uint64_t now)
+uint64_t cpu_limit_pace(struct cpu_limit *limit, uint64_t cpu_ns,
+                        uint64_t now)
 {
-    struct btrail_cpu_pool *pool = limit->pool;
+    struct cpu_pool *pool = limit->pool;
     uint64_t time;
 
     cpu_ns = MIN(cpu_ns, MOST_NS);

@@ -21,55 +21,55 @@
 #include <stdint.h>
 
 /* The limits of all guests */
-struct btrail_cpu_pool;
+struct cpu_pool;
 
 /* The limit of one guest */
-struct btrail_cpu_limit;
+struct cpu_limit;
 
 /* How much CPU time can be saved up */
-#define BTRAIL_CPU_BURST_NS UINT64_C(100000000)
+#define CPU_BURST_NS UINT64_C(100000000)
 
 /* The pool has no limits at first. */
-struct btrail_cpu_pool *btrail_cpu_pool_new(void);
+struct cpu_pool *cpu_pool_new(void);
 
 /* Limits that were made from it stay valid. */
-void btrail_cpu_pool_free(struct btrail_cpu_pool *pool);
+void cpu_pool_free(struct cpu_pool *pool);
 
 /**
- * btrail_cpu_pool_set - set what guests may use from now on
+ * cpu_pool_set - set what guests may use from now on
  * @each: for each guest, in percent of one CPU; 0 for no limit
  * @all:  for all together, likewise
  *
  * A limit that changes loses its savings and debts.
  */
-void btrail_cpu_pool_set(struct btrail_cpu_pool *pool, uint64_t each,
-                         uint64_t all, uint64_t now);
+void cpu_pool_set(struct cpu_pool *pool, uint64_t each,
+                  uint64_t all, uint64_t now);
 
-struct btrail_cpu_limit *btrail_cpu_limit_new(struct btrail_cpu_pool *pool);
-void btrail_cpu_limit_free(struct btrail_cpu_limit *limit);
+struct cpu_limit *cpu_limit_new(struct cpu_pool *pool);
+void cpu_limit_free(struct cpu_limit *limit);
 
 /* Is there any limit?  Cheap */
-bool btrail_cpu_limit_holds(const struct btrail_cpu_limit *limit);
+bool cpu_limit_holds(const struct cpu_limit *limit);
 
 /* Charges CPU time that was used for the guest. */
-void btrail_cpu_limit_spend(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
-                            uint64_t now);
+void cpu_limit_spend(struct cpu_limit *limit, uint64_t cpu_ns,
+                     uint64_t now);
 
 /*
  * The same, with only half of the income to pay for it: other work waits at
  * most twice as long because of it.
  */
-void btrail_cpu_limit_spend_slowly(struct btrail_cpu_limit *limit,
-                                   uint64_t cpu_ns, uint64_t now);
+void cpu_limit_spend_slowly(struct cpu_limit *limit,
+                            uint64_t cpu_ns, uint64_t now);
 
 /*
  * Returns about how long there will be a debt, in ns, after which the caller
  * asks again; 0 if there is none.
  */
-uint64_t btrail_cpu_limit_wait(struct btrail_cpu_limit *limit, uint64_t now);
+uint64_t cpu_limit_wait(struct cpu_limit *limit, uint64_t now);
 
 /* Returns how long it takes to be given @cpu_ns; 0 without a limit. */
-uint64_t btrail_cpu_limit_pace(struct btrail_cpu_limit *limit, uint64_t cpu_ns,
-                               uint64_t now);
+uint64_t cpu_limit_pace(struct cpu_limit *limit, uint64_t cpu_ns,
+                        uint64_t now);
 
 #endif /* BTRAIL_CPU_LIMIT_H */

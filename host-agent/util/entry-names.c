@@ -69,14 +69,14 @@ static const struct entry_name *find(const char *name, size_t size)
     return NULL;
 }
 
-uint64_t btrail_entry_kind(const char *name, size_t size)
+uint64_t entry_kind(const char *name, size_t size)
 {
     const struct entry_name *found = find(name, size);
 
     return found ? found->kind : 0;
 }
 
-bool btrail_entry_is_table(const char *name, size_t size)
+bool entry_is_table(const char *name, size_t size)
 {
     const struct entry_name *found = find(name, size);
 

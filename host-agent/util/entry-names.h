@@ -11,16 +11,16 @@
 #include <stdint.h>
 
 /**
- * btrail_entry_kind - what a function of the kernel is entered by
+ * entry_kind - what a function of the kernel is entered by
  * @name: need not end with a 0
  *
  * Returns BTRAIL_PSEUDO_SYSCALL, _PAGE_FAULT, _EXCEPTION or _INTERRUPT; 0 if
  * the CPU enters none of this name.  Linux 4.9 and later.
  */
-uint64_t btrail_entry_kind(const char *name, size_t size);
+uint64_t entry_kind(const char *name, size_t size);
 
 /* Has an entry of this name one of its own for each vector, one after the
  * other? */
-bool btrail_entry_is_table(const char *name, size_t size);
+bool entry_is_table(const char *name, size_t size);
 
 #endif /* BTRAIL_ENTRY_NAMES_H */

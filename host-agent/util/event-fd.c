@@ -11,7 +11,7 @@
 
 #include "util/event-fd.h"
 
-int btrail_event_fd_new(void)
+int event_fd_new(void)
 {
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
@@ -21,7 +21,7 @@ int btrail_event_fd_new(void)
     return fd;
 }
 
-void btrail_event_fd_set(int fd)
+void event_fd_set(int fd)
 {
     uint64_t one = 1;
 
@@ -30,7 +30,7 @@ void btrail_event_fd_set(int fd)
     }
 }
 
-void btrail_event_fd_clear(int fd)
+void event_fd_clear(int fd)
 {
     uint64_t n;
 

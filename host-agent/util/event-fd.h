@@ -8,12 +8,12 @@
 #define BTRAIL_EVENT_FD_H
 
 /* Returns one that is not readable, to be closed; aborts if it cannot. */
-int btrail_event_fd_new(void);
+int event_fd_new(void);
 
 /* Makes it readable; any thread */
-void btrail_event_fd_set(int fd);
+void event_fd_set(int fd);
 
 /* Makes it not readable; does not wait. */
-void btrail_event_fd_clear(int fd);
+void event_fd_clear(int fd);
 
 #endif /* BTRAIL_EVENT_FD_H */

@@ -1,12 +1,12 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Functions that return whether all went well: see fail.h
  */
 
 #include "util/fail.h"
 
-bool btrail_fail(GError **error, GQuark domain, int code, const char *format,
-                 ...)
+bool fail_with(GError **error, GQuark domain, int code, const char *format,
+               ...)
 {
     va_list args;
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Functions that return whether all went well
  */
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 /* Set @error, which can be NULL, to a message; always false. */
-bool btrail_fail(GError **error, GQuark domain, int code, const char *format,
-                 ...) G_GNUC_PRINTF(4, 5);
+bool fail_with(GError **error, GQuark domain, int code, const char *format,
+               ...) G_GNUC_PRINTF(4, 5);
 
 #endif /* BTRAIL_FAIL_H */

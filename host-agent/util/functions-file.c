@@ -9,7 +9,7 @@
 
 #define AREA_NAME   24
 
-/* Sections before those of code, and behind them */
+/* Sections before those of code, and after them */
 enum { SECTION_NOTE = 1, SECTION_CODE = 2, SECTIONS_BEHIND = 3 };
 
 struct code_area {

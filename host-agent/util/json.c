@@ -11,7 +11,7 @@
 
 #define MAX_DEPTH   64
 
-/* The 16 bits of an escape, behind "\u"; -1 if that is none */
+/* The 16 bits of an escape, after "\u"; -1 if that is none */
 static gint32 parse_unit(const char *text)
 {
     gint32 unit = 0;
@@ -30,7 +30,7 @@ static gboolean is_surrogate(gint32 unit, gint32 first)
     return unit >= first && unit < first + 0x400;
 }
 
-/* The end of the escape at @text, behind its backslash; NULL if it is none */
+/* The end of the escape at @text, after its backslash; NULL if it is none */
 static const char *skip_escape(const char *text)
 {
     gint32 unit;
@@ -53,7 +53,7 @@ static const char *skip_escape(const char *text)
     return text;
 }
 
-/* The end of the string at @text, behind its first quote; NULL if it is none */
+/* The end of the string at @text, after its first quote; NULL if it is none */
 static const char *skip_string(const char *text)
 {
     while (text && *text != '"') {

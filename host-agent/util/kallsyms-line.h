@@ -30,14 +30,14 @@ struct btrail_kallsyms_line {
 };
 
 /*
- * Parses ADDRESS TYPE NAME, with "\t[MODULE]" behind the symbol of a module.
+ * Parses ADDRESS TYPE NAME, with "\t[MODULE]" after the symbol of a module.
  * False if the line has another form.
  */
 bool btrail_kallsyms_parse(const char *line, size_t size,
                            struct btrail_kallsyms_line *symbol);
 
 /*
- * Gets the symbol of the next line from *@text on and moves *@text behind it;
+ * Gets the symbol of the next line from *@text on and moves *@text past it;
  * lines of another form are skipped.  False if there are no more before @end.
  */
 bool btrail_kallsyms_next(const char **text, const char *end,

@@ -26,7 +26,7 @@ static bool parse_value(const char *text, struct mark_wanted *wanted)
     uint64_t value;
 
     wanted->is_signed = negative || *text == '+';
-    if (!btrail_parse_number(text + wanted->is_signed, NULL, &value)) {
+    if (!parse_text_number(text + wanted->is_signed, NULL, &value)) {
         return false;
     }
     wanted->value = negative ? -value : value;

@@ -10,7 +10,7 @@
 #include "util/cr3-pair.h"
 #include "util/mark.h"
 
-/* A short jump, and the bytes behind it: signature, version, flags, name and
+/* A short jump, and the bytes after it: signature, version, flags, name and
  * NUL */
 #define JUMP        0xeb
 #define JUMP_SIZE   2
@@ -41,7 +41,7 @@ static const uint8_t packed[] = {
 };
 static const uint8_t nop[] = { BACKTRAIL_MARK_NOP };
 
-/* Can a jump go over so many bytes? */
+/* Can a jump go over this many bytes? */
 static bool is_plain_size(unsigned size)
 {
     return size >= HEAD_MIN && size <= HEAD_MAX;
@@ -77,7 +77,7 @@ static bool unpack(const uint8_t *bytes, unsigned size, uint8_t *head)
     return true;
 }
 
-/* @n bytes, of which the last @padding can be NULs behind the name's. */
+/* @n bytes, of which the last @padding can be NULs after the name's. */
 static bool parse_head(const uint8_t *head, unsigned n, unsigned padding,
                        struct mark *mark)
 {
@@ -167,7 +167,7 @@ void mark_value_begin(struct mark_value *v, const struct mark *mark)
     *v = (struct mark_value) { .jump = mark->from, .code = mark->to };
 }
 
-/* One more bit, behind which there are others */
+/* One more bit, after which there are others */
 static enum mark_value_state add_bit(struct mark_value *v, uint64_t bit)
 {
     if (v->bits == 63) {
@@ -260,5 +260,5 @@ bool mark_thread_is_switched(const struct mark_thread *t,
     if (t->named || now->named) {
         return !mark_thread_is_same(t, mark, now);
     }
-    return btrail_cr3_pair(t->cr3) != btrail_cr3_pair(now->cr3);
+    return cr3_pair(t->cr3) != cr3_pair(now->cr3);
 }

@@ -15,14 +15,14 @@
 
 #include "backtrail/trace.h"
 
-/* The longest name, and the most bytes from a mark to behind its head */
+/* The longest name, and the most bytes from a mark to after its head */
 #define MARK_NAME_MAX   60
 #define MARK_SIZE_MAX   128
 
 /**
  * struct mark
  * @from:      address of the jump
- * @to:        where it goes, behind the head
+ * @to:        where it goes, after the head
  * @has_value: the value's code is there
  */
 struct mark {
@@ -53,7 +53,7 @@ typedef void mark_scan_fn(void *opaque, uint64_t from, uint64_t to,
 void mark_scan(const uint8_t page[MARK_PAGE], mark_scan_fn *fn, void *opaque);
 
 /*
- * The value, from the records behind the mark's own
+ * The value, from the records after the mark's own
  */
 
 enum mark_value_state {
@@ -100,7 +100,7 @@ struct mark_value {
     unsigned inner;
 };
 
-/* Begins with what is behind a mark that has a value. */
+/* Begins with what is after a mark that has a value. */
 void mark_value_begin(struct mark_value *v, const struct mark *mark);
 
 /* Takes the next record of the vCPU, until the value is known.  @same: the

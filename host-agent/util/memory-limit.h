@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* So many bytes more than this process has already, for what it starts, too.
+/* This many bytes more than this process has already, for what it starts, too.
  * That it ends so is no fault that is worth a core file. */
 void memory_limit(uint64_t more);
 

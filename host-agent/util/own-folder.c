@@ -8,29 +8,29 @@
 
 #include "util/own-folder.h"
 
-bool btrail_own_folder(const char *path, GError **error)
+bool own_folder(const char *path, GError **error)
 {
     g_autofree char *parent = g_path_get_dirname(path);
     struct stat st, above;
 
     if (lstat(path, &st) || stat(parent, &above)) {
-        return btrail_agent_error_errno(error, path);
+        return agent_error_errno(error, path);
     }
     if (!S_ISDIR(st.st_mode)) {
-        return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_SYSTEM,
-                                 "%s is not a folder", path);
+        return agent_fail(error, AGENT_ERROR_SYSTEM,
+                          "%s is not a folder", path);
     }
     if (st.st_uid != geteuid()) {
-        return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_SYSTEM,
-                                 "%s belongs to another user", path);
+        return agent_fail(error, AGENT_ERROR_SYSTEM,
+                          "%s belongs to another user", path);
     }
     if (st.st_mode & (S_IWGRP | S_IWOTH)) {
-        return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_SYSTEM,
-                                 "others may write to %s", path);
+        return agent_fail(error, AGENT_ERROR_SYSTEM,
+                          "others may write to %s", path);
     }
     if (above.st_mode & S_IWOTH && !(above.st_mode & S_ISVTX)) {
-        return btrail_agent_fail(error, BTRAIL_AGENT_ERROR_SYSTEM,
-                                 "others may replace %s", path);
+        return agent_fail(error, AGENT_ERROR_SYSTEM,
+                          "others may replace %s", path);
     }
     return true;
 }

@@ -12,6 +12,6 @@
  * Is this a folder of this user's, no link to one, which nobody else may write
  * to or put another one in the place of?  An error says what is wrong.
  */
-bool btrail_own_folder(const char *path, GError **error);
+bool own_folder(const char *path, GError **error);
 
 #endif /* BTRAIL_OWN_FOLDER_H */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Numbers, sizes, times and ranges as people write them: see parse.h
  */
@@ -22,7 +22,7 @@ static bool store(const char *p, uint64_t n, const char **end, uint64_t *value)
     return true;
 }
 
-bool btrail_parse_number(const char *text, const char **end, uint64_t *value)
+bool parse_text_number(const char *text, const char **end, uint64_t *value)
 {
     uint64_t n;
     char *p;
@@ -36,14 +36,14 @@ bool btrail_parse_number(const char *text, const char **end, uint64_t *value)
     return !errno && store(p, n, end, value);
 }
 
-bool btrail_parse_size(const char *text, const char **end, uint64_t *value)
+bool parse_text_size(const char *text, const char **end, uint64_t *value)
 {
     static const char units[] = "KMGT";
     const char *p, *unit;
     unsigned shift = 0;
     uint64_t n;
 
-    if (!btrail_parse_number(text, &p, &n)) {
+    if (!parse_text_number(text, &p, &n)) {
         return false;
     }
     if (*p && (unit = strchr(units, g_ascii_toupper(*p)))) {
@@ -53,7 +53,7 @@ bool btrail_parse_size(const char *text, const char **end, uint64_t *value)
     return n <= UINT64_MAX >> shift && store(p, n << shift, end, value);
 }
 
-bool btrail_parse_time(const char *text, const char **end, uint64_t *value)
+bool parse_text_time(const char *text, const char **end, uint64_t *value)
 {
     static const struct {
         const char *name;
@@ -67,7 +67,7 @@ bool btrail_parse_time(const char *text, const char **end, uint64_t *value)
     uint64_t n, unit;
     unsigned i;
 
-    if (!btrail_parse_number(text, &p, &n)) {
+    if (!parse_text_number(text, &p, &n)) {
         return false;
     }
     fraction = p;
@@ -92,10 +92,10 @@ bool btrail_parse_time(const char *text, const char **end, uint64_t *value)
     return store(p + strlen(units[i].name), n, end, value);
 }
 
-bool btrail_parse_range(const char *text, btrail_parse_fn *parse,
-                        struct btrail_range *range)
+bool parse_text_range(const char *text, parse_text_fn *parse,
+                      struct range *range)
 {
-    struct btrail_range r = { 0, UINT64_MAX };
+    struct range r = { 0, UINT64_MAX };
     const char *p = text;
 
     if (!g_str_has_prefix(p, "..") && !parse(p, &p, &r.begin)) {
@@ -107,4 +107,27 @@ bool btrail_parse_range(const char *text, btrail_parse_fn *parse,
     }
     *range = r;
     return true;
+}
+
+bool parse_text_list(const char *text, bool *set, unsigned n)
+{
+    const char *p = text;
+
+    memset(set, 0, n * sizeof(*set));
+    for (;; p++) {
+        uint64_t first, last;
+
+        if (!parse_text_number(p, &p, &first)) {
+            return false;
+        }
+        last = first;
+        if ((*p == '-' && !parse_text_number(p + 1, &p, &last)) ||
+            last >= n || first > last) {
+            return false;
+        }
+        memset(set + first, true, (last - first + 1) * sizeof(*set));
+        if (*p != ',') {
+            return !*p;
+        }
+    }
 }

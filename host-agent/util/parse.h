@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Numbers, sizes, times and ranges as people write them
  *
@@ -14,24 +14,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef bool btrail_parse_fn(const char *text, const char **end,
-                             uint64_t *value);
+typedef bool parse_text_fn(const char *text, const char **end,
+                           uint64_t *value);
 
 /* Decimal, or hexadecimal after "0x" */
-btrail_parse_fn btrail_parse_number;
+parse_text_fn parse_text_number;
 
 /* A number of bytes, or of the unit that follows: K, M, G or T */
-btrail_parse_fn btrail_parse_size;
+parse_text_fn parse_text_size;
 
 /*
  * Nanoseconds from a decimal number, with or without a fraction, of the unit
  * that follows: ns, us, ms, s, min or h.  Without a unit, it is in seconds.
  * Digits below a nanosecond are dropped.
  */
-btrail_parse_fn btrail_parse_time;
+parse_text_fn parse_text_time;
 
 /* @end is not part of it. */
-struct btrail_range {
+struct range {
     uint64_t begin;
     uint64_t end;
 };
@@ -40,7 +40,11 @@ struct btrail_range {
  * "A..B", "A.." or "..B", whose ends @parse reads.  B must not be below A.
  * Nothing may follow.
  */
-bool btrail_parse_range(const char *text, btrail_parse_fn *parse,
-                        struct btrail_range *range);
+bool parse_text_range(const char *text, parse_text_fn *parse,
+                      struct range *range);
+
+/* "0,2-3": sets the members @set[0] to @set[@n - 1]; a number must be one of
+ * them. */
+bool parse_text_list(const char *text, bool *set, unsigned n);
 
 #endif /* BTRAIL_PARSE_H */

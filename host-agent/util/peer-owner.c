@@ -51,13 +51,13 @@ static bool is_own(uid_t uid)
 }
 
 /* One end of a connection; IPv4 is IPv4 also where IPv6 has it mapped. */
-struct end {
+struct peer_end {
     sa_family_t family;
     __be32 address[4];
     __be16 port;
 };
 
-static bool get_end(const struct sockaddr_storage *from, struct end *end)
+static bool get_end(const struct sockaddr_storage *from, struct peer_end *end)
 {
     const struct sockaddr_in *in = (const void *)from;
     const struct sockaddr_in6 *in6 = (const void *)from;
@@ -89,7 +89,8 @@ struct question {
     struct inet_diag_req_v2 request;
 };
 
-static bool ask(int diag, const struct end *theirs, const struct end *ours)
+static bool ask(int diag, const struct peer_end *theirs,
+                const struct peer_end *ours)
 {
     const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
     const struct timeval patience = { .tv_sec = ANSWER_SECONDS };
@@ -124,16 +125,17 @@ static bool ask(int diag, const struct end *theirs, const struct end *ours)
  * A socket that its process has closed is root's to the kernel, and has no
  * inode any more; one that only listens is another one.
  */
-static bool is_owned(const struct inet_diag_msg *m, const struct end *theirs,
-                     const struct end *ours)
+static bool is_owned(const struct inet_diag_msg *m,
+                     const struct peer_end *theirs,
+                     const struct peer_end *ours)
 {
     return m->idiag_state == TCP_ESTABLISHED && m->idiag_inode &&
            m->id.idiag_sport == theirs->port &&
            m->id.idiag_dport == ours->port && is_own(m->idiag_uid);
 }
 
-static bool answers_own(int diag, const struct end *theirs,
-                        const struct end *ours)
+static bool answers_own(int diag, const struct peer_end *theirs,
+                        const struct peer_end *ours)
 {
     union {
         struct nlmsghdr head;
@@ -158,7 +160,7 @@ static bool answers_own(int diag, const struct end *theirs,
 static bool tcp_is_own(const struct sockaddr_storage *peer,
                        const struct sockaddr_storage *local)
 {
-    struct end theirs, ours;
+    struct peer_end theirs, ours;
     bool own;
     int diag;
 

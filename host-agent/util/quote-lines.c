@@ -8,7 +8,7 @@
 #include "util/quote-lines.h"
 #include "util/quote.h"
 
-void btrail_quote_lines(GString *out, const char *text, size_t n)
+void quote_lines(GString *out, const char *text, size_t n)
 {
     const char *end = text + n;
 

@@ -10,6 +10,6 @@
 
 /* Appends lines of text: what controls a terminal is quoted, as btrail_quote()
  * does it, but for line ends, tabs, and what has been quoted so already. */
-void btrail_quote_lines(GString *out, const char *text, size_t n);
+void quote_lines(GString *out, const char *text, size_t n);
 
 #endif /* BTRAIL_QUOTE_LINES_H */

@@ -9,7 +9,7 @@
 
 #include "util/random.h"
 
-void btrail_random(void *bytes, size_t size)
+void random_bytes(void *bytes, size_t size)
 {
     /* A signal cannot interrupt a call for so few. */
     g_assert(size <= 256);

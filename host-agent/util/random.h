@@ -9,6 +9,6 @@
 #include <stddef.h>
 
 /* Fills up to 256 bytes; ends the program if the kernel has none. */
-void btrail_random(void *bytes, size_t size);
+void random_bytes(void *bytes, size_t size);
 
 #endif /* BTRAIL_RANDOM_H */

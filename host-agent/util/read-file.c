@@ -33,7 +33,7 @@ static void *refuse_size(GError **error, size_t most)
 static char *read_up_to(int fd, size_t most, size_t *size, GError **error)
 {
     g_autofree char *text = g_malloc(most + 1);
-    ssize_t n = btrail_read_all(fd, text, most);
+    ssize_t n = whole_read(fd, text, most);
 
     if (n < 0) {
         return fail(error, errno);
@@ -43,8 +43,8 @@ static char *read_up_to(int fd, size_t most, size_t *size, GError **error)
     return g_steal_pointer(&text);
 }
 
-char *btrail_read_file(const char *path, size_t most, size_t *size,
-                       GError **error)
+char *read_whole_file(const char *path, size_t most, size_t *size,
+                      GError **error)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     char *text = NULL;
@@ -66,8 +66,8 @@ char *btrail_read_file(const char *path, size_t most, size_t *size,
     return text;
 }
 
-char *btrail_read_any(const char *path, size_t most, size_t *size,
-                      GError **error)
+char *read_any(const char *path, size_t most, size_t *size,
+               GError **error)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     g_autoptr(GByteArray) all = g_byte_array_new();
@@ -80,7 +80,7 @@ char *btrail_read_any(const char *path, size_t most, size_t *size,
         guint had = all->len;
 
         g_byte_array_set_size(all, had + PIECE);
-        n = btrail_read_all(fd, all->data + had, PIECE);
+        n = whole_read(fd, all->data + had, PIECE);
         g_byte_array_set_size(all, had + (guint)MAX(n, 0));
     }
     if (n < 0) {

@@ -9,23 +9,23 @@
 #include <glib.h>
 
 /**
- * btrail_read_file - read a regular file
+ * read_whole_file - read a regular file
  * @most: bytes of it
  * @size: gets how many it has
  *
- * Its content is to be freed, and has a NUL behind it.  NULL after an error,
+ * Its content is to be freed, and has a NUL after it.  NULL after an error,
  * which does not say the path: it is no regular file, larger, or cannot be read.
  * It is not waited for, as a FIFO would be; what the kernel makes up (/proc) is
  * empty.
  */
-char *btrail_read_file(const char *path, size_t most, size_t *size,
-                       GError **error);
+char *read_whole_file(const char *path, size_t most, size_t *size,
+                      GError **error);
 
 /*
  * The same of anything that a person has named, a FIFO or a terminal say, up to
  * its end.
  */
-char *btrail_read_any(const char *path, size_t most, size_t *size,
-                      GError **error);
+char *read_any(const char *path, size_t most, size_t *size,
+               GError **error);
 
 #endif /* BTRAIL_READ_FILE_H */

@@ -183,7 +183,7 @@ struct server_socket *server_socket_unix(const char *path,
         umask(old);
     }
     if (sock < 0) {
-        btrail_agent_error_errno(error, path);
+        agent_error_errno(error, path);
         return NULL;
     }
     s = new_socket(accepted, opaque);
@@ -289,7 +289,7 @@ struct server_socket *server_socket_port(unsigned *port,
     int socks[2];
 
     if (!open_ports(port, socks)) {
-        btrail_agent_error_errno(error, "the port");
+        agent_error_errno(error, "the port");
         return NULL;
     }
     if (!knows_own(socks[0], *port)) {
@@ -297,9 +297,9 @@ struct server_socket *server_socket_port(unsigned *port,
         if (socks[1] >= 0) {
             close(socks[1]);
         }
-        btrail_agent_fail(error, BTRAIL_AGENT_ERROR_SYSTEM,
-                          "no port: of no connection to it the kernel says "
-                          "that it is this user's (sock_diag)");
+        agent_fail(error, AGENT_ERROR_SYSTEM,
+                   "no port: of no connection to it the kernel says "
+                   "that it is this user's (sock_diag)");
         return NULL;
     }
     s = new_socket(accepted, opaque);

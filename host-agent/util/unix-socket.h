@@ -9,6 +9,10 @@
 #include <glib.h>
 
 /* Returns a stream to the socket at a path, to be closed; or -1. */
-int btrail_unix_connect(const char *path, GError **error);
+int unix_connect(const char *path, GError **error);
+
+/* The same for a socket of any type, such as SOCK_DGRAM; -1 sets errno, to
+ * ENAMETOOLONG if no socket can have this path. */
+int unix_try(const char *path, int type);
 
 #endif /* BTRAIL_UNIX_SOCKET_H */

@@ -8,7 +8,7 @@
 
 #include "util/wait.h"
 
-bool btrail_wait(int fd, short events, gint64 deadline, int cancel_fd,
+bool wait_for_fd(int fd, short events, gint64 deadline, int cancel_fd,
                  const char *late, GError **error)
 {
     struct pollfd fds[] = {
@@ -30,18 +30,18 @@ bool btrail_wait(int fd, short events, gint64 deadline, int cancel_fd,
             continue;
         }
         if (n < 0) {
-            return btrail_agent_error_errno(error, "poll");
+            return agent_error_errno(error, "poll");
         }
         if (fds[1].revents) {
-            g_set_error(error, BTRAIL_AGENT_ERROR,
-                        BTRAIL_AGENT_ERROR_CANCELLED, "cancelled");
+            g_set_error(error, AGENT_ERROR,
+                        AGENT_ERROR_CANCELLED, "cancelled");
             return false;
         }
         if (fds[0].revents) {
             return true;
         }
         if (!n && g_get_monotonic_time() >= deadline) {
-            g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_TIMEOUT,
+            g_set_error(error, AGENT_ERROR, AGENT_ERROR_TIMEOUT,
                         "%s", late);
             return false;
         }

@@ -9,7 +9,7 @@
 #include "util/agent-error.h"
 
 /**
- * btrail_wait() - wait until a file descriptor is ready, or broken
+ * wait_for_fd() - wait until a file descriptor is ready, or broken
  * @fd:         to wait for
  * @events:     POLLIN, POLLOUT or both
  * @deadline:   of g_get_monotonic_time(), microseconds; -1 for none
@@ -19,7 +19,7 @@
  * Returns: false and an error if the wait was cancelled, which has precedence,
  * or the deadline has passed, or poll() failed.
  */
-bool btrail_wait(int fd, short events, gint64 deadline, int cancel_fd,
+bool wait_for_fd(int fd, short events, gint64 deadline, int cancel_fd,
                  const char *late, GError **error);
 
 #endif /* BTRAIL_WAIT_H */

@@ -34,17 +34,17 @@ static int put_all(int fd, const void *bytes, size_t n, put_fn *put)
     return 0;
 }
 
-int btrail_write_all(int fd, const void *bytes, size_t n)
+int whole_write(int fd, const void *bytes, size_t n)
 {
     return put_all(fd, bytes, n, write);
 }
 
-int btrail_send_all(int sock, const void *bytes, size_t n)
+int whole_send(int sock, const void *bytes, size_t n)
 {
     return put_all(sock, bytes, n, put_on_socket);
 }
 
-ssize_t btrail_read_all(int fd, void *bytes, size_t n)
+ssize_t whole_read(int fd, void *bytes, size_t n)
 {
     size_t got = 0;
 

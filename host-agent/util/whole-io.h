@@ -10,15 +10,15 @@
 #include <sys/types.h>
 
 /* Writes all bytes.  Returns 0, or errno after an error. */
-int btrail_write_all(int fd, const void *bytes, size_t n);
+int whole_write(int fd, const void *bytes, size_t n);
 
 /* The same to a socket.  A peer that has hung up is EPIPE, and no signal. */
-int btrail_send_all(int sock, const void *bytes, size_t n);
+int whole_send(int sock, const void *bytes, size_t n);
 
 /*
- * Reads until there are so many bytes, or the file ends.  Returns how many
+ * Reads until there are this many bytes, or the file ends.  Returns how many
  * there are; -1 with errno after an error.
  */
-ssize_t btrail_read_all(int fd, void *bytes, size_t n);
+ssize_t whole_read(int fd, void *bytes, size_t n);
 
 #endif /* BTRAIL_WHOLE_IO_H */

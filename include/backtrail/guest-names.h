@@ -24,7 +24,7 @@
 /* "\xb7btrgst\n": HELLO begins with it, so that a peer finds the beginning */
 #define BTRAIL_GUEST_MAGIC          UINT64_C(0x0a747367727462b7)
 
-/* The most bytes behind a header, and of each text */
+/* The most bytes after a header, and of each text */
 #define BTRAIL_GUEST_MESSAGE_MAX    (64u << 10)
 #define BTRAIL_GUEST_PATH_MAX       4096u
 #define BTRAIL_GUEST_COMM_MAX       64u
@@ -246,7 +246,8 @@ struct btrail_guest_name {
     uint32_t comm_size;
 };
 
-/* A CPU runs a task from a time on; pid and tid are 0 if it is idle */
+/* A CPU runs a task from a time on; pid and tid are 0 if it is idle, or between
+ * two tasks for more than 20 us */
 struct btrail_guest_switch {
     uint64_t time;
     uint32_t pid;

@@ -53,7 +53,7 @@ extern "C" {
 /**
  * struct btrail_mapping - a range of a process's address space
  * @start:         first address
- * @end:           first address behind it
+ * @end:           first address after it
  * @offset:        where in the file it begins, in bytes; 0 without a file
  * @flags:         BTRAIL_MAPPING_*
  * @path:          of the file, or a name such as "[vdso]", "[heap]" or
@@ -106,7 +106,7 @@ struct btrail_thread {
  *              what a trace has
  * @comm:       its name; never NULL
  * @exe:        path of its program, or ""; never NULL
- * @command_line: arguments, each with a NUL behind it, as in /proc/PID/cmdline,
+ * @command_line: arguments, each with a NUL after it, as in /proc/PID/cmdline,
  *              and one more NUL at the end.  Never NULL
  * @command_line_size: bytes
  * @threads:    its threads, in the order of their tids
@@ -373,7 +373,7 @@ btrail_names_mapping(const struct btrail_names *names,
  * of other code that comes and goes hold from the time at which they were read
  * up to the last one at which they were found unchanged.  Between that and the
  * next time that they were read only those are known that did not change.  What
- * is behind the end of a symbol has none.
+ * is after the end of a symbol has none.
  *
  * Errors: ARGUMENT, END (there is none, or it is not known).
  */

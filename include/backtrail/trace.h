@@ -466,7 +466,7 @@ BTRAIL_API int btrail_cursor_seek_time(struct btrail_cursor *cursor,
 /**
  * btrail_cursor_seek_cr3 - go to where an address space comes into force
  * @cr3:   only its btrail_cr3_root() counts, here and in the trace
- * @index: seek the first such place at this index or behind it; with
+ * @index: seek the first such place at this index or after it; with
  *         BTRAIL_SEEK_PREVIOUS, the last one before it
  * @flags: 0 or BTRAIL_SEEK_PREVIOUS
  *
@@ -556,7 +556,7 @@ BTRAIL_API void btrail_spans_close(struct btrail_spans *spans);
  *
  * Spans come in order.  Each CR3 event begins one, also if it loads the same
  * CR3 again.  If a piece of the file is missing and another CR3 is in force
- * behind it, a span begins there.  Spans in which nothing was recorded or lost
+ * after it, a span begins there.  Spans in which nothing was recorded or lost
  * are left out; all others together are the whole stream.
  *
  * Errors: ARGUMENT, END, IO, MEMORY.
@@ -716,6 +716,64 @@ BTRAIL_API int btrail_parallel_decode(const struct btrail_trace *trace,
                                       const unsigned *vcpus, size_t n,
                                       unsigned flags, unsigned threads,
                                       btrail_parallel_fn *fn, void *opaque);
+
+/* btrail_verify(): the most faults that are told; all are counted */
+#define BTRAIL_MAX_FAULTS   1000u
+
+/**
+ * struct btrail_fault - something in a trace that breaks a rule of the format
+ * @in_stream: it is in a stream
+ * @vcpu:      whose stream, if so
+ * @index:     of the next record there, if so
+ * @text:      what is wrong, in English; valid until the function returns
+ */
+struct btrail_fault {
+    bool in_stream;
+    unsigned vcpu;
+    uint64_t index;
+    const char *text;
+};
+
+typedef void btrail_fault_fn(void *opaque, const struct btrail_fault *fault);
+
+/**
+ * struct btrail_verify_result - what btrail_verify() has found
+ * @complete:     nothing is wrong, and each record is there or in a GAP event
+ * @lost_unknown: more than @lost, but nobody knows how many
+ * @records:      that are there
+ * @gaps:         GAP events of records that were lost
+ * @lost:         records in them
+ * @damage:       places that are missing or cannot be decoded
+ * @faults:       how many, also those that were not told
+ */
+struct btrail_verify_result {
+    bool complete;
+    bool lost_unknown;
+    uint64_t records;
+    uint64_t gaps;
+    uint64_t lost;
+    uint64_t damage;
+    uint64_t faults;
+};
+
+/**
+ * btrail_verify - check that a trace is complete and breaks no rule
+ * @trace:   the trace
+ * @threads: how many decode, including that of the caller; at least 1
+ * @fn:      is told the first BTRAIL_MAX_FAULTS faults, in the caller's thread;
+ *           or NULL
+ * @opaque:  for @fn
+ * @result:  gets what was found, also with an error
+ *
+ * Decodes all of it, and reads each file once more to see that it consists of
+ * numbered chunks which the index has.
+ *
+ * Errors: ARGUMENT, IO, MEMORY.
+ */
+BTRAIL_API int btrail_verify(const struct btrail_trace *trace,
+                             unsigned threads, btrail_fault_fn *fn,
+                             void *opaque,
+                             struct btrail_verify_result *result);
 
 /*
  * Sideband: what turns addresses into names
@@ -1059,7 +1117,7 @@ struct btrail_repair_result {
  * A file with a codec or a type of chunk that this library does not know stays
  * as it is.
  *
- * In place, cuts off only what is behind the last whole chunk, and appends what
+ * In place, cuts off only what is after the last whole chunk, and appends what
  * is missing; for a file that needs more the error is CORRUPT.
  *
  * Errors: ARGUMENT (also if @out is the file itself), IO (errno is EEXIST if

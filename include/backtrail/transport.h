@@ -237,18 +237,25 @@ enum btrail_end_reason {
     BTRAIL_END_PRODUCER_LOST = 5, /* the producer died; made by the agent */
 };
 
+/* Of the clock of events */
+#define BTRAIL_CLOCK_NS     16
+
 /**
  * struct btrail_event
  * @index:  index of the record before which it happened
  * @type:   enum btrail_event_type
  * @reason: depends on the type, else 0
+ * @clock:  of TASK: CLOCK_MONOTONIC of the host at the switch, which is after the
+ *          TIME event in force, in units of BTRAIL_CLOCK_NS; its lower 32 bits,
+ *          or 1 if these are 0.  0: the task ran already, or since the capture
+ *          began it has run on this vCPU last.  Traces do not keep it.  Else 0
  * @data:   depends on the type, else 0
  */
 struct btrail_event {
     uint64_t index;
     uint16_t type;
     uint16_t reason;
-    uint32_t reserved;
+    uint32_t clock;
     uint64_t data[3];
 };
 

@@ -33,7 +33,7 @@
 #include <lzma.h>
 #endif
 
-#include "lib/internal/bytes.h"
+#include "lib/agent/bytes.h"
 #include "raw.h"
 
 /* As hw/misc/branch-trace/buffer.c makes slabs, and how many */
@@ -733,7 +733,7 @@ int main(int argc, char **argv)
     int max = INT_MAX, sample = 4 << 20, rounds = 3;
     const GOptionEntry entries[] = {
         { "records", 0, 0, G_OPTION_ARG_INT, &max,
-          "at most so many of each stream", "N" },
+          "at most this many of each stream", "N" },
         { "sample", 0, 0, G_OPTION_ARG_INT, &sample,
           "how many for what is slow", "N" },
         { "rounds", 0, 0, G_OPTION_ARG_INT, &rounds, "how many times", "N" },

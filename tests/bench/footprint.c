@@ -16,7 +16,7 @@
 
 #include "raw.h"
 #include "lib/internal/block.h"
-#include "lib/internal/chunk.h"
+#include "lib/agent/chunk.h"
 #include "lib/internal/codec.h"
 #include "util/search.h"
 

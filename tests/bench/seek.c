@@ -6,7 +6,7 @@
  *        seek-bench write RAW FILE RECORDS CHUNK PROCESSES
  *        seek-bench size RAW CHUNK
  *
- * RAW is a raw trace (raw.h).  The first form writes FILE, with so many
+ * RAW is a raw trace (raw.h).  The first form writes FILE, with this many
  * records, of chunks that are as large as the agent makes them, but have at
  * most CHUNK records: those of the first stream of
  * RAW over and over again, with indices and times that go on.  It then goes to
@@ -30,7 +30,7 @@
 
 #include "lib/internal/crc32c.h"
 #include "raw.h"
-#include "lib/internal/store.h"
+#include "lib/agent/store.h"
 
 #define TRIES       5
 #define MAX_PIECES  64

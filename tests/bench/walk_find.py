@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """backtrail find on a trace of a billion records: a part of tests/bench/walk.
 
-A real guest is traced until there are so many records.  In the middle it gets
+A real guest is traced until there are this many records.  In the middle it gets
 one NMI, which is what is rare in the trace.  Each search is cold: nothing of
 the file is in memory, and a process of its own.  What is found is compared with
 what was done to the guest.
@@ -52,7 +52,7 @@ def cpu_seconds(pid):
 
 
 def record(path, records, say):
-    """Trace a guest until there are so many records."""
+    """Trace a guest until there are this many records."""
     args = ['-object', 'memory-backend-memfd,id=ram,size=512M,share=on',
             '-machine', 'pc,memory-backend=ram',
             *guest.args('bt.workload=mixed', memory='512')]

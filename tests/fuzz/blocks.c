@@ -61,7 +61,7 @@ static const void *take(const uint8_t **data, size_t *size, size_t element,
     *n = MIN(*n, *size / element);
     *data += *n * element;
     *size -= *n * element;
-    /* Aligned, and for a sanitizer to see what is read behind it */
+    /* Aligned, and for a sanitizer to see what is read after it */
     return g_memdup2(at, *n * element);
 }
 

@@ -11,7 +11,7 @@
 
 #include "fuzz.h"
 #include "producer.h"
-#include "lib/internal/stream.h"
+#include "lib/agent/stream.h"
 #include "drain/connection.h"
 
 #define MAX_SLABS   8
@@ -60,23 +60,23 @@ static void check_layout(const struct btrail_shm_header *h)
                     h->slab_offset | h->slab_size | h->event_offset) & 7));
 }
 
-static void drain_vcpu(struct btrail_connection *conn, unsigned vcpu,
+static void drain_vcpu(struct drain_connection *conn, unsigned vcpu,
                        struct producer *p)
 {
     struct btrail_block_sink sink = { get_block, put_block };
     struct btrail_stream *stream = btrail_stream_new(vcpu, &sink, false);
     struct btrail_event *events = g_new(struct btrail_event,
                                         conn->header.events_per_slab);
-    uint64_t tail = btrail_connection_tail(conn, vcpu);
+    uint64_t tail = drain_connection_tail(conn, vcpu);
     unsigned n;
 
-    for (n = 0; n < MAX_SLABS && tail != btrail_connection_head(conn, vcpu);
+    for (n = 0; n < MAX_SLABS && tail != drain_connection_head(conn, vcpu);
          n++, tail++) {
         const uint8_t *end = conn->map + conn->header.total_size;
         struct btrail_slab slab;
         g_autoptr(GError) error = NULL;
 
-        if (!btrail_connection_slab(conn, vcpu, tail, &slab, events, &error)) {
+        if (!drain_connection_slab(conn, vcpu, tail, &slab, events, &error)) {
             fuzz_require(error != NULL);
             break;
         }
@@ -89,94 +89,94 @@ static void drain_vcpu(struct btrail_connection *conn, unsigned vcpu,
         if (btrail_stream_append(stream, &slab, BTRAIL_GAP_CORRUPT)) {
             break;
         }
-        btrail_connection_release(conn, vcpu, tail + 1);
-        fuzz_require(btrail_connection_tail(conn, vcpu) == tail + 1);
+        drain_connection_release(conn, vcpu, tail + 1);
+        fuzz_require(drain_connection_tail(conn, vcpu) == tail + 1);
     }
-    btrail_connection_lost(conn, vcpu);
-    btrail_connection_paused_ns(conn, vcpu);
+    drain_connection_lost(conn, vcpu);
+    drain_connection_paused_ns(conn, vcpu);
     btrail_stream_flush(stream);
     btrail_stream_free(stream);
     g_free(events);
 }
 
-static void drain_code(struct btrail_connection *conn, unsigned vcpu,
+static void drain_code(struct drain_connection *conn, unsigned vcpu,
                        struct producer *p)
 {
-    uint64_t tail = btrail_connection_code_tail(conn, vcpu);
+    uint64_t tail = drain_connection_code_tail(conn, vcpu);
     uint8_t page[BTRAIL_CODE_PAGE_SIZE];
     struct btrail_code_item item;
     unsigned n;
 
     for (n = 0; n < MAX_SLABS &&
-         tail != btrail_connection_code_head(conn, vcpu); n++, tail++) {
+         tail != drain_connection_code_head(conn, vcpu); n++, tail++) {
         g_autoptr(GError) error = NULL;
 
-        if (!btrail_connection_code_item(conn, vcpu, tail, &item, page,
-                                         &error)) {
+        if (!drain_connection_code_item(conn, vcpu, tail, &item, page,
+                                        &error)) {
             fuzz_require(error != NULL);
             break;
         }
         producer_later(p);
         fuzz_require(item.type >= BTRAIL_CODE_BYTES &&
                      item.type <= BTRAIL_CODE_LOST);
-        btrail_connection_code_release(conn, vcpu, tail + 1);
+        drain_connection_code_release(conn, vcpu, tail + 1);
     }
-    btrail_connection_code_lost_from(conn, vcpu);
+    drain_connection_code_lost_from(conn, vcpu);
 }
 
-static void use(struct btrail_connection *conn, struct producer *p)
+static void use(struct drain_connection *conn, struct producer *p)
 {
-    enum btrail_connection_input input;
+    enum drain_connection_input input;
     uint16_t reason;
     unsigned i;
 
-    btrail_connection_ready(conn, BTRAIL_READY_MEMORY, NULL);
+    drain_connection_ready(conn, BTRAIL_READY_MEMORY, NULL);
     do {
         g_autoptr(GError) error = NULL;
 
-        input = btrail_connection_receive(conn, &reason, &error);
-        fuzz_require((input == BTRAIL_CONNECTION_FAILED) == !!error);
-        fuzz_require(input != BTRAIL_CONNECTION_NOTHING);
-        fuzz_require(input != BTRAIL_CONNECTION_END ||
+        input = drain_connection_receive(conn, &reason, &error);
+        fuzz_require((input == DRAIN_CONNECTION_FAILED) == !!error);
+        fuzz_require(input != DRAIN_CONNECTION_NOTHING);
+        fuzz_require(input != DRAIN_CONNECTION_END ||
                      (reason >= BTRAIL_END_STOPPED &&
                       reason <= BTRAIL_END_UNPLUGGED));
-        if (input == BTRAIL_CONNECTION_MEMORY) {
-            btrail_connection_want_memory(conn, NULL);
+        if (input == DRAIN_CONNECTION_MEMORY) {
+            drain_connection_want_memory(conn, NULL);
         }
-    } while (input == BTRAIL_CONNECTION_END ||
-             input == BTRAIL_CONNECTION_MEMORY);
+    } while (input == DRAIN_CONNECTION_END ||
+             input == DRAIN_CONNECTION_MEMORY);
     for (i = 0; i < conn->header.vcpus; i++) {
         drain_vcpu(conn, i, p);
         if (conn->header.code_items) {
             drain_code(conn, i, p);
         }
     }
-    btrail_connection_sleep(conn);
-    btrail_connection_wake(conn);
+    drain_connection_sleep(conn);
+    drain_connection_wake(conn);
 }
 
 int fuzz_input(const uint8_t *data, size_t size)
 {
     g_autoptr(GError) error = NULL;
-    struct btrail_connection *conn;
+    struct drain_connection *conn;
     struct btrail_shm_header h;
     struct producer p;
 
     producer_init(&p, data, size);
     /* Also headers of layouts that are too large for this memory */
     memcpy(&h, p.memory, sizeof(h));
-    if (btrail_connection_check_header(&h, h.total_size, NULL)) {
+    if (drain_connection_check_header(&h, h.total_size, NULL)) {
         check_layout(&h);
     }
-    conn = btrail_connection_accept(p.agent_sock, 1000, -1, &error);
+    conn = drain_connection_accept(p.agent_sock, 1000, -1, &error);
     fuzz_require(!conn == !!error);
     if (conn) {
         fuzz_accepted();
         check_layout(&conn->header);
         use(conn, &p);
-        btrail_connection_free(conn);
+        drain_connection_free(conn);
     } else {
-        fuzz_require(error->code != BTRAIL_AGENT_ERROR_TIMEOUT);
+        fuzz_require(error->code != AGENT_ERROR_TIMEOUT);
         close(p.agent_sock);
     }
     producer_clear(&p);

@@ -56,14 +56,14 @@ static void settle(void)
     }
 }
 
-static struct btrail_service *start(void)
+static struct service *start(void)
 {
     g_autofree char *text = g_strdup_printf(
         "[service]\nsocket=%s/socket\ntraces=%s/traces\nstate=%s/state\n"
         "[all-guests]\nkeep-free=0\n", folder, folder, folder);
-    struct btrail_service *service =
-        btrail_service_new(btrail_config_parse(text, "fuzz", NULL), NULL,
-                           NULL);
+    struct service *service =
+        service_new(config_parse(text, "fuzz", NULL), NULL,
+                    NULL);
 
     fuzz_require(service);
     return service;
@@ -124,16 +124,16 @@ static void check_folder(void)
 
 int fuzz_input(const uint8_t *data, size_t size)
 {
-    const struct btrail_peer peer = { .pid = 1, .uid = 1, .process = "1-1-x" };
+    const struct peer_process peer = { .pid = 1, .uid = 1, .process = "1-1-x" };
     g_autoptr(GByteArray) bytes = NULL;
-    struct btrail_service *service;
+    struct service *service;
     bool done = false;
     gint64 deadline;
     int socks[2];
 
     if (!folder) {
         folder = g_dir_make_tmp("fuzz-control-XXXXXX", NULL);
-        btrail_log_silence();
+        service_log_silence();
     }
     if (!size || size > MAX_SENT) {
         return -1;
@@ -149,7 +149,7 @@ int fuzz_input(const uint8_t *data, size_t size)
     fuzz_require(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks));
     if (send(socks[0], bytes->data, bytes->len, MSG_DONTWAIT) ==
         (ssize_t)bytes->len) {
-        btrail_connections_add(&service->connections, socks[1], &peer);
+        connections_add(&service->connections, socks[1], &peer);
     } else {
         close(socks[1]);
     }
@@ -159,14 +159,14 @@ int fuzz_input(const uint8_t *data, size_t size)
     }
     close(socks[0]);
     settle();
-    btrail_service_end(service, set_true, &done);
+    service_end(service, set_true, &done);
     deadline = g_get_monotonic_time() + DEADLINE;
     while (!done) {
         g_main_context_iteration(NULL, FALSE);
         fuzz_require(g_get_monotonic_time() < deadline);
     }
     check_folder();
-    btrail_service_free(service);
+    service_free(service);
     settle();
     remove_folder();
     return 0;

@@ -12,7 +12,7 @@
 
 static xmlDoc *parse(const char *text)
 {
-    xmlDoc *doc = btrail_document_parse(text, strlen(text), NULL);
+    xmlDoc *doc = document_parse(text, strlen(text), NULL);
 
     /* What was written can be read. */
     fuzz_require(doc);
@@ -21,16 +21,16 @@ static xmlDoc *parse(const char *text)
 
 static char *enable(const char *text, bool *ok)
 {
-    static const struct btrail_tracing_options options = {
+    static const struct tracing_options options = {
         "/opt/qemu", "/run/a,b", true
     };
     g_autoptr(xmlDoc) doc = parse(text);
     g_autoptr(GPtrArray) changes = NULL;
     g_autoptr(GError) error = NULL;
 
-    *ok = btrail_tracing_enable(doc, &options, &changes, &error);
+    *ok = tracing_enable(doc, &options, &changes, &error);
     fuzz_require(*ok == !error && *ok == !!changes);
-    return btrail_document_text(doc);
+    return document_text(doc);
 }
 
 static char *disable(const char *text, bool *ok)
@@ -39,36 +39,36 @@ static char *disable(const char *text, bool *ok)
     g_autoptr(GPtrArray) changes = NULL;
     g_autoptr(GError) error = NULL;
 
-    *ok = btrail_tracing_disable(doc, &changes, &error);
+    *ok = tracing_disable(doc, &changes, &error);
     fuzz_require(*ok == !error && *ok == !!changes);
-    return btrail_document_text(doc);
+    return document_text(doc);
 }
 
 int fuzz_input(const uint8_t *data, size_t size)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(xmlDoc) doc = btrail_document_parse((const char *)data, size,
-                                                  &error);
+    g_autoptr(xmlDoc) doc = document_parse((const char *)data, size,
+                                           &error);
     g_autofree char *text = NULL, *again = NULL, *on = NULL, *off = NULL;
     g_autofree char *twice = NULL;
     g_autoptr(xmlDoc) same = NULL;
-    struct btrail_tracing_state state;
+    struct tracing_state state;
     bool ok, noted;
 
     fuzz_require(!doc == !!error);
     if (!doc) {
         return 0;
     }
-    text = btrail_document_text(doc);
+    text = document_text(doc);
     same = parse(text);
-    again = btrail_document_text(same);
+    again = document_text(same);
     fuzz_require(!strcmp(text, again));
-    if (!btrail_tracing_inspect(doc, &state, NULL)) {
+    if (!tracing_inspect(doc, &state, NULL)) {
         return 0;
     }
     fuzz_accepted();
     noted = state.noted;
-    btrail_tracing_state_clear(&state);
+    tracing_state_clear(&state);
 
     on = enable(text, &ok);
     if (ok) {

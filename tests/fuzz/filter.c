@@ -46,7 +46,7 @@ static void check(const struct filter *f, unsigned i)
         .function = &functions[i % 3], .offset = i & 1,
     };
     const struct place to = { .function = &functions[i / 3 % 3] };
-    const struct filter_record r = {
+    const struct named_record r = {
         .vcpu = i, .index = i == 5 ? UINT64_MAX : i,
         .time = (int64_t)i * 1000000000 - 1,
         .from = i & 2 ? UINT64_MAX - i : i, .to = i * 0x1000,
@@ -54,7 +54,7 @@ static void check(const struct filter *f, unsigned i)
         .to_place = i & 4 ? &to : NULL,
         .lines = i & 8 ? (struct symbolizer *)f : NULL,
     };
-    struct filter_record edge = r;
+    struct named_record edge = r;
     uint64_t class = filter_class(f, &r);
     bool chosen = filter_matches(f, &r);
 

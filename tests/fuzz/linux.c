@@ -3,10 +3,10 @@
  * Fuzz target: the memory of a guest
  *
  * The input changes that of tests/unit/fake-linux.c: two bytes of its flags,
- * and then writes, each a u24 offset, a u8 length and so many bytes.  After one
- * with offset 0xffffff come those that the guest makes when its kernel has been
- * found.  Whatever it has, the result must be a snapshot that can be written, in
- * bounded time.
+ * and then writes, each a u24 offset, a u8 length and that many bytes.  After
+ * one with offset 0xffffff come those that the guest makes when its kernel has
+ * been found.  Whatever it has, the result must be a snapshot that can be
+ * written, in bounded time.
  */
 
 #include <glib.h>
@@ -89,6 +89,11 @@ static void look_at(struct linux_kernel *k, linux_known *known)
     linux_snapshot_free(snapshot);
 }
 
+static void add_text(void *opaque, const char *text, size_t size)
+{
+    g_string_append_len(opaque, text, (gssize)size);
+}
+
 int fuzz_input(const uint8_t *data, size_t size)
 {
     static struct fake_linux kinds[FAKE_FLAGS];
@@ -120,7 +125,8 @@ int fuzz_input(const uint8_t *data, size_t size)
         fuzz_accepted();
         change(&f, &data, &size);
         linux_kernel_begin(k);
-        symbols = linux_own_symbols(k);
+        symbols = g_string_new(NULL);
+        linux_own_symbols(k, add_text, symbols);
         fuzz_require(symbols->len <= LINUX_SYMBOLS_MAX);
         g_string_free(symbols, TRUE);
         symbols = linux_loaded_symbols(k);

@@ -8,15 +8,15 @@
 
 #include <glib/gstdio.h>
 
-#include "lib/internal/code-piece.h"
+#include "lib/agent/code-piece.h"
 #include "backtrail/names.h"
 #include "fake-linux.h"
 #include "fake-space.h"
-#include "lib/internal/parts.h"
+#include "lib/agent/parts.h"
 #include "producer.h"
 #include "snapshot-samples.h"
 #include "trace-samples.h"
-#include "word-samples.h"
+#include "name-samples.h"
 
 static void write_file(const char *dir, const char *name, const void *bytes,
                        size_t len)
@@ -295,7 +295,8 @@ static void add_vcpu(GByteArray *a, unsigned vcpu, uint64_t head,
                      uint64_t tail, uint32_t state)
 {
     struct btrail_shm_vcpu control = {
-        .head = head, .tail = { tail }, .records = head * RECORDS, .state = state,
+        .head = head, .tail = { tail }, .records = head * RECORDS,
+        .state = state,
     };
 
     add_write(a, VCPU_OFFSET + vcpu * VCPU_STRIDE, &control, sizeof(control));

@@ -3,7 +3,7 @@
  * Fuzz target: marks in code, and the records of their values
  *
  * The input is a page of code, which is searched, or as much of it as there is.
- * What is behind the first mark are records of a value, two bytes each: offsets
+ * What is after the first mark are records of a value, two bytes each: offsets
  * from its code.
  */
 

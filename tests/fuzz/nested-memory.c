@@ -4,7 +4,7 @@
  *
  * The input changes the memory of a guest, in whose pages 1 to 4 are tables of
  * four levels that map page 8 and some after it: the number of levels, the page
- * of the root, and then writes, each a u24 offset, a u8 length and so many
+ * of the root, and then writes, each a u24 offset, a u8 length and this many
  * bytes.  Whatever it has, what is found is there, and that takes bounded time.
  */
 

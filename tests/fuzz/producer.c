@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lib/internal/bytes.h"
+#include "lib/agent/bytes.h"
 #include "fuzz.h"
 #include "producer.h"
 

@@ -6,7 +6,7 @@
  * and what it needs, little endian:
  *
  *   WRITE  u32 offset, u16 length, bytes: into the shared memory
- *   SEND   u8 descriptors, u8 length, bytes: through the socket, with so many
+ *   SEND   u8 descriptors, u8 length, bytes: through the socket, with this many
  *          of the memfd, the two eventfds and further eventfds
  *   LATER  writes that follow are not made until producer_later()
  *

@@ -34,7 +34,7 @@ static void look_at(JsonNode *node)
 int fuzz_input(const uint8_t *data, size_t size)
 {
     g_autoptr(GError) error = NULL;
-    struct btrail_qmp *qmp;
+    struct qmp *qmp;
     int socks[2];
 
     fuzz_require(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks));
@@ -45,24 +45,24 @@ int fuzz_input(const uint8_t *data, size_t size)
     }
     fuzz_require(!shutdown(socks[0], SHUT_WR));
 
-    qmp = btrail_qmp_new(socks[1], TIMEOUT_MS, -1, &error);
+    qmp = qmp_new(socks[1], TIMEOUT_MS, -1, &error);
     fuzz_require(!qmp == !!error);
     if (qmp) {
-        const char *version = btrail_qmp_version(qmp);
+        const char *version = qmp_version(qmp);
         g_autoptr(JsonNode) node = NULL;
 
         fuzz_accepted();
         fuzz_require(!version || g_utf8_validate(version, -1, NULL));
-        node = btrail_qmp_execute(qmp, "query-branch-trace", NULL, -1,
-                                  TIMEOUT_MS, -1, &error);
+        node = qmp_execute(qmp, "query-branch-trace", NULL, -1,
+                           TIMEOUT_MS, -1, &error);
         fuzz_require(!node == !!error);
         if (node) {
             look_at(node);
         }
-        btrail_qmp_free(qmp);
+        qmp_free(qmp);
     }
     /* It would have closed the connection before waiting for nothing. */
-    fuzz_require(!error || error->code != BTRAIL_AGENT_ERROR_TIMEOUT);
+    fuzz_require(!error || error->code != AGENT_ERROR_TIMEOUT);
     close(socks[0]);
     return 0;
 }

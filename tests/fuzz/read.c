@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "lib/internal/trace-files.h"
+#include "lib/agent/trace-files.h"
 #include "read.h"
 
 /* A short input can speak of many records. */

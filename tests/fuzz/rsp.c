@@ -4,13 +4,15 @@
  *
  * The input is what a gdb or a stub sends.  Whatever the pieces in which it
  * arrives, the same is found in it, and a packet that is sent on arrives as it
- * was.
+ * was.  What a request's arguments are is the same when they are written again.
  */
 
 #include <glib.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "fuzz.h"
+#include "gdb/packet.h"
 #include "gdb/rsp.h"
 
 #define LIMIT   1024
@@ -48,6 +50,84 @@ static void decode(const char *payload)
     }
 }
 
+/* Arguments by their schema, as they would be written */
+static char *write_values(const char *schema, const struct packet_value *v)
+{
+    GString *text = g_string_new(NULL);
+
+    for (; *schema; schema++) {
+        switch (*schema) {
+        case '?':
+            break;
+        case 'n':
+        case 't':
+            g_string_append_printf(text, "%" PRIx64, v++->number);
+            break;
+        case 'c':
+            g_string_append_c(text, v++->number);
+            break;
+        case 's':
+            g_string_append(text, v++->text);
+            break;
+        default:
+            g_string_append_c(text, *schema);
+            break;
+        }
+    }
+    return g_string_free(text, FALSE);
+}
+
+static void read_values(const char *schema, const char *text)
+{
+    struct packet_value values[PACKET_VALUES], again[PACKET_VALUES];
+    char *written;
+
+    if (!packet_parse(schema, text, values)) {
+        return;
+    }
+    written = write_values(schema, values);
+    fuzz_require(packet_parse(schema, written, again));
+    for (unsigned i = 0; i < PACKET_VALUES; i++) {
+        fuzz_require(values[i].number == again[i].number);
+        fuzz_require(!g_strcmp0(values[i].text, again[i].text));
+    }
+    g_free(written);
+}
+
+static void read_actions(const char *text)
+{
+    struct packet_move move, again;
+    char *written;
+
+    if (packet_move_parse(text, &move)) {
+        written = g_strdup_printf("%c:%" PRIx64, move.step ? 's' : 'c',
+                                  move.thread);
+        fuzz_require(packet_move_parse(written, &again));
+        fuzz_require(move.step == again.step && move.thread == again.thread);
+        g_free(written);
+    }
+}
+
+/* The arguments of requests, by some that there are */
+static void read_request(const char *request)
+{
+    static const struct packet table[] = {
+        { "H", "ct" }, { "S", "n" }, { "T", "t" }, { "Z", "n,n,ns" },
+        { "m", "n,n" }, { "qBacktrail.caller", "?:n" },
+        { "qBacktrail.on:", "n,n,n" }, { "qRcmd,", "s" },
+        { "qThreadExtraInfo,", "t" }, { "vCont;", "s" }, { NULL },
+    };
+    const char *text;
+    const struct packet *p = packet_find(table, request, &text);
+
+    if (p) {
+        fuzz_require(g_str_has_prefix(request, p->name));
+        fuzz_require(text == request + strlen(p->name));
+        read_values(p->schema, text);
+        read_actions(text);
+    }
+}
+
 /* All that is found, in pieces of @step bytes */
 static GString *parse(const uint8_t *data, size_t size, size_t step)
 {
@@ -75,6 +155,7 @@ static GString *parse(const uint8_t *data, size_t size, size_t step)
             g_string_append_len(found, payload, n);
             send_on(payload, n);
             decode(payload);
+            read_request(payload);
         }
     }
     rsp_parser_free(p);

@@ -52,12 +52,12 @@ static void check_file(int fd)
 int fuzz_input(const uint8_t *data, size_t size)
 {
     int fd = memfd_create("trace", MFD_CLOEXEC);
-    struct btrail_session_options options = { 0 };
-    struct btrail_capture_options capture_options = { 0 };
-    struct btrail_capture_result capture_result;
-    struct btrail_session_result result;
-    struct btrail_session *session;
-    struct btrail_capture *capture;
+    struct session_settings options = { 0 };
+    struct capture_options capture_options = { 0 };
+    struct capture_result capture_result;
+    struct session_result result;
+    struct session *session;
+    struct capture *capture;
     struct producer p;
     char path[64];
     const struct btrail_store_options store = { path, .replace = true };
@@ -67,16 +67,16 @@ int fuzz_input(const uint8_t *data, size_t size)
     fuzz_require(!btrail_store_open(&options.store, &store));
     producer_init(&p, data, size);
     options.metadata = json_object_new();
-    session = btrail_session_new(&options, NULL);
+    session = session_new(&options, NULL);
     capture_options.sock = p.agent_sock;
     /* All records may be there already. */
     capture_options.sessions = &session;
     capture_options.n_sessions = 1;
-    capture = btrail_capture_start(&capture_options);
+    capture = capture_start(&capture_options);
     producer_later(&p);
-    btrail_capture_finish(capture, &capture_result);
+    capture_finish(capture, &capture_result);
     g_clear_error(&capture_result.error);
-    btrail_session_finish(session, &result);
+    session_finish(session, &result);
     json_object_unref(options.metadata);
     /* The producer is gone: without an END that is an error. */
     fuzz_require(result.error || result.reason != BTRAIL_END_PRODUCER_LOST);

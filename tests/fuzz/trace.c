@@ -3,7 +3,7 @@
  * Fuzz target: a trace file
  *
  * Opens it, reads all streams in all ways and seeks around.  Checksums are
- * not checked in this build, so that the fuzzer gets behind them.
+ * not checked in this build, so that the fuzzer gets past them.
  */
 
 #include <stdlib.h>
@@ -14,8 +14,8 @@
 #include "backtrail/code.h"
 #include "backtrail/names.h"
 #include "fuzz.h"
-#include "lib/internal/meta.h"
-#include "lib/internal/names-private.h"
+#include "lib/agent/meta.h"
+#include "lib/agent/names-private.h"
 
 /* Larger than any batch: records are read, all of them. */
 static struct btrail_record copy[1 << 16];
@@ -71,7 +71,7 @@ static void read_all(struct btrail_cursor *cursor, bool events_only,
     fuzz_require(!ret || ret == -BTRAIL_ERR_END || ret == -BTRAIL_ERR_MEMORY);
 }
 
-/* True if there is a record at or behind it, which then is @record. */
+/* True if there is a record at or after it, which then is @record. */
 static bool seek_to(struct btrail_cursor *cursor, uint64_t index,
                     struct btrail_record *record)
 {
@@ -185,7 +185,7 @@ struct outline {
     uint64_t items;             /* events and records */
     uint64_t records;
     uint64_t lost;
-    uint64_t index;             /* behind the last item */
+    uint64_t index;             /* after the last item */
 };
 
 static uint64_t lost_before(const struct btrail_event *e)

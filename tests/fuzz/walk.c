@@ -2,19 +2,20 @@
 /*
  * Fuzz target: a gdb that walks a trace
  *
- * The input is packets of a gdb, one in each line, and behind an empty line the
+ * The input is packets of a gdb, one in each line, and after an empty line the
  * trace: both are hostile.  Whatever they are, each packet has an answer, or
  * the gdb is hung up on.
  */
 
 #include <poll.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "fuzz.h"
 #include "gdb/rsp.h"
-#include "gdb/walk-server.h"
+#include "gdb/trace-target.h"
 #include "read.h"
 #include "util/apart.h"
 
@@ -23,6 +24,45 @@
 #define MAX_RECORDS 100000
 
 /* What is done apart is done here, where a fault is seen. */
+struct apart {
+    int fd;
+    GByteArray *answer;
+};
+
+struct apart *apart_start(apart_fn *compute, void *opaque)
+{
+    struct apart *a = g_new(struct apart, 1);
+
+    a->fd = eventfd(1, EFD_CLOEXEC);
+    a->answer = g_byte_array_new();
+    compute(opaque, a->answer);
+    return a;
+}
+
+int apart_fd(const struct apart *a)
+{
+    return a->fd;
+}
+
+void apart_read(struct apart *a, bool *done)
+{
+    *done = true;
+}
+
+const GByteArray *apart_answer(const struct apart *a)
+{
+    return a->answer;
+}
+
+void apart_free(struct apart *a)
+{
+    if (a) {
+        close(a->fd);
+        g_byte_array_unref(a->answer);
+        g_free(a);
+    }
+}
+
 GByteArray *apart_run(apart_fn *compute, void *opaque,
                       bool (*go_on)(void *opaque), void *go_on_opaque)
 {
@@ -64,13 +104,13 @@ static bool ask(int sock, const char *packet, size_t n)
     return false;
 }
 
-static void talk(struct walk_server *s, const char *packets, size_t size)
+static void talk(struct trace_target *s, const char *packets, size_t size)
 {
     unsigned left = MAX_PACKETS;
     int socks[2];
 
     fuzz_require(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks));
-    walk_server_serve(s, NULL, socks[0], socks[0], NULL, NULL);
+    trace_target_serve(s, NULL, socks[0], socks[0]);
     while (size && left--) {
         const char *end = memchr(packets, '\n', size);
         size_t n = end ? (size_t)(end - packets) : size;
@@ -106,7 +146,7 @@ int fuzz_input(const uint8_t *data, size_t size)
     size_t packets = end ? (size_t)(end - data) : 0;
     struct btrail_trace *trace = NULL;
     struct symbolizer *symbols;
-    struct walk_server *s;
+    struct trace_target *s;
     struct fuzz_file file;
 
     if (!end) {
@@ -121,14 +161,14 @@ int fuzz_input(const uint8_t *data, size_t size)
     symbols = symbolizer_new(&(struct symbolizer_options) { NULL }, trace,
                              NULL);
     fuzz_require(symbols);
-    s = walk_server_new(&(struct walk_server_options) {
+    s = trace_target_new(&(struct trace_target_options) {
         .trace = trace, .symbols = symbols, .walk = { NULL, -1 },
     }, NULL);
     if (s) {
         fuzz_accepted();
         talk(s, (const char *)data, packets);
     }
-    walk_server_free(s);
+    trace_target_free(s);
     symbolizer_free(symbols);
     btrail_trace_close(trace);
     close(file.fd);

@@ -132,7 +132,7 @@ int main(int argc, char **argv)
         /* It is 0, but no compiler knows. */
         LOAD(BPF_REG_3, BPF_REG_6, offsetof(struct __sk_buff, mark)),
         CALL(BPF_FUNC_tail_call),
-        /* Not reached; the function is behind it. */
+        /* Not reached; the function is after it. */
         SET(BPF_REG_0, 0),
         END,
         CALL(BPF_FUNC_get_prandom_u32),

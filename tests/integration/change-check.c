@@ -38,7 +38,7 @@
 #define CR3_MASK        0x000ffffffffff000ull
 #define MAX_BREAKS      64
 
-/* So many records are searched for, and then the rest compared. */
+/* This many records are searched for, and then the rest compared. */
 #define BEGINNING       64
 
 struct selection {
@@ -131,7 +131,7 @@ static bool next_wanted(struct reader *r, const struct selection *s)
 
 /*
  * Are the records of @file from @begin to @end those that @s selects of
- * @reference from @cut on?  Then @after is the one behind the last of them.
+ * @reference from @cut on?  Then @after is the one after the last of them.
  * What one of the two lacks because it ends earlier does not count.
  */
 static bool matches(const struct btrail_trace *reference, uint64_t cut,
@@ -178,7 +178,7 @@ static uint64_t find_wanted(const struct btrail_trace *reference,
 }
 
 /*
- * The next cut of @reference behind @cut, and not behind @high, from where on
+ * The next cut of @reference after @cut, and not after @high, from where on
  * the records that @s selects begin as @file does from @begin to @end.
  * UINT64_MAX if there is none.
  */
@@ -234,7 +234,7 @@ struct cuts {
 
 /*
  * Is there a moment for selection @i between @low and @high, and one for each
- * of those behind it?  A selection of few records may fit in more than one
+ * of those after it?  A selection of few records may fit in more than one
  * place of a loop; only what comes next says which one it was.
  */
 static bool find_cuts(struct cuts *c, int i, uint64_t low, uint64_t high)

@@ -26,7 +26,7 @@
 /* What a trace promises: no record is further away from a TIME event. */
 #define STRETCH_NS      1000000
 
-/* With --boot: no user mode before so many records in the upper half. */
+/* With --boot: no user mode before this many records in the upper half. */
 #define BOOT_RECORDS    100000
 
 #define REASONS         16

@@ -5,7 +5,7 @@
  *
  * usage: marks [COUNT SEED PROCESSES [move]] | spans
  *
- * Each of so many processes leaves COUNT marks with values of a sequence that
+ * Each of this many processes leaves COUNT marks with values of a sequence that
  * begins with SEED + its number, from 0.  They stay on their vCPUs, or their
  * parent moves them all the time, also in the middle of a mark.  The first one
  * has a handler of a timer's signal that leaves the same marks in between, with
@@ -13,8 +13,8 @@
  * vCPU 0, with each of some values that are special, and it prints them.
  *
  * With "spans", processes mark where work of theirs begins and ends, and print
- * how long it took by the guest's clock, and how many turns of a loop it had; or
- * one hands numbers to another one.
+ * how long it took by the guest's clock, and how many turns of a loop it had;
+ * or one hands numbers to another one.
  */
 
 #include <inttypes.h>

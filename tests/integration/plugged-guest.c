@@ -4,7 +4,7 @@
  *
  * It does what lines on the console say:
  *   online MODE  with the next memory that is plugged in
- *   start N      so many workers, which say where their memory is, and live
+ *   start N      this many workers, which say where their memory is, and live
  *                until the guest ends
  */
 

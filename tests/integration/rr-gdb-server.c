@@ -2,7 +2,7 @@
 /*
  * usage: rr-gdb-server STUB QMP SOCKET
  *
- * The front end for gdb, at a QEMU that a test has started: STUB and QMP are
+ * The server of gdbs, at a QEMU that a test has started: STUB and QMP are
  * its sockets.  Prints "ready" when it listens at SOCKET, and ends when QEMU
  * does or its standard input is closed.
  */
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "gdb/front-end.h"
+#include "gdb/replay-target.h"
 #include "monitor/qmp.h"
 #include "util/json.h"
 #include "util/server-socket.h"
@@ -21,7 +21,7 @@
 #define TIMEOUT_MS  60000
 
 static GMainLoop *loop;
-static struct front_end *served;
+static struct replay_target *served;
 
 static void die(const char *what, const GError *error)
 {
@@ -29,11 +29,11 @@ static void die(const char *what, const GError *error)
     exit(1);
 }
 
-static JsonNode *command(struct btrail_qmp *qmp, const char *name,
+static JsonNode *command(struct qmp *qmp, const char *name,
                          JsonObject *arguments, GError **error)
 {
-    return btrail_qmp_execute(qmp, name, arguments, -1, TIMEOUT_MS, -1,
-                              error);
+    return qmp_execute(qmp, name, arguments, -1, TIMEOUT_MS, -1,
+                       error);
 }
 
 static bool query_icount(void *opaque, uint64_t *icount, GError **error)
@@ -58,7 +58,7 @@ static char *query_status(void *opaque, GError **error)
 
 static bool is_behind_end(uint64_t at, GError **error)
 {
-    g_set_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND,
+    g_set_error(error, AGENT_ERROR, AGENT_ERROR_COMMAND,
                 "the recording ends at instruction %" G_GUINT64_FORMAT, at);
     return false;
 }
@@ -121,12 +121,12 @@ static bool halt(void *opaque, uint64_t *begin, uint64_t *end, GError **error)
 
 static bool goes_on(void *opaque)
 {
-    return !served || front_end_goes_on(served);
+    return !served || replay_target_goes_on(served);
 }
 
 static void on_gdb(void *opaque, int sock)
 {
-    front_end_add(opaque, sock);
+    replay_target_add(opaque, sock);
 }
 
 static gboolean on_input(gint fd, GIOCondition condition, gpointer opaque)
@@ -143,15 +143,15 @@ static void on_end(void *opaque, const GError *error)
 
 int main(int argc, char **argv)
 {
-    struct target_moves moves = {
+    struct vm_moves moves = {
         .go = go,
         .icount = query_icount,
         .halt = halt,
         .goes_on = goes_on,
     };
-    struct btrail_qmp *qmp;
-    struct target *target;
-    struct front_end *fe;
+    struct qmp *qmp;
+    struct vm *vm;
+    struct replay_target *fe;
     GError *error = NULL;
     struct server_socket *server;
     int sock;
@@ -160,18 +160,18 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s STUB QMP SOCKET\n", argv[0]);
         return 2;
     }
-    qmp = btrail_qmp_connect(argv[2], TIMEOUT_MS, -1, &error);
+    qmp = qmp_connect(argv[2], TIMEOUT_MS, -1, &error);
     if (!qmp) {
         die(argv[2], error);
     }
     moves.opaque = qmp;
-    sock = btrail_unix_connect(argv[1], &error);
-    target = sock < 0 ? NULL : target_new(sock, &moves, &error);
-    if (!target) {
+    sock = unix_connect(argv[1], &error);
+    vm = sock < 0 ? NULL : vm_new(sock, &moves, &error);
+    if (!vm) {
         die(argv[1], error);
     }
     loop = g_main_loop_new(NULL, FALSE);
-    served = fe = front_end_new(target, on_end, NULL);
+    served = fe = replay_target_new(vm, on_end, NULL);
     server = server_socket_unix(argv[3], on_gdb, fe, &error);
     if (!server) {
         die(argv[3], error);
@@ -181,8 +181,8 @@ int main(int argc, char **argv)
     fflush(stdout);
     g_main_loop_run(loop);
     server_socket_free(server);
-    front_end_free(fe);
-    btrail_qmp_free(qmp);
+    replay_target_free(fe);
+    qmp_free(qmp);
     g_main_loop_unref(loop);
     return 0;
 }

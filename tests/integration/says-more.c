@@ -33,7 +33,7 @@ static void flush(void)
     used = 0;
 }
 
-/* A message: its struct, and a text behind it */
+/* A message: its struct, and a text after it */
 static void say(unsigned type, const void *fixed, size_t size,
                 const char *text)
 {

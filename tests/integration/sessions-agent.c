@@ -29,7 +29,7 @@
 
 #include "backtrail/names.h"
 #include "drain/capture.h"
-#include "lib/internal/code-piece.h"
+#include "lib/agent/code-piece.h"
 
 static GHashTable *sessions;
 
@@ -48,12 +48,12 @@ static void wait_for(int fd)
     }
 }
 
-static int finish(const char *name, struct btrail_session *s)
+static int finish(const char *name, struct session *s)
 {
-    struct btrail_session_result result;
+    struct session_result result;
     int ret = 0;
 
-    btrail_session_finish(s, &result);
+    session_finish(s, &result);
     printf("%s: %" G_GUINT64_FORMAT " records, %" G_GUINT64_FORMAT
            " filtered, %" G_GUINT64_FORMAT " lost, %" G_GUINT64_FORMAT
            " unexplained\n", name, result.progress.records,
@@ -68,16 +68,16 @@ static int finish(const char *name, struct btrail_session *s)
     return ret;
 }
 
-static void add(struct btrail_capture *c, char **words,
-                struct btrail_session_options *options)
+static void add(struct capture *c, char **words,
+                struct session_settings *options)
 {
-    struct btrail_session_progress p = { 0 };
+    struct session_progress p = { 0 };
     g_autoptr(GError) error = NULL;
-    struct btrail_session *s;
+    struct session *s;
 
     options->metadata = json_object_new();
     json_object_set_string_member(options->metadata, "session", words[1]);
-    s = btrail_session_new(options, &error);
+    s = session_new(options, &error);
     json_object_unref(options->metadata);
     if (!s) {
         g_error("%s", error->message);
@@ -86,23 +86,23 @@ static void add(struct btrail_capture *c, char **words,
     if (!c) {
         return;
     }
-    btrail_capture_add(c, s);
+    capture_add(c, s);
     while (!p.begun) {
         struct pollfd done = {
-            .fd = btrail_session_done_fd(s), .events = POLLIN,
+            .fd = session_done_fd(s), .events = POLLIN,
         };
 
         if (poll(&done, 1, 1) > 0) {
             g_error("%s: the capture has ended", words[1]);
         }
-        btrail_session_progress(s, &p);
+        session_progress(s, &p);
     }
 }
 
-static void add_file(struct btrail_capture *c, char **words)
+static void add_file(struct capture *c, char **words)
 {
     const char *processes[] = { words[4], NULL };
-    struct btrail_session_options options = {
+    struct session_settings options = {
         .filter.privilege = atoi(words[3]),
         .filter.processes = words[4] ? processes : NULL,
     };
@@ -114,10 +114,10 @@ static void add_file(struct btrail_capture *c, char **words)
     add(c, words, &options);
 }
 
-static void add_last(struct btrail_capture *c, char **words)
+static void add_last(struct capture *c, char **words)
 {
-    struct btrail_session_options options = {
-        .mode = BTRAIL_SESSION_LAST,
+    struct session_settings options = {
+        .mode = SESSION_LAST,
         .folder = words[2],
         .limit.bytes = strtoull(words[3], NULL, 10),
     };
@@ -128,29 +128,29 @@ static void add_last(struct btrail_capture *c, char **words)
 static void dump(char **words)
 {
     g_autoptr(GError) error = NULL;
-    struct btrail_session_dump d;
+    struct session_dump d;
 
-    if (!btrail_session_dump(g_hash_table_lookup(sessions, words[1]),
-                             words[2], &d, &error)) {
+    if (!session_dump(g_hash_table_lookup(sessions, words[1]),
+                      words[2], &d, &error)) {
         g_error("%s", error->message);
     }
     printf("%s: dumped %" G_GUINT64_FORMAT " records\n", words[1], d.records);
 }
 
-static void remove_session(struct btrail_capture *c, const char *name)
+static void remove_session(struct capture *c, const char *name)
 {
-    struct btrail_session *s = g_hash_table_lookup(sessions, name);
+    struct session *s = g_hash_table_lookup(sessions, name);
 
-    btrail_capture_remove(c, s);
-    wait_for(btrail_session_done_fd(s));
+    capture_remove(c, s);
+    wait_for(session_done_fd(s));
     finish(name, s);
     g_hash_table_remove(sessions, name);
 }
 
 /* With the sessions that there are */
-static struct btrail_capture *start(int sock)
+static struct capture *start(int sock)
 {
-    struct btrail_capture_options options = { .names = true };
+    struct capture_options options = { .names = true };
     g_autoptr(GPtrArray) list = g_ptr_array_new();
     GHashTableIter iter;
     gpointer s;
@@ -163,16 +163,16 @@ static struct btrail_capture *start(int sock)
     while (g_hash_table_iter_next(&iter, NULL, &s)) {
         g_ptr_array_add(list, s);
     }
-    options.sessions = (struct btrail_session *const *)list->pdata;
+    options.sessions = (struct session *const *)list->pdata;
     options.n_sessions = list->len;
-    return btrail_capture_start(&options);
+    return capture_start(&options);
 }
 
 static int serve(const char *path)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
-    struct btrail_capture_result result;
-    struct btrail_capture *c = NULL;
+    struct capture_result result;
+    struct capture *c = NULL;
     GHashTableIter iter;
     gpointer name, s;
     char line[4096];
@@ -202,8 +202,8 @@ static int serve(const char *path)
         }
         printf("ok\n");
     }
-    btrail_capture_stop(c);
-    btrail_capture_finish(c, &result);
+    capture_stop(c);
+    capture_finish(c, &result);
     if (result.error) {
         printf("%s\n", result.error->message);
         g_error_free(result.error);

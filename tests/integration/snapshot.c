@@ -180,6 +180,11 @@ static void add_tasks(JsonBuilder *b, struct linux_kernel *kernel)
     linux_snapshot_free(snapshot);
 }
 
+static void add_text(void *opaque, const char *text, size_t size)
+{
+    g_string_append_len(opaque, text, (gssize)size);
+}
+
 int main(int argc, char **argv)
 {
     struct guest_memory *memory = guest_memory_new();
@@ -217,7 +222,8 @@ int main(int argc, char **argv)
     }
     found = now();
     linux_kernel_begin(kernel);
-    symbols = linux_own_symbols(kernel);
+    symbols = g_string_new(NULL);
+    linux_own_symbols(kernel, add_text, symbols);
     loaded = linux_loaded_symbols(kernel);
     if (!loaded) {
         fprintf(stderr, "snapshot: cannot read the lists of the kernel\n");

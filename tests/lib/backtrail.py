@@ -37,8 +37,8 @@ def run_json(*args, **kwargs):
 
 
 def times_of_tasks(trace, vcpus):
-    """{vCPU: when its task is named for the first time, in seconds}, of so many
-    vCPUs, if the tasks of so many are named"""
+    """{vCPU: when its task is named for the first time, in seconds}, of this
+    many vCPUs, if the tasks of this many are named"""
     times = {}
     with subprocess.Popen([binary(), 'script', '--events-only', '--json',
                            trace], stdout=subprocess.PIPE) as script:

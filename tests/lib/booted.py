@@ -6,15 +6,15 @@ a guest boots it, and saves it; all others, of the same QEMU, the same guest and
 the same arguments, continue from there.
 """
 
-import fcntl
-import hashlib
+import contextlib
 import os
 import shutil
 import time
 
+import kept
 import qemu
 
-KEEP = 64                       # in the cache; each has some 80 MB
+KEEP = 96                       # in the cache; each has some 80 MB
 
 
 def start(vm, until, like=None, prepare=None):
@@ -22,8 +22,9 @@ def start(vm, until, like=None, prepare=None):
     matches until; its serial port says what that one's said.
 
     like is the arguments of the other one, by default the same; they may
-    differ in what is no part of the guest, and name no file that only this
-    test has.  prepare is called with the monitor of that one before it boots.
+    differ in what is no part of the guest.  The files that they name count by
+    what they contain.  prepare is called with the monitor of that one before it
+    boots.
     """
     saved = _saved(vm.binary, like or vm.given, until, prepare)
     shutil.copy(os.path.join(saved, 'serial'), vm.path('serial.log'))
@@ -33,6 +34,14 @@ def start(vm, until, like=None, prepare=None):
     _wait(vm, lambda: vm.qmp.command('query-status')['status'] == 'paused',
           'restored')
     vm.qmp.command('cont')
+
+
+@contextlib.contextmanager
+def running(args, until, like=None, **kwargs):
+    """A qemu.Qemu of these arguments that was started so."""
+    with contextlib.closing(qemu.Qemu(args, **kwargs)) as vm:
+        start(vm, until, like)
+        yield vm
 
 
 def save(vm, file):
@@ -53,45 +62,15 @@ def _wait(vm, condition, what):
 
 def _saved(binary, args, until, prepare):
     """The folder with the guest of these arguments; made if needed."""
-    stat = os.stat(binary)
-    key = hashlib.sha256('\0'.join(
-        [binary, str(stat.st_mtime_ns), str(stat.st_size), until, *args])
-        .encode()).hexdigest()[:16]
-    top = os.path.join(qemu.cache(), 'booted')
-    folder = os.path.join(top, key)
-    locks = os.path.join(qemu.cache(), 'lock')
-    os.makedirs(top, exist_ok=True)
-    os.makedirs(locks, exist_ok=True)
-    with open(os.path.join(locks, f'booted-{key}'), 'w',
-              encoding='ascii') as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not os.path.isdir(folder):
-            new = f'{folder}.new'
-            shutil.rmtree(new, ignore_errors=True)
-            os.mkdir(new)
-            with qemu.Qemu([*args, '-S'], binary=binary) as vm:
-                if prepare:
-                    prepare(vm.qmp)
-                vm.qmp.command('cont')
-                # On a busy machine it takes a while.
-                vm.wait_serial(until, 240)
-                save(vm, os.path.join(new, 'state'))
-                shutil.copy(vm.path('serial.log'),
-                            os.path.join(new, 'serial'))
-            os.rename(new, folder)
-            _prune(top)
-        os.utime(folder)
-    return folder
+    def make(folder):
+        with qemu.Qemu([*args, '-S'], binary=binary) as vm:
+            if prepare:
+                prepare(vm.qmp)
+            vm.qmp.command('cont')
+            # On a busy machine it takes a while.
+            vm.wait_serial(until, 240)
+            save(vm, os.path.join(folder, 'state'))
+            shutil.copy(vm.path('serial.log'), os.path.join(folder, 'serial'))
 
-
-def _prune(top):
-    """Remove all but those that were used last."""
-    def used(folder):
-        try:
-            return os.path.getmtime(folder)
-        except FileNotFoundError:
-            return 0
-
-    folders = [os.path.join(top, name) for name in os.listdir(top)]
-    for folder in sorted(folders, key=used, reverse=True)[KEEP:]:
-        shutil.rmtree(folder, ignore_errors=True)
+    return kept.folder('booted', KEEP, [kept.content(binary), until,
+                                        *kept.described(args)], make)

@@ -99,9 +99,12 @@ def unpack_kernel(vmlinuz, vmlinux):
 
 
 def pack(root, initrd):
-    """Write the initramfs of what is in a folder."""
+    """Write the initramfs of what is in a folder; the same each time, with all
+    files of one date."""
     with open(initrd, 'wb') as f:
-        subprocess.run('find . | sort | cpio --quiet -R 0:0 -H newc -o',
+        subprocess.run('find . -exec touch -h -d @1000000000 {} + && '
+                       'find . | LC_ALL=C sort | '
+                       'cpio --quiet --reproducible -R 0:0 -H newc -o',
                        shell=True, cwd=root, stdout=f, check=True)
 
 

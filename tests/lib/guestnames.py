@@ -47,18 +47,23 @@ TEXTS = ('release', 'comm', 'exe', 'command', 'path', 'build_id', 'text')
 
 def port(path):
     """QEMU's arguments for a port of a guest, with a unix socket at its end"""
-    return ['-device', 'virtio-serial', '-chardev',
-            f'socket,id=names,path={path},server=on,wait=off',
+    return _port(f'socket,id=names,path={path},server=on,wait=off')
+
+
+def port_to_nobody():
+    """The same guest, with nothing at the end of its port"""
+    return _port('null,id=names')
+
+
+def _port(end):
+    return ['-device', 'virtio-serial', '-chardev', end,
             '-device', 'virtserialport,chardev=names,'
             'name=org.backtrail.guest.0']
 
 
 def port_to(socket):
     """The same, where QEMU connects it to a service, by the socket of that"""
-    return ['-device', 'virtio-serial', '-chardev',
-            f'socket,id=names,path={socket}.names,reconnect=1',
-            '-device', 'virtserialport,chardev=names,'
-            'name=org.backtrail.guest.0']
+    return _port(f'socket,id=names,path={socket}.names,reconnect=1')
 
 
 def wait_symbols(trace, timeout):

@@ -9,7 +9,7 @@ import json
 import re
 import unicodedata
 
-# What a name has behind a tag of three characters, by which it is found.  With
+# What a name has after a tag of three characters, by which it is found.  With
 # that, each fits into the 15 bytes that Linux has for the name of a task.
 EVIL = (
     b'\x1b[31mred', b'\x07\x1b]0;t\x07', b'x\rback', b'\nn: forged', b'\tt\t',

@@ -118,6 +118,15 @@ def descriptors(process):
     return len(os.listdir(f'/proc/{process.pid}/fd'))
 
 
+def open_files(pid):
+    """What a process has open: (what stat() says, what the link says)"""
+    for fd in os.listdir(f'/proc/{pid}/fd'):
+        path = f'/proc/{pid}/fd/{fd}'
+        # It opens and closes others meanwhile.
+        with contextlib.suppress(FileNotFoundError):
+            yield os.stat(path), os.readlink(path)
+
+
 def resident(process):
     """Bytes of memory that a process has"""
     with open(f'/proc/{process.pid}/statm', encoding='ascii') as f:

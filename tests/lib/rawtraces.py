@@ -183,7 +183,7 @@ def _hash(path):
 
 
 def record(name, initrd, records, path):
-    """Trace a guest until there are so many records, or it ends."""
+    """Trace a guest until there are this many records, or it ends."""
     _, vcpus, workload, boot = TRACES[name]
     args = guest.args(f'bt.workload={workload}', memory='512', whole=True)
     args[args.index('-initrd') + 1] = initrd

@@ -88,7 +88,11 @@ class RealGuest:
     def __enter__(self):
         self.vm.start()
         if self.kernel:
-            self.wait('^BT: ready', BOOT_S)
+            try:
+                self.wait('^BT: ready', BOOT_S)
+            except BaseException:
+                self.__exit__()
+                raise
         return self
 
     def __exit__(self, *exc):
@@ -156,7 +160,7 @@ class RealGuest:
         return account.Account(text, start, symbols)
 
     def _pages(self, size):
-        sought = b'BT: page' + struct.pack('<I', self.accounts)
+        wanted = b'BT: page' + struct.pack('<I', self.accounts)
         pages = {}
         for file in self.ram:
             end = 0
@@ -168,12 +172,12 @@ class RealGuest:
                 end = min(start + MIB, os.lseek(file.fileno(), start,
                                                 os.SEEK_HOLE))
                 data = os.pread(file.fileno(), end - start, start)
-                at = data.find(sought)
+                at = data.find(wanted)
                 while at >= 0:
                     if at % PAGE == 0:
                         number, = struct.unpack_from('<I', data, at + 12)
                         pages[number] = data[at + HEAD:at + PAGE]
-                    at = data.find(sought, at + 1)
+                    at = data.find(wanted, at + 1)
         text = b''.join(page for _, page in sorted(pages.items()))[:size]
         if len(text) != size:
             raise GuestError(f'{len(text)} bytes of an account of {size}')

@@ -69,7 +69,7 @@ def record(arguments, log, timeout=120):
 
 def interrupted(state):
     """Is there an interrupt?  It executes no instruction: a replay that stops
-    at its place stands before it or behind it."""
+    at its place stands before it or after it."""
     return re.search(r'I[SR]R\t (?!\(none\))', state['said'])
 
 
@@ -91,7 +91,7 @@ class Guest(qemu.Qemu):
         """What the place is like: registers, interrupt controllers, memory.
 
         A halted vCPU that an interrupt waits for may be awake already: it
-        stands behind its HLT in either case.
+        stands after its HLT in either case.
         """
         said = '\n'.join(self.qmp.hmp(f'info {what}')
                          for what in ('registers -a', 'lapic', 'pic'))

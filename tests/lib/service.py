@@ -140,24 +140,27 @@ class Guest(qemu.Qemu):
     """A guest whose device knows the service."""
 
     def __init__(self, service, *words, name='vm', uuid=None, smp=1,
-                 memory='192', args=(), **kwargs):
+                 memory='192', initrd=None, args=(), **kwargs):
         share = ['-object', f'memory-backend-memfd,id=ram,size={memory}M,'
                  'share=on', '-machine', 'memory-backend=ram'] \
             if '-machine' not in args else []
         kind = ['-accel', 'tcg', '-smp', str(smp), '-device', 'vmcoreinfo',
-                *share, *guest.args(*words, memory=memory)]
+                *share, *guest.args(*words, memory=memory),
+                *(['-initrd', initrd] if initrd else [])]
         self.like = ['-device', 'branch-trace', *kind]
         super().__init__(['-name', name, *(['-uuid', uuid] if uuid else []),
                           '-device', f'branch-trace,agent={service.socket}',
                           *kind, *args],
                          **kwargs)
 
-    def start_booted(self):
-        """Start it where another one of its kind was when it first beat.
+    def start_booted(self, until='^BT: beat'):
+        """Start it where another one of its kind was when it first beat, or had
+        written something else.
 
-        A kind is of one kernel, memory and vCPUs; args may change no device.
+        A kind is of one kernel, initrd, memory and vCPUs; args may change no
+        device.
         """
-        booted.start(self, '^BT: beat', self.like)
+        booted.start(self, until, self.like)
 
     def ask(self, do, **members):
         """Have a command done by the service; a stop to its end."""
@@ -200,7 +203,7 @@ class Guest(qemu.Qemu):
         return self.session(name)
 
     def wait_records(self, name, n=1, timeout=60):
-        """Wait until so many more records are there."""
+        """Wait until this many more records are there."""
         want = self.session(name)['records'] + n
         wait_until(lambda: self.session(name)['records'] >= want,
                    lambda: f'more records: {self.session(name)}', timeout)

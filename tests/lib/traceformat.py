@@ -694,7 +694,9 @@ KINDS = {'cr3': CR3, 'time': TIME, 'gap': GAP, 'pause': PAUSE,
 NOT_PRODUCED = {'elsewhere': 256, 'cut': 256}
 REASONS = {
     GAP: ['overflow', 'overwritten', 'agent-lost', 'reset', 'restored',
-          'debugger', 'corrupt', 'producer-lost'],
+          'debugger', 'corrupt', 'producer-lost', 'guest-bts', 'nested',
+          'smm', 'mode', 'address-space', 'unmapped', 'ept-fault',
+          'buffer-full', 'spoilt'],
     PAUSE: ['overflow', 'vm-stop'],
     RESUME: ['overflow', 'vm-stop'],
     STREAM_END: ['stopped', 'shutdown', 'migrated', 'unplugged',

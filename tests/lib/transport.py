@@ -159,7 +159,8 @@ class Agent:
                 self.hello()
                 if answer:
                     self.sock.sendall(answer)
-            except OSError as e:
+            except (OSError, struct.error) as e:
+                # Nothing comes if QEMU has refused the command.
                 failure.append(e)
 
         self.qmp.getfd('agent', self.theirs.fileno())

@@ -18,7 +18,7 @@
 #define SIZE        (88u << 20)
 #define PAGE        4096
 #define ACCESSES    20000   /* of a round */
-#define OFTEN       4       /* one page of so many is used often */
+#define OFTEN       4       /* one page of this many is used often */
 
 static uint64_t next_random(uint64_t *state)
 {

@@ -98,7 +98,7 @@ class Part:
             self.rounds(range(1 << 60))
 
     def share(self, jobs):
-        """Several processes, of which each has every so many-th round"""
+        """Several processes, of which each has every this many-th round"""
         workers = []
         for i in range(jobs):
             ours, theirs = os.pipe()

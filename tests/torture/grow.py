@@ -95,7 +95,7 @@ def name(r):
         .replace(b'\n', b'_').replace(b'\t', b'_') or b'x'
 
 
-# What is sought for records, of all that the file says
+# What is wanted for records, of all that the file says
 
 def places(r, file):
     """Linear addresses that mean something"""

@@ -6,6 +6,7 @@ and numbers.  Something in them is changed; then sizes, checksums, compression
 and the index are made again, so that a reader gets as far as the change.
 """
 
+import contextlib
 import ctypes
 import functools
 import json
@@ -685,7 +686,9 @@ def mutate(r, seeds, growths=()):
     if growths and r.random() < 0.3:
         changes = CHANGES + growths
     for _ in range(50):
-        done += filter(None, [r.choice(changes)(r, file, seeds)])
+        # What an earlier change has damaged cannot be taken apart.
+        with contextlib.suppress(Damaged):
+            done += filter(None, [r.choice(changes)(r, file, seeds)])
         if len(done) >= want:
             break
     data = file.pack()

@@ -11,7 +11,7 @@
  * output and error, and the arguments, from that of the program's name on.
  * Empty words are between several lines of arguments, which enter main() one
  * after the other in one process; what line N writes, from 0, goes to the files
- * with N behind their names.  The answer is a packet of text: the status of
+ * with N after their names.  The answer is a packet of text: the status of
  * waitpid(), or -1 if the process took too much, milliseconds of CPU time, the
  * most KiB that were resident, and what main() has returned for each line,
  * until one did not.
@@ -48,7 +48,7 @@ static struct {
     unsigned long wall;         /* seconds */
     unsigned long memory;       /* MiB */
     unsigned long output;       /* bytes of a file */
-    unsigned long leaks;        /* nothing: what is left at the end is sought */
+    unsigned long leaks;        /* nothing: what is left at the end is wanted */
 } may;
 
 static unsigned long number(const char *name, unsigned long otherwise)

@@ -50,7 +50,7 @@ class Warm:
 
     def run_all(self, commands, out, err):
         """Run commands one after the other in one process.  What command N
-        writes, from 0, goes to files with N behind their names.  Return as
+        writes, from 0, goes to files with N after their names.  Return as
         run(), and the status of each command that has ended."""
         words = []
         for command in commands:

@@ -198,7 +198,7 @@ static void test_symbols(void)
     /* Data is no function, and ends one. */
     g_assert_null(name_at(as, 0xffffffff81000200));
     g_assert_null(name_at(as, 0x1000));
-    /* Nothing with a name is behind an end line. */
+    /* Nothing with a name is after an end line. */
     g_assert_cmpstr(name_at(as, 0xffffffff8100037f), ==, "tail");
     g_assert_null(name_at(as, 0xffffffff81000380));
     g_assert_true(address_space_symbol(as, 0xffffffffc0000010, &s));

@@ -39,7 +39,7 @@ static bool evaluate(const char *digits, uint64_t *value)
     const AgentTarget target = { .reg = read_reg, .memory = read_memory };
     size_t n;
     g_autofree char *code = rsp_unhex(digits, &n);
-    /* For a sanitizer to see what is read behind it */
+    /* For a sanitizer to see what is read after it */
     g_autofree uint8_t *exact = g_memdup2(code, n);
 
     g_assert_nonnull(code);

@@ -38,10 +38,10 @@ static void tear_down(void)
     g_clear_pointer(&top, g_free);
 }
 
-static enum btrail_apparmor allows(const char *name, const char *path,
-                                   const char *wanted)
+static enum apparmor allows(const char *name, const char *path,
+                            const char *wanted)
 {
-    return btrail_apparmor_allows(top, name, path, wanted);
+    return apparmor_allows(top, name, path, wanted);
 }
 
 static void test_rules(void)
@@ -91,8 +91,8 @@ static void test_rules(void)
         g_autofree char *profile =
             g_strdup_printf("profile p /usr/sbin/p {\n  %s\n}\n",
                             rules[i].rule);
-        enum btrail_apparmor expected = rules[i].yes ? BTRAIL_APPARMOR_YES :
-                                        BTRAIL_APPARMOR_NO;
+        enum apparmor expected = rules[i].yes ? APPARMOR_YES :
+                                        APPARMOR_NO;
 
         g_test_message("%s", rules[i].rule);
         write_file("p", profile);
@@ -108,12 +108,12 @@ static void test_sum(void)
 {
     write_file("abstractions/a", "/opt/** r,\n/opt/*/* mix,\n");
     g_assert_cmpint(allows("abstractions/a", QEMU, "rmx"), ==,
-                    BTRAIL_APPARMOR_YES);
+                    APPARMOR_YES);
     write_file("abstractions/a", "/opt/** rmix,\naudit deny /opt/b/* m,\n");
     g_assert_cmpint(allows("abstractions/a", QEMU, "rmx"), ==,
-                    BTRAIL_APPARMOR_NO);
+                    APPARMOR_NO);
     g_assert_cmpint(allows("abstractions/a", QEMU, "rx"), ==,
-                    BTRAIL_APPARMOR_YES);
+                    APPARMOR_YES);
 }
 
 /* What is in another profile is not for this one. */
@@ -126,10 +126,10 @@ static void test_nested(void)
 
     write_file("rules", "/opt/** rmix,\n");
     write_file("p", profile);
-    g_assert_cmpint(allows("p", QEMU, "r"), ==, BTRAIL_APPARMOR_NO);
+    g_assert_cmpint(allows("p", QEMU, "r"), ==, APPARMOR_NO);
     write_file("abstractions/a", nested);
     g_assert_cmpint(allows("abstractions/a", QEMU, "r"), ==,
-                    BTRAIL_APPARMOR_NO);
+                    APPARMOR_NO);
 }
 
 static void test_include(void)
@@ -147,81 +147,81 @@ static void test_include(void)
                                                    ways[i]);
 
         write_file("p", profile);
-        g_assert_cmpint(allows("p", QEMU, "rmx"), ==, BTRAIL_APPARMOR_YES);
+        g_assert_cmpint(allows("p", QEMU, "rmx"), ==, APPARMOR_YES);
     }
     /* One line after another, as scripts/install leaves it */
     write_file("p", "profile p {\n include if exists <local/p>\n}\n");
-    g_assert_cmpint(allows("p", QEMU, "x"), ==, BTRAIL_APPARMOR_NO);
+    g_assert_cmpint(allows("p", QEMU, "x"), ==, APPARMOR_NO);
     write_file("local/p", "include if exists <local/ours>\n");
-    g_assert_cmpint(allows("p", QEMU, "x"), ==, BTRAIL_APPARMOR_NO);
+    g_assert_cmpint(allows("p", QEMU, "x"), ==, APPARMOR_NO);
     write_file("local/ours", "/opt/b/qemu-system-x86_64 PUx,\n");
-    g_assert_cmpint(allows("p", QEMU, "x"), ==, BTRAIL_APPARMOR_YES);
+    g_assert_cmpint(allows("p", QEMU, "x"), ==, APPARMOR_YES);
     /* A folder, without what editors and packages leave */
     write_file("p", "profile p {\n include <d>\n}\n");
     write_file("d/a~", "/opt/** x,");
     write_file("d/.a", "/opt/** x,");
     write_file("d/a.dpkg-old", "/opt/** x,");
-    g_assert_cmpint(allows("p", QEMU, "x"), ==, BTRAIL_APPARMOR_NO);
+    g_assert_cmpint(allows("p", QEMU, "x"), ==, APPARMOR_NO);
     write_file("d/a", "/opt/** x,");
-    g_assert_cmpint(allows("p", QEMU, "x"), ==, BTRAIL_APPARMOR_YES);
+    g_assert_cmpint(allows("p", QEMU, "x"), ==, APPARMOR_YES);
 }
 
 static void test_none(void)
 {
-    g_assert_cmpint(allows("p", QEMU, "x"), ==, BTRAIL_APPARMOR_NONE);
+    g_assert_cmpint(allows("p", QEMU, "x"), ==, APPARMOR_NONE);
     write_file("p", "profile p {\n}\n");
-    g_assert_cmpint(allows("p", QEMU, "x"), ==, BTRAIL_APPARMOR_NO);
+    g_assert_cmpint(allows("p", QEMU, "x"), ==, APPARMOR_NO);
     write_file("p", "profile p flags=(attach_disconnected, complain) {\n}\n");
-    g_assert_cmpint(allows("p", QEMU, "x"), ==, BTRAIL_APPARMOR_NONE);
+    g_assert_cmpint(allows("p", QEMU, "x"), ==, APPARMOR_NONE);
     write_file("p", "profile p {\n}\n");
     write_file("disable/p", "");
-    g_assert_cmpint(allows("p", QEMU, "x"), ==, BTRAIL_APPARMOR_NONE);
+    g_assert_cmpint(allows("p", QEMU, "x"), ==, APPARMOR_NONE);
 }
 
 /* Nobody knows what is in files that cannot be read, or have no end. */
 static void test_unknown(void)
 {
     write_file("p", "profile p {\n include <nowhere>\n}\n");
-    g_assert_cmpint(allows("p", QEMU, "x"), ==, BTRAIL_APPARMOR_UNKNOWN);
+    g_assert_cmpint(allows("p", QEMU, "x"), ==, APPARMOR_UNKNOWN);
     write_file("p", "profile p {\n include <nowhere>\n /opt/** x,\n}\n");
-    g_assert_cmpint(allows("p", QEMU, "x"), ==, BTRAIL_APPARMOR_YES);
+    g_assert_cmpint(allows("p", QEMU, "x"), ==, APPARMOR_YES);
     write_file("p", "profile p {\n include <loop>\n}\n");
     write_file("loop", "include <loop>\ninclude <loop>\n");
-    g_assert_cmpint(allows("p", QEMU, "x"), ==, BTRAIL_APPARMOR_UNKNOWN);
+    g_assert_cmpint(allows("p", QEMU, "x"), ==, APPARMOR_UNKNOWN);
     {
         g_autofree char *fifo = g_build_filename(top, "loop", NULL);
         g_autofree char *large = g_strnfill((4 << 20) + 1, '\n');
 
         g_assert_cmpint(unlink(fifo), ==, 0);
         g_assert_cmpint(mkfifo(fifo, 0644), ==, 0);
-        g_assert_cmpint(allows("p", QEMU, "x"), ==, BTRAIL_APPARMOR_UNKNOWN);
+        g_assert_cmpint(allows("p", QEMU, "x"), ==, APPARMOR_UNKNOWN);
         g_assert_cmpint(unlink(fifo), ==, 0);
         write_file("loop", large);
-        g_assert_cmpint(allows("p", QEMU, "x"), ==, BTRAIL_APPARMOR_UNKNOWN);
+        g_assert_cmpint(allows("p", QEMU, "x"), ==, APPARMOR_UNKNOWN);
     }
 }
 
 /* Those of the distribution, where they are */
 static void test_distribution(void)
 {
-    if (!access(BTRAIL_APPARMOR_FOLDER "/usr.sbin.libvirtd", R_OK)) {
-        g_assert_cmpint(btrail_apparmor_allows(
-            BTRAIL_APPARMOR_FOLDER, "usr.sbin.libvirtd",
-            "/usr/bin/qemu-system-x86_64", "x"), !=, BTRAIL_APPARMOR_NO);
-        g_assert_cmpint(btrail_apparmor_allows(
-            BTRAIL_APPARMOR_FOLDER, "usr.sbin.libvirtd",
-            "/nonexistent/qemu-system-x86_64", "x"), !=, BTRAIL_APPARMOR_YES);
+    if (!access(APPARMOR_FOLDER "/usr.sbin.libvirtd", R_OK)) {
+        g_assert_cmpint(apparmor_allows(
+            APPARMOR_FOLDER, "usr.sbin.libvirtd",
+            "/usr/bin/qemu-system-x86_64", "x"), !=, APPARMOR_NO);
+        g_assert_cmpint(apparmor_allows(
+            APPARMOR_FOLDER, "usr.sbin.libvirtd",
+            "/nonexistent/qemu-system-x86_64", "x"), !=, APPARMOR_YES);
     }
-    if (access(BTRAIL_APPARMOR_FOLDER "/" BTRAIL_APPARMOR_DOMAIN, R_OK)) {
+    if (access(APPARMOR_FOLDER "/" APPARMOR_DOMAIN, R_OK)) {
         g_test_skip("libvirt has no rules of AppArmor here");
         return;
     }
-    g_assert_cmpint(btrail_apparmor_allows(
-        BTRAIL_APPARMOR_FOLDER, BTRAIL_APPARMOR_DOMAIN,
-        "/usr/bin/qemu-system-x86_64", "rmx"), ==, BTRAIL_APPARMOR_YES);
-    g_assert_cmpint(btrail_apparmor_allows(
-        BTRAIL_APPARMOR_FOLDER, BTRAIL_APPARMOR_DOMAIN,
-        "/nonexistent/qemu-system-x86_64", "rmx"), !=, BTRAIL_APPARMOR_YES);
+    g_assert_cmpint(apparmor_allows(
+        APPARMOR_FOLDER, APPARMOR_DOMAIN,
+        "/usr/bin/qemu-system-x86_64", "rmx"), ==, APPARMOR_YES);
+    g_assert_cmpint(apparmor_allows(
+        APPARMOR_FOLDER, APPARMOR_DOMAIN,
+        "/nonexistent/qemu-system-x86_64", "rmx"), !=, APPARMOR_YES);
 }
 
 static void add(const char *name, void (*test)(void))

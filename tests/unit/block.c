@@ -62,7 +62,7 @@ static void check_event(const struct btrail_placed_event *e, uint32_t position,
     g_assert_cmpuint(e->event.index, ==, index);
     g_assert_cmpuint(e->event.type, ==, type);
     g_assert_cmpuint(e->event.reason, ==, reason);
-    g_assert_cmpuint(e->event.reserved, ==, 0);
+    g_assert_cmpuint(e->event.clock, ==, 0);
     g_assert_cmphex(e->event.data[0], ==, data0);
     g_assert_cmphex(e->event.data[1], ==, data1);
     g_assert_cmphex(e->event.data[2], ==, data2);
@@ -128,7 +128,7 @@ static void test_round_trip(gconstpointer counts)
 
 static int load(uint8_t *bytes, size_t len)
 {
-    /* Exactly so many bytes, so that no byte more is read */
+    /* Exactly this many bytes, so that no byte more is read */
     g_autofree uint8_t *copy = g_memdup2(bytes, len);
     struct btrail_unpacker *u = btrail_unpacker_new();
     struct btrail_record got[64];

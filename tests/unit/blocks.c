@@ -20,7 +20,7 @@ struct block {
 };
 
 /*
- * A vCPU that executes: it is at @pc, STRAIGHT bytes behind where it has
+ * A vCPU that executes: it is at @pc, STRAIGHT bytes after where it has
  * branched to.
  */
 struct vcpu {

@@ -5,7 +5,7 @@
 
 #include <glib.h>
 
-#include "lib/internal/budget.h"
+#include "lib/agent/budget.h"
 
 #define MIB     (UINT64_C(1) << 20)
 

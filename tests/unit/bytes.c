@@ -3,7 +3,7 @@
  * Numbers as bytes, varints and growing buffers, also where bytes are hostile.
  */
 
-#include "lib/internal/bytes.h"
+#include "lib/agent/bytes.h"
 
 static const uint64_t values[] = {
     0, 1, 0x7f, 0x80, 0x3fff, 0x4000, 0xffffffff, 0x100000000,
@@ -37,7 +37,7 @@ static void test_varint(void)
         g_assert_cmpint(end - b, <=, BTRAIL_VARINT_MAX);
         g_assert_true(btrail_get_varint(b, end, &v) == end);
         g_assert_cmphex(v, ==, values[i]);
-        /* Every piece of it is an error, and nothing behind it is read. */
+        /* Every piece of it is an error, and nothing after it is read. */
         for (p = b; p < end; p++) {
             g_assert_null(btrail_get_varint(b, p, &v));
         }

@@ -10,7 +10,7 @@
 static xmlDoc *parse(const char *text)
 {
     g_autoptr(GError) error = NULL;
-    xmlDoc *doc = btrail_document_parse(text, strlen(text), &error);
+    xmlDoc *doc = document_parse(text, strlen(text), &error);
 
     g_assert_no_error(error);
     return doc;
@@ -46,31 +46,31 @@ static void test_confines(void)
     g_autoptr(xmlDoc) nothing = parse("<capabilities/>");
     unsigned i;
 
-    g_assert_true(btrail_capabilities_confines(host, NULL, "apparmor"));
-    g_assert_false(btrail_capabilities_confines(host, NULL, "selinux"));
-    g_assert_false(btrail_capabilities_confines(nothing, NULL, "apparmor"));
+    g_assert_true(capabilities_confines(host, NULL, "apparmor"));
+    g_assert_false(capabilities_confines(host, NULL, "selinux"));
+    g_assert_false(capabilities_confines(nothing, NULL, "apparmor"));
     for (i = 0; i < G_N_ELEMENTS(domains); i++) {
         g_autoptr(xmlDoc) domain = parse(domains[i].domain);
 
-        g_assert_cmpint(btrail_capabilities_confines(host, domain, "apparmor"),
+        g_assert_cmpint(capabilities_confines(host, domain, "apparmor"),
                         ==, domains[i].apparmor);
-        g_assert_cmpint(btrail_capabilities_confines(host, domain, "dac"), ==,
+        g_assert_cmpint(capabilities_confines(host, domain, "dac"), ==,
                         domains[i].dac);
-        g_assert_false(btrail_capabilities_confines(nothing, domain, "dac"));
+        g_assert_false(capabilities_confines(nothing, domain, "dac"));
     }
 }
 
 static void test_label(void)
 {
     g_autoptr(xmlDoc) host = parse(host_text);
-    g_autofree char *qemu = btrail_capabilities_label(host, "dac", "qemu");
-    g_autofree char *kvm = btrail_capabilities_label(host, "dac", "kvm");
+    g_autofree char *qemu = capabilities_label(host, "dac", "qemu");
+    g_autofree char *kvm = capabilities_label(host, "dac", "kvm");
 
     g_assert_cmpstr(qemu, ==, "+64055:+107");
     g_assert_cmpstr(kvm, ==, "+64055:+108");
-    g_assert_null(btrail_capabilities_label(host, "dac", "xen"));
-    g_assert_null(btrail_capabilities_label(host, "apparmor", "qemu"));
-    g_assert_null(btrail_capabilities_label(host, "selinux", "qemu"));
+    g_assert_null(capabilities_label(host, "dac", "xen"));
+    g_assert_null(capabilities_label(host, "apparmor", "qemu"));
+    g_assert_null(capabilities_label(host, "selinux", "qemu"));
 }
 
 static void check_lacks(const char *emulator_text, const char *devices,
@@ -79,7 +79,7 @@ static void check_lacks(const char *emulator_text, const char *devices,
     g_autofree char *text = g_strdup_printf("<domain><devices>%s</devices>"
                                             "</domain>", devices);
     g_autoptr(xmlDoc) emulator = parse(emulator_text), domain = parse(text);
-    g_auto(GStrv) lacks = btrail_capabilities_lacks(emulator, domain);
+    g_auto(GStrv) lacks = capabilities_lacks(emulator, domain);
     g_autofree char *list = g_strjoinv("; ", lacks);
 
     g_assert_cmpstr(list, ==, expected);

@@ -9,7 +9,7 @@
 /* The arguments that commands add up to, as text */
 static void sums_up(const char *want, const char *first, ...)
 {
-    struct btrail_command *commands[8];
+    struct service_command *commands[8];
     g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
     g_autofree char *text = NULL;
     g_autoptr(JsonObject) w = NULL;
@@ -23,21 +23,21 @@ static void sums_up(const char *want, const char *first, ...)
                                                 *t ? "," : "", t);
         g_autoptr(JsonNode) parsed = btrail_json_parse_object(json);
 
-        commands[n] = btrail_command_parse(json_node_get_object(parsed), NULL);
+        commands[n] = command_parse(json_node_get_object(parsed), NULL);
         g_assert_nonnull(commands[n]);
         n++;
     }
     va_end(args);
-    w = btrail_capture_filter(commands, n);
+    w = capture_filter(commands, n);
     json_node_set_object(node, w);
     text = json_to_string(node, FALSE);
     g_assert_cmpstr(text, ==, want);
     for (i = 0; i < n; i++) {
-        g_autoptr(JsonObject) one = btrail_capture_filter(&commands[i], 1);
+        g_autoptr(JsonObject) one = capture_filter(&commands[i], 1);
 
         /* More of the same changes nothing. */
         g_assert_true(n > 1 || json_object_equal(one, w));
-        btrail_command_free(commands[i]);
+        command_free(commands[i]);
     }
 }
 
@@ -67,7 +67,7 @@ static void test_sum(void)
     sums_up("{" ALL, "\"cr3\":[8192]", "\"processes\":[1]", NULL);
 }
 
-static struct btrail_command roots(unsigned from, unsigned n)
+static struct service_command roots(unsigned from, unsigned n)
 {
     uint64_t *cr3s = g_new(uint64_t, n);
     unsigned i;
@@ -75,7 +75,7 @@ static struct btrail_command roots(unsigned from, unsigned n)
     for (i = 0; i < n; i++) {
         cr3s[i] = (uint64_t)(from + i + 1) << 12;
     }
-    return (struct btrail_command) {
+    return (struct service_command) {
         .filter = { .cr3s = cr3s, .n_cr3s = n },
     };
 }
@@ -83,23 +83,23 @@ static struct btrail_command roots(unsigned from, unsigned n)
 /* A device takes 64; with more it is to record all. */
 static void test_many(void)
 {
-    struct btrail_command a = roots(0, 40);
-    struct btrail_command b = roots(20, 44);
-    struct btrail_command c = roots(64, 1);
-    struct btrail_command *all[] = { &a, &b, &c };
+    struct service_command a = roots(0, 40);
+    struct service_command b = roots(20, 44);
+    struct service_command c = roots(64, 1);
+    struct service_command *all[] = { &a, &b, &c };
     g_autoptr(JsonObject) two = NULL, three = NULL;
 
     a.privilege = b.privilege = c.privilege = BTRAIL_PRIVILEGE_USER;
-    two = btrail_capture_filter(all, 2);
-    three = btrail_capture_filter(all, 3);
+    two = capture_filter(all, 2);
+    three = capture_filter(all, 3);
     g_assert_cmpuint(json_array_get_length(
         json_object_get_array_member(two, "cr3")), ==, 64);
     g_assert_false(json_object_has_member(three, "cr3"));
     g_assert_false(json_object_equal(two, three));
     g_assert_false(json_object_equal(three, two));
-    btrail_session_filter_clear(&a.filter);
-    btrail_session_filter_clear(&b.filter);
-    btrail_session_filter_clear(&c.filter);
+    session_filter_clear(&a.filter);
+    session_filter_clear(&b.filter);
+    session_filter_clear(&c.filter);
 }
 
 int main(int argc, char **argv)

@@ -11,15 +11,15 @@
 #include "drain/capture.h"
 #include "fake-linux.h"
 #include "fake-producer.h"
-#include "lib/internal/bytes.h"
-#include "lib/internal/sideband.h"
+#include "lib/agent/bytes.h"
+#include "lib/agent/sideband.h"
 #include "trace-samples.h"
 #include "util/clock.h"
 
 struct rig {
     struct fake_producer f;
     struct fake_linux guest;
-    struct btrail_capture *capture;
+    struct capture *capture;
     int ram;
     bool requested;             /* MEMORY, again */
 };
@@ -95,7 +95,7 @@ static void send_memory(struct rig *r)
 
 static void start(struct rig *r, uint32_t accepts)
 {
-    struct btrail_capture_options options = { .names = true };
+    struct capture_options options = { .names = true };
     bool hold = accepts & BTRAIL_ACCEPTS_HOLD;
 
     r->requested = false;
@@ -105,7 +105,7 @@ static void start(struct rig *r, uint32_t accepts)
     fake_init(&r->f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
     r->f.header->accepts = accepts;
     options.sock = r->f.agent_sock;
-    r->capture = btrail_capture_start(&options);
+    r->capture = capture_start(&options);
     fake_hello(&r->f);
     g_assert_cmpuint(expect(r, BTRAIL_MSG_READY).value, ==,
                      BTRAIL_READY_MEMORY | BTRAIL_READY_KERNELS |
@@ -114,10 +114,10 @@ static void start(struct rig *r, uint32_t accepts)
 
 static void finish(struct rig *r)
 {
-    struct btrail_capture_result result;
+    struct capture_result result;
 
     fake_end(&r->f, BTRAIL_END_STOPPED);
-    btrail_capture_finish(r->capture, &result);
+    capture_finish(r->capture, &result);
     g_assert_no_error(result.error);
     fake_clear(&r->f);
     fake_linux_clear(&r->guest);
@@ -264,7 +264,7 @@ static void run_until_tasks(struct rig *r, uint64_t cr3, uint64_t *index,
     for (unsigned i = 0; msg.type == BTRAIL_MSG_FLUSH; i++) {
         struct btrail_event events[] = {
             { .index = *index, .type = BTRAIL_EVENT_TIME,
-              .data = { btrail_clock_ns(), 0, BTRAIL_NO_ICOUNT } },
+              .data = { clock_ns(), 0, BTRAIL_NO_ICOUNT } },
             { .index = *index, .type = BTRAIL_EVENT_CR3, .data = { cr3 } },
         };
 
@@ -300,7 +300,7 @@ static void test_unsaid(void)
     for (unsigned i = 0; i < 50; i++) {
         const struct btrail_event events[] = {
             { .index = index, .type = BTRAIL_EVENT_TIME,
-              .data = { btrail_clock_ns(), 0, BTRAIL_NO_ICOUNT } },
+              .data = { clock_ns(), 0, BTRAIL_NO_ICOUNT } },
             { .index = index, .type = BTRAIL_EVENT_CR3,
               .data = { BTRAIL_CR3_NESTED | 0x5000 } },
         };
@@ -383,38 +383,38 @@ static void test_nested(void)
     finish(&r);
 }
 
-static struct btrail_session *add_session(struct rig *r, uint32_t privilege,
-                                          char **path)
+static struct session *add_session(struct rig *r, uint32_t privilege,
+                                   char **path)
 {
-    struct btrail_session_options options = {
+    struct session_settings options = {
         .filter.privilege = privilege, .metadata = json_object_new(),
     };
     struct btrail_store_options store = { 0 };
-    struct btrail_session *s;
+    struct session *s;
 
     store.path = *path = sample_path();
     g_assert_cmpint(btrail_store_open(&options.store, &store), ==, 0);
-    s = btrail_session_new(&options, NULL);
+    s = session_new(&options, NULL);
     g_assert_nonnull(s);
     json_object_unref(options.metadata);
-    btrail_capture_add(r->capture, s);
+    capture_add(r->capture, s);
     return s;
 }
 
 /* Ends it, and returns its pieces that say when something was so last. */
-static char *finish_session(struct btrail_session *s, char *path)
+static char *finish_session(struct session *s, char *path)
 {
     GString *text = g_string_new(NULL);
     struct pollfd pfd = {
-        .fd = btrail_session_done_fd(s), .events = POLLIN,
+        .fd = session_done_fd(s), .events = POLLIN,
     };
-    struct btrail_session_result result;
+    struct session_result result;
     struct btrail_sideband_info info;
     struct btrail_trace *t;
     void *data;
 
     g_assert_cmpint(poll(&pfd, 1, 60000), ==, 1);
-    btrail_session_finish(s, &result);
+    session_finish(s, &result);
     g_assert_no_error(result.error);
     g_free(result.no_names);
     g_assert_cmpint(btrail_trace_open(&t, path), ==, 0);
@@ -440,7 +440,7 @@ static char *finish_session(struct btrail_session *s, char *path)
 static void test_leave(void)
 {
     g_autofree char *got = NULL, *other = NULL;
-    struct btrail_session *all, *user;
+    struct session *all, *user;
     char *all_path, *user_path;
     struct btrail_tasks want;
     uint64_t index = 0, now;
@@ -454,7 +454,7 @@ static void test_leave(void)
     want = tasks_of(&r);
     run_until_tasks(&r, FAKE_ROOT, &index, &want);
     /* Something else runs, for too short a time to be sure of it. */
-    now = btrail_clock_ns();
+    now = clock_ns();
     for (unsigned i = 0; i < 50; i++) {
         const struct btrail_event events[] = {
             { .index = index, .type = BTRAIL_EVENT_TIME,
@@ -468,7 +468,7 @@ static void test_leave(void)
         index += 10;
         g_usleep(2000);
     }
-    btrail_capture_remove(r.capture, all);
+    capture_remove(r.capture, all);
     got = finish_session(all, all_path);
     g_assert_cmpstr(got, ==, "1 held 1 ended ");
     run_until_tasks(&r, GUEST_PAGE_SIZE * (FAKE_PAGES - 1), &index, &none);

@@ -21,21 +21,25 @@
 /* A capture between a fake producer and a session with a file */
 struct rig {
     struct fake_producer f;
-    struct btrail_capture *capture;
-    struct btrail_session *session;
-    struct btrail_session_result result;
-    struct btrail_cpu_limit *limit;
+    struct capture *capture;
+    struct session *session;
+    struct session_result result;
+    struct cpu_limit *limit;
+    const struct trigger *trigger;
     char *path;
 };
 
 static void start_code(struct rig *r, unsigned vcpus, unsigned slabs,
                        uint32_t policy, bool attached, uint32_t code_items)
 {
-    struct btrail_capture_options capture = {
+    struct capture_options capture = {
         .attached = attached,
         .limit = r->limit,
     };
-    struct btrail_session_options options = { 0 };
+    struct session_settings options = {
+        .triggers = r->trigger,
+        .n_triggers = r->trigger != NULL,
+    };
     struct btrail_store_options store = { 0 };
 
     fake_init_code(&r->f, vcpus, slabs, policy, code_items);
@@ -44,11 +48,11 @@ static void start_code(struct rig *r, unsigned vcpus, unsigned slabs,
     g_assert_cmpint(btrail_store_open(&options.store, &store), ==, 0);
     options.metadata = json_object_new();
     json_object_set_string_member(options.metadata, "guest", "test");
-    r->session = btrail_session_new(&options, NULL);
+    r->session = session_new(&options, NULL);
     json_object_unref(options.metadata);
     capture.sock = r->f.agent_sock;
-    r->capture = btrail_capture_start(&capture);
-    btrail_capture_add(r->capture, r->session);
+    r->capture = capture_start(&capture);
+    capture_add(r->capture, r->session);
 }
 
 static void start(struct rig *r, unsigned vcpus, unsigned slabs,
@@ -67,17 +71,17 @@ static void start_ready(struct rig *r, unsigned vcpus, unsigned slabs,
 
 static void finish(struct rig *r)
 {
-    struct btrail_capture_result result;
+    struct capture_result result;
     struct pollfd pfd = {
-        .fd = btrail_session_done_fd(r->session), .events = POLLIN,
+        .fd = session_done_fd(r->session), .events = POLLIN,
     };
 
     g_assert_cmpint(poll(&pfd, 1, 60000), ==, 1);
-    pfd.fd = btrail_capture_done_fd(r->capture);
+    pfd.fd = capture_done_fd(r->capture);
     g_assert_cmpint(poll(&pfd, 1, 60000), ==, 1);
-    btrail_capture_finish(r->capture, &result);
+    capture_finish(r->capture, &result);
     g_clear_error(&result.error);
-    btrail_session_finish(r->session, &r->result);
+    session_finish(r->session, &r->result);
 }
 
 static void clear(struct rig *r)
@@ -265,8 +269,8 @@ static void test_producer_lost(void)
     }
     fake_close(&r.f);
     finish(&r);
-    g_assert_error(r.result.error, BTRAIL_AGENT_ERROR,
-                   BTRAIL_AGENT_ERROR_CLOSED);
+    g_assert_error(r.result.error, AGENT_ERROR,
+                   AGENT_ERROR_CLOSED);
     g_assert_cmpuint(r.result.reason, ==, BTRAIL_END_PRODUCER_LOST);
     g_assert_true(read_stream(r.path, 0, &s, true));
     g_assert_cmpuint(s.records, ==, 500);
@@ -287,7 +291,7 @@ static void test_stop(void)
 
     start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
     publish(&r, 0, 0, 10);
-    btrail_capture_stop(r.capture);
+    capture_stop(r.capture);
     fake_expect(&r.f, BTRAIL_MSG_STOP);
     /* What comes between STOP and END is kept. */
     publish(&r, 0, 10, 10);
@@ -308,10 +312,10 @@ static void test_stop_ignored(void)
 
     start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
     publish(&r, 0, 0, 10);
-    btrail_capture_stop(r.capture);
+    capture_stop(r.capture);
     finish(&r);
-    g_assert_error(r.result.error, BTRAIL_AGENT_ERROR,
-                   BTRAIL_AGENT_ERROR_TIMEOUT);
+    g_assert_error(r.result.error, AGENT_ERROR,
+                   AGENT_ERROR_TIMEOUT);
     g_assert_true(read_stream(r.path, 0, &s, true));
     g_assert_cmpuint(s.records, ==, 10);
     g_assert_cmpuint(s.end, ==, BTRAIL_END_PRODUCER_LOST);
@@ -323,14 +327,14 @@ static void test_stop_before_hello(void)
     struct rig r = { 0 };
 
     start(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE, false);
-    btrail_capture_stop(r.capture);
+    capture_stop(r.capture);
     finish(&r);
-    g_assert_error(r.result.error, BTRAIL_AGENT_ERROR,
-                   BTRAIL_AGENT_ERROR_CANCELLED);
+    g_assert_error(r.result.error, AGENT_ERROR,
+                   AGENT_ERROR_CANCELLED);
     clear(&r);
 }
 
-/* While the capture runs, the file is never more than a second behind. */
+/* While the capture runs, the file is never more than a second late. */
 static void test_flush(void)
 {
     struct rig r = { 0 };
@@ -352,6 +356,49 @@ static void test_flush(void)
     g_assert_no_error(r.result.error);
     g_assert_true(read_stream(r.path, 0, &s, true));
     g_assert_cmpuint(s.records, ==, 10);
+    clear(&r);
+}
+
+#define CALL    UINT64_C(0x401000)
+#define CALLED  UINT64_C(0x402000)
+
+/* A call that returns, and one that does not */
+static void make_calls(uint64_t index, struct btrail_record *record)
+{
+    bool call = index == 10 || index == 30;
+
+    *record = (struct btrail_record) {
+        .from = call ? CALL : index,
+        .to = call ? CALLED : index == 20 ? CALL + 5 : ~index,
+    };
+}
+
+/*
+ * A call whose thread waits is found when the other vCPU, which is silent, is
+ * known not to have returned from it.
+ */
+static void test_longer(void)
+{
+    static const struct trigger trigger = {
+        .address = CALLED, .action = TRIGGER_STOP, .longer_ns = 1000000,
+    };
+    static const struct btrail_event tasks[] = {
+        { .index = 1, .type = BTRAIL_EVENT_TASK, .data = { 7 } },
+        { .index = 31, .type = BTRAIL_EVENT_TASK },
+    };
+    struct rig r = { .trigger = &trigger };
+    struct pollfd pfd = { .events = POLLIN };
+
+    start_ready(&r, 2, 4, BTRAIL_OVERFLOW_PAUSE);
+    r.f.record = make_calls;
+    fake_publish(&r.f, 0, 0, 40, tasks, G_N_ELEMENTS(tasks));
+    fake_expect(&r.f, BTRAIL_MSG_FLUSH);
+    pfd.fd = session_done_fd(r.session);
+    g_assert_cmpint(poll(&pfd, 1, 60000), ==, 1);
+    fake_publish_end(&r.f, 0, 40);
+    fake_end(&r.f, BTRAIL_END_STOPPED);
+    finish(&r);
+    g_assert_no_error(r.result.error);
     clear(&r);
 }
 
@@ -397,8 +444,8 @@ static void test_overwrite_lost(void)
     }
     fake_close(&r.f);
     finish(&r);
-    g_assert_error(r.result.error, BTRAIL_AGENT_ERROR,
-                   BTRAIL_AGENT_ERROR_CLOSED);
+    g_assert_error(r.result.error, AGENT_ERROR,
+                   AGENT_ERROR_CLOSED);
     g_assert_true(read_stream(r.path, 0, &s, true));
     g_assert_cmpuint(s.records, ==, 30);
     g_assert_cmpuint(s.lost[BTRAIL_GAP_OVERWRITTEN], ==, 170);
@@ -440,8 +487,8 @@ static void expect_protocol_error(struct rig *r, uint64_t records)
 
     fake_expect(&r->f, BTRAIL_MSG_STOP);
     finish(r);
-    g_assert_error(r->result.error, BTRAIL_AGENT_ERROR,
-                   BTRAIL_AGENT_ERROR_PROTOCOL);
+    g_assert_error(r->result.error, AGENT_ERROR,
+                   AGENT_ERROR_PROTOCOL);
     if (read_stream(r->path, 0, &s, true)) {
         g_assert_cmpuint(s.records, ==, records);
         g_assert_cmpuint(s.gaps[BTRAIL_GAP_PRODUCER_LOST], ==, 1);
@@ -538,8 +585,8 @@ static void test_no_end_event(void)
     publish(&r, 0, 0, 10);
     fake_end(&r.f, BTRAIL_END_STOPPED);
     finish(&r);
-    g_assert_error(r.result.error, BTRAIL_AGENT_ERROR,
-                   BTRAIL_AGENT_ERROR_PROTOCOL);
+    g_assert_error(r.result.error, AGENT_ERROR,
+                   AGENT_ERROR_PROTOCOL);
     g_assert_true(read_stream(r.path, 0, &s, true));
     g_assert_cmpuint(s.records, ==, 10);
     g_assert_cmpuint(s.end, ==, BTRAIL_END_PRODUCER_LOST);
@@ -679,8 +726,8 @@ static void test_hostile_code(void)
             fake_code(&r.f, 0)->head = 4;
         }
         finish(&r);
-        g_assert_error(r.result.error, BTRAIL_AGENT_ERROR,
-                       BTRAIL_AGENT_ERROR_PROTOCOL);
+        g_assert_error(r.result.error, AGENT_ERROR,
+                       AGENT_ERROR_PROTOCOL);
         clear(&r);
     }
 }
@@ -701,7 +748,7 @@ static void test_full(void)
     signal(SIGXFSZ, SIG_IGN);
     g_assert_cmpint(getrlimit(RLIMIT_FSIZE, &old), ==, 0);
     start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
-    done.fd = btrail_session_done_fd(r.session);
+    done.fd = session_done_fd(r.session);
     limit = old;
     limit.rlim_cur = 20000;
     g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &limit), ==, 0);
@@ -722,8 +769,8 @@ static void test_full(void)
     fake_publish_end(&r.f, 0, index);
     fake_end(&r.f, BTRAIL_END_STOPPED);
     finish(&r);
-    g_assert_error(r.result.error, BTRAIL_AGENT_ERROR,
-                   BTRAIL_AGENT_ERROR_OUTPUT);
+    g_assert_error(r.result.error, AGENT_ERROR,
+                   AGENT_ERROR_OUTPUT);
     if (read_stream(r.path, 0, &s, false)) {
         g_assert_cmpuint(s.records, <, index);
         g_assert_cmpuint(s.end, ==, 0);
@@ -748,16 +795,16 @@ static uint64_t tail_of(struct rig *r)
 static void test_limit(gconstpointer opaque)
 {
     enum ending ending = GPOINTER_TO_INT(opaque);
-    struct btrail_cpu_pool *pool = btrail_cpu_pool_new();
-    uint64_t now = btrail_clock_ns();
-    struct btrail_capture_progress p = { 0 };
+    struct cpu_pool *pool = cpu_pool_new();
+    uint64_t now = clock_ns();
+    struct capture_progress p = { 0 };
     unsigned slabs = 3000;
-    struct rig r = { .limit = btrail_cpu_limit_new(pool) };
+    struct rig r = { .limit = cpu_limit_new(pool) };
     struct stream s;
     unsigned i;
 
-    btrail_cpu_pool_set(pool, 1, 0, now);
-    btrail_cpu_limit_spend(r.limit, UINT64_C(60000000000), now);
+    cpu_pool_set(pool, 1, 0, now);
+    cpu_limit_spend(r.limit, UINT64_C(60000000000), now);
     start(&r, 1, slabs + 1, BTRAIL_OVERFLOW_PAUSE, false);
     for (i = 0; i < slabs; i++) {
         fake_publish(&r.f, 0, i * 10, 10, NULL, 0);
@@ -767,12 +814,12 @@ static void test_limit(gconstpointer opaque)
     fake_expect(&r.f, BTRAIL_MSG_READY);
     while (tail_of(&r) < 3 || !p.limited_ns) {
         g_usleep(1000);
-        btrail_capture_progress(r.capture, &p);
+        capture_progress(r.capture, &p);
     }
     g_assert_cmpuint(tail_of(&r), <, slabs);
     switch (ending) {
     case STOP:
-        btrail_capture_stop(r.capture);
+        capture_stop(r.capture);
         fake_expect(&r.f, BTRAIL_MSG_STOP);
         fake_publish_end(&r.f, 0, slabs * 10);
         fake_end(&r.f, BTRAIL_END_STOPPED);
@@ -785,7 +832,7 @@ static void test_limit(gconstpointer opaque)
         fake_close(&r.f);
         break;
     case REMOVE:
-        btrail_capture_remove(r.capture, r.session);
+        capture_remove(r.capture, r.session);
         while (tail_of(&r) < slabs) {
             g_usleep(1000);
         }
@@ -797,8 +844,8 @@ static void test_limit(gconstpointer opaque)
     g_assert_true(read_stream(r.path, 0, &s, true));
     g_assert_cmpuint(s.records, ==, slabs * 10);
     clear(&r);
-    btrail_cpu_limit_free(r.limit);
-    btrail_cpu_pool_free(pool);
+    cpu_limit_free(r.limit);
+    cpu_pool_free(pool);
 }
 
 /* The capture is handed over: the file has all that was published, and ends. */
@@ -811,7 +858,7 @@ static void test_leave(void)
     start_ready(&r, 1, 4, BTRAIL_OVERFLOW_PAUSE);
     fake_publish(&r.f, 0, 0, FAKE_RECORDS, NULL, 0);
     fake_publish(&r.f, 0, FAKE_RECORDS, FAKE_RECORDS, NULL, 0);
-    btrail_capture_detach(r.capture);
+    capture_detach(r.capture);
     finish(&r);
     g_assert_no_error(r.result.error);
     g_assert_cmpuint(r.result.reason, ==, 0);
@@ -838,6 +885,7 @@ int main(int argc, char **argv)
     g_test_add_func("/capture/stop/ignored", test_stop_ignored);
     g_test_add_func("/capture/stop/before-hello", test_stop_before_hello);
     g_test_add_func("/capture/flush", test_flush);
+    g_test_add_func("/capture/longer", test_longer);
     g_test_add_func("/capture/overwrite", test_overwrite);
     g_test_add_func("/capture/overwrite/lost", test_overwrite_lost);
     g_test_add_func("/capture/attach", test_attach);

@@ -48,7 +48,7 @@ static void check(struct chooser *c, const struct filter *f, uint64_t start,
     memset(counts, 0xff, RECORDS);
     n = chooser_choose(c, vcpu, &task, &b, counts);
     for (unsigned i = 0; i < RECORDS; i++) {
-        const struct filter_record r = {
+        const struct named_record r = {
             .vcpu = vcpu, .index = b.index + i, .time = b.time.host - start,
             .from = records[i].from, .to = records[i].to,
             .process = task.process, .lines = names,

@@ -7,7 +7,7 @@
 #include <glib.h>
 
 #include "backtrail/trace.h"
-#include "lib/internal/chunk.h"
+#include "lib/agent/chunk.h"
 #include "lib/internal/crc32c.h"
 
 static const struct btrail_file_header file_header = {

@@ -26,7 +26,7 @@ static uint64_t used_us(void)
 static void test_monotonic(void)
 {
     gint64 before = g_get_monotonic_time();
-    uint64_t first = btrail_clock_ns(), second = btrail_clock_ns();
+    uint64_t first = clock_ns(), second = clock_ns();
     gint64 after = g_get_monotonic_time();
 
     g_assert_cmpuint(first / 1000, >=, before);
@@ -36,9 +36,9 @@ static void test_monotonic(void)
 
 static gpointer work(gpointer used)
 {
-    uint64_t begin = btrail_clock_cpu_ns();
+    uint64_t begin = clock_cpu_ns();
 
-    while (btrail_clock_cpu_ns() - begin < WORK_NS) {
+    while (clock_cpu_ns() - begin < WORK_NS) {
         continue;
     }
     *(uint64_t *)used = used_us();
@@ -47,18 +47,18 @@ static gpointer work(gpointer used)
 
 static void test_cpu(void)
 {
-    uint64_t begin = btrail_clock_ns(), own = btrail_clock_cpu_ns(), used;
-    uint64_t all = btrail_clock_process_ns(getpid());
+    uint64_t begin = clock_ns(), own = clock_cpu_ns(), used;
+    uint64_t all = clock_process_ns(getpid());
 
     g_thread_join(g_thread_new("work", work, &used));
     /* It takes as long at least; clocks differ by a little. */
-    g_assert_cmpuint(btrail_clock_ns() - begin, >=, WORK_NS / 2);
+    g_assert_cmpuint(clock_ns() - begin, >=, WORK_NS / 2);
     g_assert_cmpuint(used, >=, WORK_NS / 1000 / 2);
     /* To wait for another thread is no work. */
-    g_assert_cmpuint(btrail_clock_cpu_ns() - own, <, WORK_NS / 2);
+    g_assert_cmpuint(clock_cpu_ns() - own, <, WORK_NS / 2);
     /* But it is work of this process. */
-    g_assert_cmpuint(btrail_clock_process_ns(getpid()) - all, >=, WORK_NS / 2);
-    g_assert_cmpuint(btrail_clock_process_ns(NO_PID), ==, 0);
+    g_assert_cmpuint(clock_process_ns(getpid()) - all, >=, WORK_NS / 2);
+    g_assert_cmpuint(clock_process_ns(NO_PID), ==, 0);
 }
 
 int main(int argc, char **argv)

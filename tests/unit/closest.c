@@ -13,10 +13,10 @@ static const char *const words[] = {
 
 static void check(const char *word, const char *want)
 {
-    struct btrail_closest c = btrail_closest_to(word);
+    struct closest c = closest_to(word);
 
     for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
-        btrail_closest_offer(&c, words[i]);
+        closest_offer(&c, words[i]);
     }
     g_assert_cmpstr(c.found, ==, want);
 }
@@ -45,16 +45,16 @@ static void test_none(void)
 
 static void test_closest(void)
 {
-    struct btrail_closest c = btrail_closest_to("panik");
+    struct closest c = closest_to("panik");
 
-    btrail_closest_offer(&c, "manic");
+    closest_offer(&c, "manic");
     g_assert_null(c.found);
-    btrail_closest_offer(&c, "panic");
-    btrail_closest_offer(&c, "tanik");
+    closest_offer(&c, "panic");
+    closest_offer(&c, "tanik");
     /* The first of those that are as close */
     g_assert_cmpstr(c.found, ==, "panic");
     g_assert_cmpuint(c.distance, ==, 1);
-    btrail_closest_offer(&c, "panik");
+    closest_offer(&c, "panik");
     g_assert_cmpstr(c.found, ==, "panik");
     g_assert_cmpuint(c.distance, ==, 0);
 }
@@ -62,25 +62,25 @@ static void test_closest(void)
 static void test_long(void)
 {
     g_autofree char *word = g_strnfill(65, 'a');
-    struct btrail_closest c = btrail_closest_to(word);
+    struct closest c = closest_to(word);
 
-    btrail_closest_offer(&c, word);
+    closest_offer(&c, word);
     g_assert_null(c.found);
-    c = btrail_closest_to(word + 1);
-    btrail_closest_offer(&c, word);
+    c = closest_to(word + 1);
+    closest_offer(&c, word);
     g_assert_null(c.found);
-    btrail_closest_offer(&c, word + 2);
+    closest_offer(&c, word + 2);
     g_assert_true(c.found == word + 2);
 }
 
 static void test_hint(void)
 {
-    struct btrail_closest c = btrail_closest_to("recrod");
-    g_autofree char *none = btrail_closest_hint(&c), *hint = NULL;
+    struct closest c = closest_to("recrod");
+    g_autofree char *none = closest_hint(&c), *hint = NULL;
 
     g_assert_cmpstr(none, ==, "");
-    btrail_closest_offer(&c, "record");
-    hint = btrail_closest_hint(&c);
+    closest_offer(&c, "record");
+    hint = closest_hint(&c);
     g_assert_cmpstr(hint, ==, " (did you mean 'record'?)");
 }
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "code-samples.h"
-#include "lib/internal/code-piece.h"
+#include "lib/agent/code-piece.h"
 #include "snapshot-samples.h"
 
 #define NOP 0x90

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "lib/internal/code-piece.h"
+#include "lib/agent/code-piece.h"
 #include "trace-samples.h"
 
 #define PAGE    BTRAIL_CODE_PAGE_SIZE

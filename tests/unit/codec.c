@@ -371,7 +371,7 @@ static void test_worst(void)
     g_free(r);
 }
 
-/* Branches before, at and behind the one predicted, and far from any */
+/* Branches before, at and after the one predicted, and far from any */
 static void test_lengths(void)
 {
     static const uint64_t from[] = {

@@ -11,18 +11,18 @@
 
 #define RING    (UINT64_C(64) << 20)
 
-static struct btrail_command *parse(const char *text, GError **error)
+static struct service_command *parse(const char *text, GError **error)
 {
     g_autoptr(JsonNode) node = btrail_json_parse_object(text);
 
     g_assert_nonnull(node);
-    return btrail_command_parse(json_node_get_object(node), error);
+    return command_parse(json_node_get_object(node), error);
 }
 
-static struct btrail_command *good(const char *text)
+static struct service_command *good(const char *text)
 {
     GError *error = NULL;
-    struct btrail_command *c = parse(text, &error);
+    struct service_command *c = parse(text, &error);
 
     g_assert_no_error(error);
     g_assert_nonnull(c);
@@ -31,7 +31,7 @@ static struct btrail_command *good(const char *text)
 
 static void test_start(void)
 {
-    g_autoptr(btrail_command) c = good(
+    g_autoptr(service_command) c = good(
         "{\"do\":\"start\",\"session\":\"s\",\"file\":\"f\",\"owner\":\"o\","
         "\"vcpus\":[3,0,3],\"processes\":[\"nginx\",123],"
         "\"cr3\":[4096,\"0x2000\",-9223372036834193184],"
@@ -40,9 +40,9 @@ static void test_start(void)
         "\"duration\":1.5,\"triggers\":[{\"at\":\"kernel:panic\","
         "\"do\":\"dump\",\"hits\":3},{\"at\":\"a:b:0x10\",\"do\":\"stop\"}],"
         "\"names\":\"all\"}");
-    const struct btrail_trigger *t;
+    const struct trigger *t;
 
-    g_assert_cmpint(c->what, ==, BTRAIL_COMMAND_START);
+    g_assert_cmpint(c->what, ==, COMMAND_START);
     g_assert_cmpstr(c->session, ==, "s");
     g_assert_cmpstr(c->file, ==, "f.btrail");
     g_assert_cmpstr(c->owner, ==, "o");
@@ -57,27 +57,27 @@ static void test_start(void)
     g_assert_cmpuint(c->filter.cr3s[0], ==, 4096);
     g_assert_cmpuint(c->filter.cr3s[1], ==, 8192);
     g_assert_cmpuint(c->privilege, ==, BTRAIL_PRIVILEGE_USER);
-    g_assert_cmpuint(c->mode, ==, BTRAIL_SESSION_LAST);
+    g_assert_cmpuint(c->mode, ==, SESSION_LAST);
     g_assert_cmpuint(c->limit.ns, ==, UINT64_C(7000000000));
     g_assert_cmpuint(c->limit.bytes, ==, 0);
     g_assert_cmpuint(c->limit.records, ==, 0);
     g_assert_cmpuint(c->overflow, ==, BTRAIL_OVERFLOW_DROP);
     g_assert_cmpuint(c->duration_ms, ==, 1500);
-    g_assert_cmpuint(c->names, ==, BTRAIL_COMMAND_NAMES_ALL);
+    g_assert_cmpuint(c->names, ==, NAMES_ALL);
     g_assert_cmpuint(c->n_triggers, ==, 2);
     t = c->triggers;
     g_assert_cmpstr(c->at[0], ==, "kernel:panic");
-    g_assert_cmpint(t->action, ==, BTRAIL_TRIGGER_DUMP);
+    g_assert_cmpint(t->action, ==, TRIGGER_DUMP);
     g_assert_cmpuint(t->hits, ==, 3);
     g_assert_cmpuint(t->longer_ns, ==, 0);
     t++;
-    g_assert_cmpint(t->action, ==, BTRAIL_TRIGGER_STOP);
+    g_assert_cmpint(t->action, ==, TRIGGER_STOP);
     g_assert_cmpuint(t->hits, ==, 1);
 }
 
 static void test_defaults(void)
 {
-    g_autoptr(btrail_command) c = good("{\"do\":\"start\"}");
+    g_autoptr(service_command) c = good("{\"do\":\"start\"}");
 
     g_assert_null(c->session);
     g_assert_null(c->file);
@@ -88,8 +88,8 @@ static void test_defaults(void)
     g_assert_cmpuint(c->privilege, ==,
                      BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL);
     g_assert_cmpuint(c->overflow, ==, BTRAIL_OVERFLOW_PAUSE);
-    g_assert_cmpuint(c->mode, ==, BTRAIL_SESSION_CONTINUOUS);
-    g_assert_cmpuint(c->names, ==, BTRAIL_COMMAND_NAMES_AUTO);
+    g_assert_cmpuint(c->mode, ==, SESSION_CONTINUOUS);
+    g_assert_cmpuint(c->names, ==, NAMES_AUTO);
     g_assert_cmpuint(c->duration_ms, ==, 0);
     g_assert_cmpuint(c->split, ==, 0);
 }
@@ -98,21 +98,21 @@ static void test_others(void)
 {
     static const struct {
         const char *text;
-        enum btrail_command_do what;
+        enum command_do what;
     } all[] = {
-        { "{\"do\":\"stop\",\"session\":\"s\"}", BTRAIL_COMMAND_STOP },
+        { "{\"do\":\"stop\",\"session\":\"s\"}", COMMAND_STOP },
         { "{\"do\":\"dump\",\"session\":\"s\",\"file\":\"a/b\"}",
-          BTRAIL_COMMAND_DUMP },
-        { "{\"do\":\"status\",\"session\":\"s\"}", BTRAIL_COMMAND_STATUS },
-        { "{\"do\":\"status\"}", BTRAIL_COMMAND_STATUS },
-        { "{\"do\":\"list\"}", BTRAIL_COMMAND_LIST },
+          COMMAND_DUMP },
+        { "{\"do\":\"status\",\"session\":\"s\"}", COMMAND_STATUS },
+        { "{\"do\":\"status\"}", COMMAND_STATUS },
+        { "{\"do\":\"list\"}", COMMAND_LIST },
         { "{\"do\":\"list\",\"guest\":\"g\",\"uuid\":\"u\"}",
-          BTRAIL_COMMAND_LIST },
+          COMMAND_LIST },
     };
     unsigned i;
 
     for (i = 0; i < G_N_ELEMENTS(all); i++) {
-        g_autoptr(btrail_command) c = good(all[i].text);
+        g_autoptr(service_command) c = good(all[i].text);
 
         g_assert_cmpint(c->what, ==, all[i].what);
     }
@@ -242,8 +242,8 @@ static void test_places(void)
         g_autofree char *text = g_strdup_printf(
             "{\"do\":\"start\",\"triggers\":[{\"at\":\"%s\","
             "\"do\":\"stop\"}]}", places[i].at);
-        g_autoptr(btrail_command) c = parse(text, NULL);
-        const struct btrail_trigger *t = c->triggers;
+        g_autoptr(service_command) c = parse(text, NULL);
+        const struct trigger *t = c->triggers;
 
         g_assert_cmpstr(c->at[0], ==, places[i].at);
         g_assert_cmpstr(t->process, ==, places[i].process);
@@ -277,8 +277,8 @@ static void test_marks(void)
         g_autofree char *text = g_strdup_printf(
             "{\"do\":\"start\",\"triggers\":[{\"at\":\"%s\","
             "\"do\":\"stop\"}]}", marks[i].at);
-        g_autoptr(btrail_command) c = good(text);
-        const struct btrail_trigger *t = c->triggers;
+        g_autoptr(service_command) c = good(text);
+        const struct trigger *t = c->triggers;
 
         g_assert_cmpstr(t->process, ==, marks[i].process);
         g_assert_cmpstr(t->mark.name, ==, marks[i].name);
@@ -287,17 +287,17 @@ static void test_marks(void)
             g_assert_cmpuint(t->mark.value, ==, marks[i].value);
         }
         g_assert_null(t->symbol);
-        g_assert_true(btrail_trigger_is_sought(t));
+        g_assert_true(trigger_is_wanted(t));
     }
 }
 
 /* A session that requests nothing in particular records everything. */
 static void test_options_nothing(void)
 {
-    g_autoptr(btrail_command) c = good("{\"do\":\"start\"}");
-    struct btrail_session_options o = btrail_command_options(c, RING);
+    g_autoptr(service_command) c = good("{\"do\":\"start\"}");
+    struct session_settings o = command_options(c, RING);
 
-    g_assert_cmpint(o.mode, !=, BTRAIL_SESSION_LAST);
+    g_assert_cmpint(o.mode, !=, SESSION_LAST);
     g_assert_false(o.drop);
     g_assert_cmpuint(o.filter.n_vcpus, ==, 0);
     g_assert_cmpuint(o.filter.n_cr3s, ==, 0);
@@ -308,13 +308,13 @@ static void test_options_nothing(void)
 
 static void test_options_all(void)
 {
-    g_autoptr(btrail_command) c = good(
+    g_autoptr(service_command) c = good(
         "{\"do\":\"start\",\"vcpus\":[2,1],\"cr3\":[\"0x1000\"],"
         "\"processes\":[\"nginx\",12],\"privilege\":\"kernel\","
         "\"overflow\":\"drop\",\"triggers\":["
         "{\"at\":\"kernel:panic\",\"do\":\"stop\"},"
         "{\"at\":\"nginx:0x400\",\"do\":\"start\",\"hits\":3}]}");
-    struct btrail_session_options o = btrail_command_options(c, RING);
+    struct session_settings o = command_options(c, RING);
 
     g_assert_true(o.drop);
     g_assert_cmpuint(o.filter.n_vcpus, ==, 2);
@@ -328,12 +328,12 @@ static void test_options_all(void)
     g_assert_cmpuint(o.n_triggers, ==, 2);
     g_assert_null(o.triggers[0].process);
     g_assert_cmpstr(o.triggers[0].symbol, ==, "panic");
-    g_assert_cmpint(o.triggers[0].action, ==, BTRAIL_TRIGGER_STOP);
+    g_assert_cmpint(o.triggers[0].action, ==, TRIGGER_STOP);
     g_assert_cmpuint(o.triggers[0].hits, ==, 1);
     g_assert_cmpstr(o.triggers[1].process, ==, "nginx");
     g_assert_null(o.triggers[1].symbol);
     g_assert_cmphex(o.triggers[1].address, ==, 0x400);
-    g_assert_cmpint(o.triggers[1].action, ==, BTRAIL_TRIGGER_START);
+    g_assert_cmpint(o.triggers[1].action, ==, TRIGGER_START);
     g_assert_cmpuint(o.triggers[1].hits, ==, 3);
 }
 
@@ -342,7 +342,7 @@ static void test_options_limit(void)
 {
     static const struct {
         const char *size;
-        struct btrail_session_limit limit;
+        struct session_limit limit;
     } tests[] = {
         { "{\"bytes\":5000000}", { .bytes = 5000000 } },
         { "{\"records\":1000000}", { .bytes = RING, .records = 1000000 } },
@@ -353,10 +353,10 @@ static void test_options_limit(void)
     for (i = 0; i < G_N_ELEMENTS(tests); i++) {
         g_autofree char *text = g_strdup_printf(
             "{\"do\":\"start\",\"mode\":\"last\",\"size\":%s}", tests[i].size);
-        g_autoptr(btrail_command) c = good(text);
-        struct btrail_session_options o = btrail_command_options(c, RING);
+        g_autoptr(service_command) c = good(text);
+        struct session_settings o = command_options(c, RING);
 
-        g_assert_cmpint(o.mode, ==, BTRAIL_SESSION_LAST);
+        g_assert_cmpint(o.mode, ==, SESSION_LAST);
         g_assert_cmpuint(o.limit.bytes, ==, tests[i].limit.bytes);
         g_assert_cmpuint(o.limit.records, ==, tests[i].limit.records);
         g_assert_cmpuint(o.limit.ns, ==, tests[i].limit.ns);
@@ -365,7 +365,7 @@ static void test_options_limit(void)
 
 static void test_longer(void)
 {
-    g_autoptr(btrail_command) c = good(
+    g_autoptr(service_command) c = good(
         "{\"do\":\"start\",\"triggers\":[{\"at\":\"kernel:x\","
         "\"do\":\"stop\",\"longer\":0.25}]}");
 

@@ -17,8 +17,8 @@
 struct fixture {
     char *scratch;
     char *path;                 /* of a trace that was cut off */
-    struct btrail_folder *all;
-    struct btrail_completions *c;
+    struct folder *all;
+    struct completions *c;
     unsigned changes;
 };
 
@@ -37,18 +37,18 @@ static void set_up(struct fixture *f, gconstpointer data)
     f->scratch = scratch_new();
     folder = g_build_filename(f->scratch, "vm", NULL);
     f->path = g_build_filename(folder, "s.btrail", NULL);
-    f->all = btrail_folder_open(f->scratch, NULL);
+    f->all = folder_open(f->scratch, NULL);
     g_assert_cmpint(g_mkdir(folder, 0700), ==, 0);
     sample_write(f->path, 2);
     g_assert_cmpint(g_stat(f->path, &st), ==, 0);
     g_assert_cmpint(truncate(f->path, st.st_size - 1), ==, 0);
-    f->c = btrail_completions_new(f->all, changed, f);
+    f->c = completions_new(f->all, changed, f);
 }
 
 static void tear_down(struct fixture *f, gconstpointer data)
 {
-    btrail_completions_free(f->c);
-    btrail_folder_free(f->all);
+    completions_free(f->c);
+    folder_free(f->all);
     scratch_remove(f->scratch);
     g_free(f->path);
 }
@@ -80,15 +80,15 @@ static void add(struct fixture *f, const char *folder)
 {
     g_autoptr(JsonObject) c = capture(folder);
 
-    btrail_completions_add_all(f->c, c);
+    completions_add_all(f->c, c);
 }
 
 /* How many captures the state has; they have the session, and say what it is */
 static unsigned saved(struct fixture *f)
 {
-    g_autoptr(GPtrArray) captures = btrail_state_new();
+    g_autoptr(GPtrArray) captures = state_files_new();
 
-    btrail_completions_save(f->c, captures);
+    completions_save(f->c, captures);
     for (unsigned i = 0; i < captures->len; i++) {
         JsonObject *c = g_ptr_array_index(captures, i);
         JsonObject *s = json_array_get_object_element(
@@ -103,7 +103,7 @@ static unsigned saved(struct fixture *f)
 
 static void wait_done(struct fixture *f)
 {
-    while (btrail_completions_busy(f->c)) {
+    while (completions_busy(f->c)) {
         g_main_context_iteration(NULL, TRUE);
     }
 }
@@ -111,7 +111,7 @@ static void wait_done(struct fixture *f)
 static void test_done(struct fixture *f, gconstpointer data)
 {
     add(f, "vm");
-    g_assert_true(btrail_completions_busy(f->c));
+    g_assert_true(completions_busy(f->c));
     g_assert_cmpuint(saved(f), ==, 1);
     g_assert_cmpuint(f->changes, ==, 1);
     wait_done(f);
@@ -120,7 +120,7 @@ static void test_done(struct fixture *f, gconstpointer data)
     g_assert_true(is_whole(f->path));
     /* A folder that is gone has nothing. */
     add(f, "other");
-    g_assert_false(btrail_completions_busy(f->c));
+    g_assert_false(completions_busy(f->c));
     g_assert_cmpuint(saved(f), ==, 0);
 }
 
@@ -141,13 +141,13 @@ static void test_failed(struct fixture *f, gconstpointer data)
 static void test_freed(struct fixture *f, gconstpointer data)
 {
     add(f, "vm");
-    btrail_completions_free(f->c);
+    completions_free(f->c);
     while (!is_whole(f->path)) {
         g_usleep(1000);
     }
     g_main_context_iteration(NULL, TRUE);
     g_assert_cmpuint(f->changes, ==, 1);
-    f->c = btrail_completions_new(f->all, changed, f);
+    f->c = completions_new(f->all, changed, f);
 }
 
 int main(int argc, char **argv)

@@ -10,7 +10,7 @@
 
 static void test_default(void)
 {
-    struct btrail_config *c = btrail_config_read(NULL, NULL);
+    struct config *c = config_read(NULL, NULL);
 
     g_assert_cmpstr(c->socket, ==, "/run/backtrail/agent.sock");
     g_assert_cmpuint(c->socket_mode, ==, 0600);
@@ -24,7 +24,7 @@ static void test_default(void)
     g_assert_cmpuint(c->each.sessions, >, 0);
     g_assert_cmpuint(c->keep_free, >, 0);
     g_assert_false(c->verbose);
-    btrail_config_free(c);
+    config_free(c);
 }
 
 static void test_all_keys(void)
@@ -40,7 +40,7 @@ static void test_all_keys(void)
         "[all-guests]\nsessions=5\ncpu=250\ndisk=6T\nmemory=7K\n"
         "keep-free=9\n";
     GError *error = NULL;
-    struct btrail_config *c = btrail_config_parse(text, "f", &error);
+    struct config *c = config_parse(text, "f", &error);
 
     g_assert_no_error(error);
     g_assert_cmpstr(c->socket, ==, "/s");
@@ -67,26 +67,26 @@ static void test_all_keys(void)
     g_assert_cmpuint(c->all.disk, ==, UINT64_C(6) << 40);
     g_assert_cmpuint(c->all.memory, ==, 7 << 10);
     g_assert_cmpuint(c->keep_free, ==, 9);
-    btrail_config_free(c);
+    config_free(c);
 }
 
 /* Who else may connect is said by naming a group. */
 static void test_group(void)
 {
-    struct btrail_config *c = btrail_config_parse(
+    struct config *c = config_parse(
         "[service]\nsocket-group=kvm\n", "f", NULL);
 
     g_assert_cmpuint(c->socket_mode, ==, 0660);
-    btrail_config_free(c);
+    config_free(c);
 }
 
 static void refused(const char *text, const char *why)
 {
     GError *error = NULL;
-    struct btrail_config *c = btrail_config_parse(text, "the file", &error);
+    struct config *c = config_parse(text, "the file", &error);
 
     g_assert_null(c);
-    g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_CONFIG);
+    g_assert_error(error, SERVICE_ERROR, SERVICE_ERROR_CONFIG);
     g_test_message("%s", error->message);
     g_assert_nonnull(strstr(error->message, "the file"));
     g_assert_nonnull(strstr(error->message, why));
@@ -124,19 +124,19 @@ static void test_file(void)
 {
     g_autofree char *path = NULL;
     GError *error = NULL;
-    struct btrail_config *c;
+    struct config *c;
     int fd = g_file_open_tmp("config-XXXXXX", &path, NULL);
 
     g_assert_cmpint(fd, >=, 0);
     g_close(fd, NULL);
     g_assert_true(g_file_set_contents(path, "[guests]\nmost=2\n", -1, NULL));
-    c = btrail_config_read(path, &error);
+    c = config_read(path, &error);
     g_assert_no_error(error);
     g_assert_cmpuint(c->guests, ==, 2);
-    btrail_config_free(c);
+    config_free(c);
     g_unlink(path);
-    g_assert_null(btrail_config_read(path, &error));
-    g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_CONFIG);
+    g_assert_null(config_read(path, &error));
+    g_assert_error(error, SERVICE_ERROR, SERVICE_ERROR_CONFIG);
     g_error_free(error);
 }
 

@@ -14,13 +14,13 @@
 #include "fake-producer.h"
 #include "drain/connection.h"
 
-static struct btrail_connection *connect_ok(struct fake_producer *f)
+static struct drain_connection *connect_ok(struct fake_producer *f)
 {
-    struct btrail_connection *conn;
+    struct drain_connection *conn;
     GError *error = NULL;
 
     fake_hello(f);
-    conn = btrail_connection_accept(f->agent_sock, 10000, -1, &error);
+    conn = drain_connection_accept(f->agent_sock, 10000, -1, &error);
     g_assert_no_error(error);
     g_assert_nonnull(conn);
     return conn;
@@ -30,8 +30,8 @@ static void connect_fails(struct fake_producer *f, int code)
 {
     GError *error = NULL;
 
-    g_assert_null(btrail_connection_accept(f->agent_sock, 100, -1, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, code);
+    g_assert_null(drain_connection_accept(f->agent_sock, 100, -1, &error));
+    g_assert_error(error, AGENT_ERROR, code);
     g_assert_cmpuint(strlen(error->message), >, 10);
     g_error_free(error);
     close(f->agent_sock);
@@ -86,15 +86,15 @@ static void test_header(void)
     unsigned i, j;
 
     fake_init(&f, 2, 4, BTRAIL_OVERFLOW_PAUSE);
-    g_assert_true(btrail_connection_check_header(f.header, f.total_size,
-                                                 &error));
+    g_assert_true(drain_connection_check_header(f.header, f.total_size,
+                                                &error));
     g_assert_no_error(error);
-    g_assert_false(btrail_connection_check_header(f.header, f.total_size + 1,
-                                                  NULL));
-    g_assert_false(btrail_connection_check_header(f.header, f.total_size - 1,
-                                                  NULL));
+    g_assert_false(drain_connection_check_header(f.header, f.total_size + 1,
+                                                 NULL));
+    g_assert_false(drain_connection_check_header(f.header, f.total_size - 1,
+                                                 NULL));
     for (i = 0; i < G_N_ELEMENTS(bad_fields); i++) {
-        /* Behind the listed values there is 0, which is never good. */
+        /* After the listed values there is 0, which is never good. */
         for (j = 0; j < 8; j++) {
             uint64_t value = bad_fields[i].values[j];
 
@@ -113,19 +113,19 @@ static void test_header(void)
             h = *f.header;
             memcpy((uint8_t *)&h + bad_fields[i].offset, &value,
                    bad_fields[i].size);
-            g_assert_false(btrail_connection_check_header(&h, f.total_size,
-                                                          &error));
-            g_assert_error(error, BTRAIL_AGENT_ERROR,
-                           BTRAIL_AGENT_ERROR_PROTOCOL);
+            g_assert_false(drain_connection_check_header(&h, f.total_size,
+                                                         &error));
+            g_assert_error(error, AGENT_ERROR,
+                           AGENT_ERROR_PROTOCOL);
             g_clear_error(&error);
         }
     }
     h = *f.header;
     memset(h.capture, 'x', sizeof(h.capture));
-    g_assert_false(btrail_connection_check_header(&h, f.total_size, NULL));
+    g_assert_false(drain_connection_check_header(&h, f.total_size, NULL));
     h = *f.header;
     h.capture[0] = '\xff';
-    g_assert_false(btrail_connection_check_header(&h, f.total_size, NULL));
+    g_assert_false(drain_connection_check_header(&h, f.total_size, NULL));
     close(f.agent_sock);
     fake_clear(&f);
 }
@@ -145,8 +145,8 @@ static void test_header_code(void)
     unsigned i, j;
 
     fake_init_code(&f, 2, 4, BTRAIL_OVERFLOW_PAUSE, 3);
-    g_assert_true(btrail_connection_check_header(f.header, f.total_size,
-                                                 NULL));
+    g_assert_true(drain_connection_check_header(f.header, f.total_size,
+                                                NULL));
     for (i = 0; i < G_N_ELEMENTS(bad); i++) {
         for (j = 0; j < 8; j++) {
             struct btrail_shm_header h = *f.header;
@@ -159,8 +159,8 @@ static void test_header_code(void)
                    bad[i].size);
             g_test_message("%s = %" G_GUINT64_FORMAT, bad[i].name,
                            bad[i].values[j]);
-            g_assert_false(btrail_connection_check_header(&h, f.total_size,
-                                                          NULL));
+            g_assert_false(drain_connection_check_header(&h, f.total_size,
+                                                         NULL));
         }
     }
     close(f.agent_sock);
@@ -182,7 +182,7 @@ static void test_code_item(void)
         { { .type = 4, .number = 1 }, false },
     };
     struct fake_producer f;
-    struct btrail_connection *conn;
+    struct drain_connection *conn;
     unsigned i;
 
     fake_init_code(&f, 2, 4, BTRAIL_OVERFLOW_PAUSE, 3);
@@ -192,11 +192,11 @@ static void test_code_item(void)
         struct btrail_code_item item;
         GError *error = NULL;
 
-        g_assert_cmpuint(btrail_connection_code_head(conn, 1), ==, i);
+        g_assert_cmpuint(drain_connection_code_head(conn, 1), ==, i);
         fake_publish_code(&f, 1, &items[i].item, i + 1);
-        g_assert_cmpuint(btrail_connection_code_head(conn, 1), ==, i + 1);
-        g_assert_true(btrail_connection_code_item(conn, 1, i, &item, page,
-                                                  &error) == items[i].good);
+        g_assert_cmpuint(drain_connection_code_head(conn, 1), ==, i + 1);
+        g_assert_true(drain_connection_code_item(conn, 1, i, &item, page,
+                                                 &error) == items[i].good);
         g_assert_true(items[i].good == !error);
         g_clear_error(&error);
         if (items[i].good) {
@@ -205,11 +205,11 @@ static void test_code_item(void)
             g_assert_cmpuint(page[BTRAIL_CODE_PAGE_SIZE - 1], ==,
                              item.type == BTRAIL_CODE_BYTES ? i + 1 : 0);
         }
-        btrail_connection_code_release(conn, 1, i + 1);
-        g_assert_cmpuint(btrail_connection_code_tail(conn, 1), ==, i + 1);
+        drain_connection_code_release(conn, 1, i + 1);
+        g_assert_cmpuint(drain_connection_code_tail(conn, 1), ==, i + 1);
     }
-    g_assert_cmpuint(btrail_connection_code_head(conn, 0), ==, 0);
-    btrail_connection_free(conn);
+    g_assert_cmpuint(drain_connection_code_head(conn, 0), ==, 0);
+    drain_connection_free(conn);
     fake_clear(&f);
 }
 
@@ -240,7 +240,7 @@ static void test_header_random(void)
             memcpy((uint8_t *)&h + bad_fields[i].offset, &value,
                    bad_fields[i].size);
         }
-        if (!btrail_connection_check_header(&h, f.total_size, NULL)) {
+        if (!drain_connection_check_header(&h, f.total_size, NULL)) {
             continue;
         }
         accepted++;
@@ -264,7 +264,7 @@ static void test_header_random(void)
 static void test_connect(void)
 {
     struct fake_producer f;
-    struct btrail_connection *conn;
+    struct drain_connection *conn;
     GError *error = NULL;
 
     fake_init(&f, 2, 4, BTRAIL_OVERFLOW_DROP);
@@ -272,10 +272,10 @@ static void test_connect(void)
     g_assert_cmpuint(conn->header.vcpus, ==, 2);
     g_assert_cmpuint(conn->header.policy, ==, BTRAIL_OVERFLOW_DROP);
     g_assert_cmpstr(conn->header.capture, ==, "fake");
-    g_assert_true(btrail_connection_send(conn, BTRAIL_MSG_READY, &error));
+    g_assert_true(drain_connection_send(conn, BTRAIL_MSG_READY, &error));
     g_assert_no_error(error);
     fake_expect(&f, BTRAIL_MSG_READY);
-    btrail_connection_free(conn);
+    drain_connection_free(conn);
     fake_clear(&f);
 }
 
@@ -295,7 +295,7 @@ static void check_send_tasks(uint32_t accepts, size_t size)
         { .switch_to = UINT64_MAX - 9, .number = 3 },
     };
     struct fake_producer f;
-    struct btrail_connection *conn;
+    struct drain_connection *conn;
     GError *error = NULL;
     unsigned sent = 0;
 
@@ -304,7 +304,7 @@ static void check_send_tasks(uint32_t accepts, size_t size)
     conn = connect_ok(&f);
     g_assert_cmphex(conn->header.accepts, ==, accepts);
     /* Until the socket is full: each goes out whole or not at all. */
-    while (btrail_connection_send_tasks(conn, tasks, 3, &error)) {
+    while (drain_connection_send_tasks(conn, tasks, 3, &error)) {
         sent++;
     }
     g_assert_no_error(error);
@@ -320,10 +320,10 @@ static void check_send_tasks(uint32_t accepts, size_t size)
     }
     g_assert_cmpint(recv(f.sock, &in, 1, MSG_DONTWAIT), <, 0);
     fake_close(&f);
-    g_assert_false(btrail_connection_send_tasks(conn, tasks, 3, &error));
+    g_assert_false(drain_connection_send_tasks(conn, tasks, 3, &error));
     g_assert_nonnull(error);
     g_clear_error(&error);
-    btrail_connection_free(conn);
+    drain_connection_free(conn);
     fake_clear(&f);
 }
 
@@ -376,7 +376,7 @@ static void test_bad_hello(void)
         msg = hello(&f);
         ((uint8_t *)&msg)[changes[i].offset] = changes[i].byte;
         fake_send(&f, &msg, sizeof(msg), fds, 3);
-        connect_fails(&f, BTRAIL_AGENT_ERROR_PROTOCOL);
+        connect_fails(&f, AGENT_ERROR_PROTOCOL);
     }
 }
 
@@ -400,14 +400,14 @@ static void test_hello_fds(void)
         }
         msg = hello(&f);
         fake_send(&f, &msg, sizeof(msg), fds, n);
-        connect_fails(&f, BTRAIL_AGENT_ERROR_PROTOCOL);
+        connect_fails(&f, AGENT_ERROR_PROTOCOL);
 
         fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
         msg = hello(&f);
         for (i = 0; i < sizeof(msg); i++) {
             fake_send(&f, (uint8_t *)&msg + i, 1, &f.ready_fd, n ? 1 : 0);
         }
-        connect_fails(&f, BTRAIL_AGENT_ERROR_PROTOCOL);
+        connect_fails(&f, AGENT_ERROR_PROTOCOL);
     }
     /* None of them stays open. */
     g_assert_cmpuint(count_files("/proc/self/fd"), ==, before);
@@ -416,7 +416,7 @@ static void test_hello_fds(void)
 static void test_hello_in_pieces(void)
 {
     struct fake_producer f;
-    struct btrail_connection *conn;
+    struct drain_connection *conn;
     struct btrail_msg msg;
     GError *error = NULL;
     int fds[3];
@@ -428,9 +428,9 @@ static void test_hello_in_pieces(void)
     msg = hello(&f);
     fake_send(&f, &msg, 10, fds, 3);
     fake_send(&f, (uint8_t *)&msg + 10, sizeof(msg) - 10, NULL, 0);
-    conn = btrail_connection_accept(f.agent_sock, 1000, -1, &error);
+    conn = drain_connection_accept(f.agent_sock, 1000, -1, &error);
     g_assert_no_error(error);
-    btrail_connection_free(conn);
+    drain_connection_free(conn);
     fake_clear(&f);
 }
 
@@ -442,23 +442,23 @@ static void test_silence(void)
     int cancel;
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
-    connect_fails(&f, BTRAIL_AGENT_ERROR_TIMEOUT);
+    connect_fails(&f, AGENT_ERROR_TIMEOUT);
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
     msg = hello(&f);
     fake_send(&f, &msg, 5, NULL, 0);
-    connect_fails(&f, BTRAIL_AGENT_ERROR_TIMEOUT);
+    connect_fails(&f, AGENT_ERROR_TIMEOUT);
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
     fake_send(&f, &msg, 5, NULL, 0);
     fake_close(&f);
-    connect_fails(&f, BTRAIL_AGENT_ERROR_CLOSED);
+    connect_fails(&f, AGENT_ERROR_CLOSED);
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
     cancel = eventfd(1, EFD_CLOEXEC);
-    g_assert_null(btrail_connection_accept(f.agent_sock, -1, cancel,
-                                           &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CANCELLED);
+    g_assert_null(drain_connection_accept(f.agent_sock, -1, cancel,
+                                          &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_CANCELLED);
     g_error_free(error);
     close(cancel);
     close(f.agent_sock);
@@ -482,7 +482,7 @@ static void test_memfd(void)
     fds[2] = f.free_fd;
     msg = hello(&f);
     fake_send(&f, &msg, sizeof(msg), fds, 3);
-    connect_fails(&f, BTRAIL_AGENT_ERROR_PROTOCOL);
+    connect_fails(&f, AGENT_ERROR_PROTOCOL);
     close(other);
 
     /* HELLO says a size that is not the size of the memfd. */
@@ -493,12 +493,12 @@ static void test_memfd(void)
     msg = hello(&f);
     msg.value += 4096;
     fake_send(&f, &msg, sizeof(msg), fds, 3);
-    connect_fails(&f, BTRAIL_AGENT_ERROR_PROTOCOL);
+    connect_fails(&f, AGENT_ERROR_PROTOCOL);
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
     f.header->slabs = 0;
     fake_hello(&f);
-    connect_fails(&f, BTRAIL_AGENT_ERROR_PROTOCOL);
+    connect_fails(&f, AGENT_ERROR_PROTOCOL);
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
     fds[0] = f.ready_fd;
@@ -506,14 +506,14 @@ static void test_memfd(void)
     fds[2] = f.free_fd;
     msg = hello(&f);
     fake_send(&f, &msg, sizeof(msg), fds, 3);
-    connect_fails(&f, BTRAIL_AGENT_ERROR_PROTOCOL);
+    connect_fails(&f, AGENT_ERROR_PROTOCOL);
 }
 
 static void test_slab(void)
 {
     struct fake_producer f;
     struct btrail_event events[FAKE_EVENTS];
-    struct btrail_connection *conn;
+    struct drain_connection *conn;
     struct btrail_slab slab;
     GError *error = NULL;
     uint64_t i;
@@ -522,9 +522,9 @@ static void test_slab(void)
     conn = connect_ok(&f);
     for (i = 0; i < 7; i++) {
         fake_publish(&f, 1, i * 100, 10 + i, NULL, 0);
-        g_assert_cmpuint(btrail_connection_head(conn, 1), ==, i + 1);
-        g_assert_true(btrail_connection_slab(conn, 1, i, &slab, events,
-                                             &error));
+        g_assert_cmpuint(drain_connection_head(conn, 1), ==, i + 1);
+        g_assert_true(drain_connection_slab(conn, 1, i, &slab, events,
+                                            &error));
         g_assert_no_error(error);
         g_assert_cmpuint(slab.first_index, ==, i * 100);
         g_assert_cmpuint(slab.cr3, ==, 0x1000);
@@ -534,22 +534,22 @@ static void test_slab(void)
         g_assert_true(slab.events == events);
         g_assert_cmpuint(events[0].index, ==, i * 100);
     }
-    g_assert_cmpuint(btrail_connection_head(conn, 0), ==, 0);
-    g_assert_cmpuint(btrail_connection_state(conn, 0), ==, BTRAIL_VCPU_ABSENT);
-    g_assert_cmpuint(btrail_connection_state(conn, 1), ==, BTRAIL_VCPU_RUNNING);
+    g_assert_cmpuint(drain_connection_head(conn, 0), ==, 0);
+    g_assert_cmpuint(drain_connection_state(conn, 0), ==, BTRAIL_VCPU_ABSENT);
+    g_assert_cmpuint(drain_connection_state(conn, 1), ==, BTRAIL_VCPU_RUNNING);
 
     fake_desc(&f, 1, 6)->records = FAKE_RECORDS + 1;
-    g_assert_false(btrail_connection_slab(conn, 1, 6, &slab, events, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL);
+    g_assert_false(drain_connection_slab(conn, 1, 6, &slab, events, &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL);
     g_clear_error(&error);
     fake_desc(&f, 1, 6)->records = 0;
     fake_desc(&f, 1, 6)->events = FAKE_EVENTS + 1;
-    g_assert_false(btrail_connection_slab(conn, 1, 6, &slab, events, &error));
+    g_assert_false(drain_connection_slab(conn, 1, 6, &slab, events, &error));
     g_clear_error(&error);
     fake_desc(&f, 1, 6)->events = FAKE_EVENTS;
-    g_assert_true(btrail_connection_slab(conn, 1, 6, &slab, events, &error));
+    g_assert_true(drain_connection_slab(conn, 1, 6, &slab, events, &error));
 
-    btrail_connection_free(conn);
+    drain_connection_free(conn);
     fake_clear(&f);
 }
 
@@ -558,7 +558,7 @@ static void test_header_changes(void)
 {
     struct fake_producer f;
     struct btrail_event events[FAKE_EVENTS];
-    struct btrail_connection *conn;
+    struct drain_connection *conn;
     struct btrail_shm_header header;
     struct btrail_slab slab;
     GError *error = NULL;
@@ -568,10 +568,10 @@ static void test_header_changes(void)
     fake_publish(&f, 0, 5, 3, NULL, 0);
     header = *f.header;
     memset(f.header, 0xff, sizeof(*f.header));
-    g_assert_true(btrail_connection_slab(conn, 0, 0, &slab, events, &error));
+    g_assert_true(drain_connection_slab(conn, 0, 0, &slab, events, &error));
     g_assert_cmpuint(slab.first_index, ==, 5);
     *f.header = header;
-    btrail_connection_free(conn);
+    drain_connection_free(conn);
     fake_clear(&f);
 }
 
@@ -596,40 +596,40 @@ static void test_release(void)
         { UINT32_MAX, false },
     };
     struct fake_producer f;
-    struct btrail_connection *conn;
+    struct drain_connection *conn;
     unsigned i;
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
     conn = connect_ok(&f);
     for (i = 0; i < G_N_ELEMENTS(cases); i++) {
         fake_vcpu(&f, 0)->state = cases[i].state;
-        btrail_connection_release(conn, 0, i + 1);
+        drain_connection_release(conn, 0, i + 1);
         g_assert_cmpuint(fake_vcpu(&f, 0)->tail[0], ==, i + 1);
-        g_assert_cmpuint(btrail_connection_tail(conn, 0), ==, i + 1);
+        g_assert_cmpuint(drain_connection_tail(conn, 0), ==, i + 1);
         g_assert_true(is_signalled(f.free_fd) == cases[i].signal);
     }
-    btrail_connection_free(conn);
+    drain_connection_free(conn);
     fake_clear(&f);
 }
 
 static void test_sleep(void)
 {
     struct fake_producer f;
-    struct btrail_connection *conn;
+    struct drain_connection *conn;
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
     conn = connect_ok(&f);
     g_assert_cmpuint(f.header->agent_sleeps, ==, 0);
     fake_publish(&f, 0, 0, 1, NULL, 0);
     g_assert_false(is_signalled(f.ready_fd));
-    btrail_connection_sleep(conn);
+    drain_connection_sleep(conn);
     g_assert_cmpuint(f.header->agent_sleeps, ==, 1);
     fake_publish(&f, 0, 1, 1, NULL, 0);
-    btrail_connection_wake(conn);
+    drain_connection_wake(conn);
     g_assert_cmpuint(f.header->agent_sleeps, ==, 0);
     /* It has taken the signal away. */
     g_assert_false(is_signalled(f.ready_fd));
-    btrail_connection_free(conn);
+    drain_connection_free(conn);
     fake_clear(&f);
 }
 
@@ -637,7 +637,7 @@ static void test_receive(void)
 {
     static const uint8_t garbage[sizeof(struct btrail_msg)] = "garbage";
     struct fake_producer f;
-    struct btrail_connection *conn;
+    struct drain_connection *conn;
     struct btrail_msg msg;
     GError *error = NULL;
     uint16_t reason = 0;
@@ -645,47 +645,47 @@ static void test_receive(void)
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
     conn = connect_ok(&f);
-    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
-                    BTRAIL_CONNECTION_NOTHING);
+    g_assert_cmpint(drain_connection_receive(conn, &reason, &error), ==,
+                    DRAIN_CONNECTION_NOTHING);
     msg = hello(&f);
     msg.type = BTRAIL_MSG_END;
     msg.reason = BTRAIL_END_SHUTDOWN;
     for (i = 0; i < sizeof(msg); i++) {
-        g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
-                        BTRAIL_CONNECTION_NOTHING);
+        g_assert_cmpint(drain_connection_receive(conn, &reason, &error), ==,
+                        DRAIN_CONNECTION_NOTHING);
         fake_send(&f, (uint8_t *)&msg + i, 1, NULL, 0);
     }
-    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
-                    BTRAIL_CONNECTION_END);
+    g_assert_cmpint(drain_connection_receive(conn, &reason, &error), ==,
+                    DRAIN_CONNECTION_END);
     g_assert_cmpint(reason, ==, BTRAIL_END_SHUTDOWN);
 
     msg.reason = 0;
     fake_send(&f, &msg, sizeof(msg), NULL, 0);
-    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
-                    BTRAIL_CONNECTION_FAILED);
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL);
+    g_assert_cmpint(drain_connection_receive(conn, &reason, &error), ==,
+                    DRAIN_CONNECTION_FAILED);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL);
     g_clear_error(&error);
 
     msg.reason = BTRAIL_END_STOPPED;
     msg.type = BTRAIL_MSG_READY;
     fake_send(&f, &msg, sizeof(msg), NULL, 0);
-    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
-                    BTRAIL_CONNECTION_FAILED);
+    g_assert_cmpint(drain_connection_receive(conn, &reason, &error), ==,
+                    DRAIN_CONNECTION_FAILED);
     g_clear_error(&error);
 
     fake_send(&f, garbage, sizeof(garbage), NULL, 0);
-    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
-                    BTRAIL_CONNECTION_FAILED);
+    g_assert_cmpint(drain_connection_receive(conn, &reason, &error), ==,
+                    DRAIN_CONNECTION_FAILED);
     g_clear_error(&error);
 
     fake_send(&f, &msg, 7, NULL, 0);
     fake_close(&f);
-    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
-                    BTRAIL_CONNECTION_CLOSED);
-    g_assert_false(btrail_connection_send(conn, BTRAIL_MSG_FLUSH, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM);
+    g_assert_cmpint(drain_connection_receive(conn, &reason, &error), ==,
+                    DRAIN_CONNECTION_CLOSED);
+    g_assert_false(drain_connection_send(conn, BTRAIL_MSG_FLUSH, &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_SYSTEM);
     g_clear_error(&error);
-    btrail_connection_free(conn);
+    drain_connection_free(conn);
     fake_clear(&f);
 }
 
@@ -724,20 +724,20 @@ static void memory_fails(const struct table *table, uint64_t size,
                          uint32_t reason, unsigned n, uint64_t ask)
 {
     struct fake_producer f;
-    struct btrail_connection *conn;
+    struct drain_connection *conn;
     GError *error = NULL;
     uint16_t end;
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
     conn = connect_ok(&f);
-    g_assert_true(btrail_connection_ready(conn, ask, &error));
+    g_assert_true(drain_connection_ready(conn, ask, &error));
     send_memory(&f, table, size, reason, n);
-    g_assert_cmpint(btrail_connection_receive(conn, &end, &error), ==,
-                    BTRAIL_CONNECTION_FAILED);
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL);
+    g_assert_cmpint(drain_connection_receive(conn, &end, &error), ==,
+                    DRAIN_CONNECTION_FAILED);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL);
     g_clear_error(&error);
-    g_assert_null(btrail_connection_take_memory(conn));
-    btrail_connection_free(conn);
+    g_assert_null(drain_connection_take_memory(conn));
+    drain_connection_free(conn);
     fake_clear(&f);
 }
 
@@ -747,36 +747,36 @@ static void test_memory_again(void)
     unsigned before = count_files("/proc/self/fd");
     struct table table = good_table;
     struct fake_producer f;
-    struct btrail_connection *conn;
+    struct drain_connection *conn;
     struct guest_memory_files *m;
     GError *error = NULL;
     uint16_t reason;
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
     conn = connect_ok(&f);
-    g_assert_true(btrail_connection_ready(conn, 0, &error));
+    g_assert_true(drain_connection_ready(conn, 0, &error));
     fake_expect(&f, BTRAIL_MSG_READY);
     for (unsigned i = 0; i < 3; i++) {
-        g_assert_true(btrail_connection_want_memory(conn, &error));
-        g_assert_true(btrail_connection_want_memory(conn, &error));
+        g_assert_true(drain_connection_want_memory(conn, &error));
+        g_assert_true(drain_connection_want_memory(conn, &error));
         fake_expect(&f, BTRAIL_MSG_MEMORY);
         table.head.unshared = i;
         send_memory(&f, &table, sizeof(table), BTRAIL_MEMORY_SHARED, 2);
-        g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
-                        BTRAIL_CONNECTION_MEMORY);
+        g_assert_cmpint(drain_connection_receive(conn, &reason, &error), ==,
+                        DRAIN_CONNECTION_MEMORY);
     }
     /* It was sent once each time. */
-    g_assert_true(btrail_connection_send(conn, BTRAIL_MSG_STOP, &error));
+    g_assert_true(drain_connection_send(conn, BTRAIL_MSG_STOP, &error));
     fake_expect(&f, BTRAIL_MSG_STOP);
-    m = btrail_connection_take_memory(conn);
+    m = drain_connection_take_memory(conn);
     g_assert_cmpuint(m->head.unshared, ==, 2);
     guest_memory_files_free(m);
     send_memory(&f, &table, sizeof(table), BTRAIL_MEMORY_SHARED, 2);
-    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
-                    BTRAIL_CONNECTION_FAILED);
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL);
+    g_assert_cmpint(drain_connection_receive(conn, &reason, &error), ==,
+                    DRAIN_CONNECTION_FAILED);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL);
     g_clear_error(&error);
-    btrail_connection_free(conn);
+    drain_connection_free(conn);
     fake_clear(&f);
     g_assert_cmpuint(count_files("/proc/self/fd"), ==, before);
 }
@@ -787,21 +787,21 @@ static void test_memory(void)
     struct guest_memory_files *m;
     struct table bad;
     struct fake_producer f;
-    struct btrail_connection *conn;
+    struct drain_connection *conn;
     GError *error = NULL;
     uint16_t reason;
     char bytes[3];
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
     conn = connect_ok(&f);
-    g_assert_true(btrail_connection_ready(conn, BTRAIL_READY_MEMORY,
-                                          &error));
+    g_assert_true(drain_connection_ready(conn, BTRAIL_READY_MEMORY,
+                                         &error));
     send_memory(&f, &good_table, size, BTRAIL_MEMORY_SHARED, 2);
-    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
-                    BTRAIL_CONNECTION_MEMORY);
-    m = btrail_connection_take_memory(conn);
+    g_assert_cmpint(drain_connection_receive(conn, &reason, &error), ==,
+                    DRAIN_CONNECTION_MEMORY);
+    m = drain_connection_take_memory(conn);
     g_assert_nonnull(m);
-    g_assert_null(btrail_connection_take_memory(conn));
+    g_assert_null(drain_connection_take_memory(conn));
     g_assert_cmpuint(m->reason, ==, BTRAIL_MEMORY_SHARED);
     g_assert_cmpmem(&m->head, sizeof(m->head), &good_table.head,
                     sizeof(m->head));
@@ -813,23 +813,23 @@ static void test_memory(void)
     guest_memory_files_free(m);
     /* Once is enough. */
     send_memory(&f, &good_table, size, BTRAIL_MEMORY_SHARED, 2);
-    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
-                    BTRAIL_CONNECTION_FAILED);
+    g_assert_cmpint(drain_connection_receive(conn, &reason, &error), ==,
+                    DRAIN_CONNECTION_FAILED);
     g_clear_error(&error);
-    btrail_connection_free(conn);
+    drain_connection_free(conn);
     fake_clear(&f);
     test_memory_again();
 
     /* The socket is full, as the producer does not read. */
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
     conn = connect_ok(&f);
-    g_assert_true(btrail_connection_ready(conn, BTRAIL_READY_MEMORY,
-                                          &error));
+    g_assert_true(drain_connection_ready(conn, BTRAIL_READY_MEMORY,
+                                         &error));
     send_memory(&f, &good_table, 0, BTRAIL_MEMORY_PRIVATE, 0);
-    g_assert_cmpint(btrail_connection_receive(conn, &reason, &error), ==,
-                    BTRAIL_CONNECTION_MEMORY);
+    g_assert_cmpint(drain_connection_receive(conn, &reason, &error), ==,
+                    DRAIN_CONNECTION_MEMORY);
     g_assert_cmpuint(conn->memory->reason, ==, BTRAIL_MEMORY_PRIVATE);
-    btrail_connection_free(conn);
+    drain_connection_free(conn);
     fake_clear(&f);
 
     memory_fails(&good_table, size, BTRAIL_MEMORY_SHARED, 2, false);
@@ -859,18 +859,18 @@ static void test_memory(void)
 static void test_send_full(void)
 {
     struct fake_producer f;
-    struct btrail_connection *conn;
+    struct drain_connection *conn;
     GError *error = NULL;
     unsigned n = 0;
 
     fake_init(&f, 1, 2, BTRAIL_OVERFLOW_PAUSE);
     conn = connect_ok(&f);
-    while (btrail_connection_send(conn, BTRAIL_MSG_FLUSH, &error)) {
+    while (drain_connection_send(conn, BTRAIL_MSG_FLUSH, &error)) {
         n++;
         g_assert_cmpuint(n, <, 1000000);
     }
     g_assert_no_error(error);
-    btrail_connection_free(conn);
+    drain_connection_free(conn);
     fake_clear(&f);
 }
 

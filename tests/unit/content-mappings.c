@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/internal/code-piece.h"
+#include "lib/agent/code-piece.h"
 #include "scratch.h"
 #include "snapshot-samples.h"
 #include "symbolize/content-mappings.h"
@@ -222,7 +222,7 @@ static void test_whole(void)
     page(&s, ONE, 0x1503000, OTHER);
     page(&s, ONE, 0x2702000, BOTH);
     page(&s, ONE, 0x2700000, B0);
-    /* Behind the last record: nobody knows who it was. */
+    /* After the last record: nobody knows who it was. */
     s.index += 10;
     page(&s, USER, 0xb00000, B0);
     end_two_files(&s);

@@ -15,7 +15,7 @@
 
 /* The handler's end, and what it has received */
 struct peer {
-    struct btrail_control *control;
+    struct control *control;
     int sock;                   /* the device's */
     GString *seen;
     bool refuse_guest;
@@ -30,7 +30,7 @@ static bool on_guest(void *opaque, JsonObject *guest, GError **error)
 
     g_string_append_printf(p->seen, "guest %s;", name ? name : "-");
     return !p->refuse_guest ||
-           btrail_service_fail(error, BTRAIL_SERVICE_ERROR_LIMIT, "no more");
+           service_fail(error, SERVICE_ERROR_LIMIT, "no more");
 }
 
 static void on_command(void *opaque, gint64 id, JsonObject *command)
@@ -40,7 +40,7 @@ static void on_command(void *opaque, gint64 id, JsonObject *command)
     g_string_append_printf(p->seen, "command %d %s;", (int)id,
                            btrail_json_string(command, "do"));
     if (p->free_early) {
-        btrail_control_free(p->control);
+        control_free(p->control);
         p->control = NULL;
     }
 }
@@ -61,7 +61,7 @@ static void on_closed(void *opaque, const GError *why)
     g_string_append_printf(p->seen, "closed: %s;", why->message);
 }
 
-static const struct btrail_control_handler handler = {
+static const struct control_handler handler = {
     on_guest, on_command, on_event, on_closed
 };
 
@@ -74,12 +74,12 @@ static void init(struct peer *p)
                     ==, 0);
     p->sock = socks[0];
     p->seen = g_string_new(NULL);
-    p->control = btrail_control_new(socks[1], &handler, p);
+    p->control = control_new(socks[1], &handler, p);
 }
 
 static void clear(struct peer *p)
 {
-    btrail_control_free(p->control);
+    control_free(p->control);
     close(p->sock);
     g_string_free(p->seen, TRUE);
 }
@@ -88,7 +88,7 @@ static void say(struct peer *p, const char *text)
 {
     g_autoptr(JsonNode) node = btrail_json_parse_object(text);
     g_autoptr(GBytes) bytes =
-        btrail_message_format(json_node_get_object(node));
+        message_format(json_node_get_object(node));
     size_t n;
     const void *data = g_bytes_get_data(bytes, &n);
 
@@ -140,15 +140,15 @@ static void test_talk(void)
     is_seen(&p, "guest vm;command 5 x;command 6 y;event reset;"
             "event state data;");
     json_object_set_int_member(result, "n", 7);
-    btrail_control_return(p.control, 6, result);
-    btrail_control_fail(p.control, 5, "not \xff now");
+    control_return(p.control, 6, result);
+    control_fail(p.control, 5, "not \xff now");
     gets(&p, "{\"type\":\"reply\",\"id\":6,\"return\":{\"n\":7}}");
     gets(&p, "{\"type\":\"reply\",\"id\":5,\"error\":{\"class\":"
          "\"GenericError\",\"desc\":\"not \xef\xbf\xbd now\"}}");
     /* The id is free again. */
     say(&p, "{\"type\":\"command\",\"id\":5,\"command\":{\"do\":\"z\"}}");
     is_seen(&p, "command 5 z;");
-    btrail_control_return(p.control, 5, NULL);
+    control_return(p.control, 5, NULL);
     gets(&p, "{\"type\":\"reply\",\"id\":5,\"return\":{}}");
     clear(&p);
 }
@@ -170,12 +170,12 @@ static void test_execute(void)
     say(&p, "{\"type\":\"guest\"}");
     is_seen(&p, "guest -;");
     json_object_set_string_member(arguments, "capture", "s");
-    btrail_control_execute(p.control, "branch-trace-stop", arguments,
-                           on_answer, &p);
-    btrail_control_execute(p.control, "query-branch-trace", NULL, on_answer,
-                           &p);
-    btrail_control_execute(p.control, "query-branch-trace", NULL, on_answer,
-                           &p);
+    control_execute(p.control, "branch-trace-stop", arguments,
+                    on_answer, &p);
+    control_execute(p.control, "query-branch-trace", NULL, on_answer,
+                    &p);
+    control_execute(p.control, "query-branch-trace", NULL, on_answer,
+                    &p);
     gets(&p, "{\"type\":\"execute\",\"id\":1,\"execute\":"
          "\"branch-trace-stop\",\"arguments\":{\"capture\":\"s\"}}");
     gets(&p, "{\"type\":\"execute\",\"id\":2,\"execute\":"
@@ -242,7 +242,7 @@ static void test_same_id(void)
     is_seen(&p, "guest -;command 1 x;" BROKE
             "a command with the 'id' of another one;");
     /* Too late, and no harm */
-    btrail_control_return(p.control, 1, NULL);
+    control_return(p.control, 1, NULL);
     settle();
     clear(&p);
 }
@@ -254,8 +254,8 @@ static void test_no_result(void)
     init(&p);
     say(&p, GUEST);
     is_seen(&p, "guest -;");
-    btrail_control_execute(p.control, "query-branch-trace", NULL, on_answer,
-                           &p);
+    control_execute(p.control, "query-branch-trace", NULL, on_answer,
+                    &p);
     say(&p, "{\"type\":\"reply\",\"id\":1}");
     is_seen(&p, "the device broke the protocol: a reply without a result;"
             BROKE "a reply without a result;");
@@ -269,7 +269,7 @@ static void test_many(void)
 
     init(&p);
     say(&p, GUEST);
-    for (i = 0; i <= BTRAIL_CONTROL_MAX_COMMANDS; i++) {
+    for (i = 0; i <= CONTROL_MAX_COMMANDS; i++) {
         g_autofree char *text = g_strdup_printf(
             "{\"type\":\"command\",\"id\":%u,\"command\":{\"do\":\"x\"}}", i);
 
@@ -299,7 +299,7 @@ static void test_deaf(void)
         say(&p, command);
         settle();
         json_object_set_string_member(result, "text", text);
-        btrail_control_return(p.control, i, result);
+        control_return(p.control, i, result);
         settle();
     }
     g_assert_true(p.closed);
@@ -320,7 +320,7 @@ static void test_long(void)
     say(&p, "{\"type\":\"command\",\"id\":1,\"command\":{\"do\":\"x\"}}");
     settle();
     json_object_set_string_member(result, "text", text);
-    btrail_control_return(p.control, 1, result);
+    control_return(p.control, 1, result);
     gets(&p, "{\"type\":\"reply\",\"id\":1,\"error\":{\"class\":"
          "\"GenericError\",\"desc\":\"the answer is too long; ask for less\"}}");
     clear(&p);

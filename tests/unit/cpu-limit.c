@@ -9,14 +9,14 @@
 
 #define MS      UINT64_C(1000000)
 #define S       (1000 * MS)
-#define BURST   BTRAIL_CPU_BURST_NS
+#define BURST   CPU_BURST_NS
 
 /* Some moment */
 #define BEGIN   (12345 * S)
 
 /* A consumer that uses all that it may: it works whenever it need not wait. */
 struct user {
-    struct btrail_cpu_limit *limit;
+    struct cpu_limit *limit;
     uint64_t step;              /* ns at a time; 0: it rests */
     uint64_t until;             /* it works or waits */
     uint64_t used;
@@ -35,14 +35,14 @@ static void go(struct user *users, unsigned n, uint64_t begin, uint64_t end)
             if (!u->step || now < u->until) {
                 continue;
             }
-            wait = btrail_cpu_limit_wait(u->limit, now);
+            wait = cpu_limit_wait(u->limit, now);
             if (wait) {
                 u->until = now + wait;
                 continue;
             }
             u->used += u->step;
             u->until = now + u->step;
-            btrail_cpu_limit_spend(u->limit, u->step, u->until);
+            cpu_limit_spend(u->limit, u->step, u->until);
         }
     }
 }
@@ -59,101 +59,101 @@ static void about(uint64_t is, uint64_t should, uint64_t least)
 
 static void test_none(void)
 {
-    struct btrail_cpu_pool *pool = btrail_cpu_pool_new();
-    struct btrail_cpu_limit *l = btrail_cpu_limit_new(pool);
+    struct cpu_pool *pool = cpu_pool_new();
+    struct cpu_limit *l = cpu_limit_new(pool);
 
-    g_assert_false(btrail_cpu_limit_holds(l));
-    btrail_cpu_limit_spend(l, UINT64_MAX, BEGIN);
-    g_assert_cmpuint(btrail_cpu_limit_wait(l, BEGIN), ==, 0);
-    g_assert_cmpuint(btrail_cpu_limit_pace(l, S, BEGIN), ==, 0);
-    btrail_cpu_pool_free(pool);
-    btrail_cpu_limit_free(l);
+    g_assert_false(cpu_limit_holds(l));
+    cpu_limit_spend(l, UINT64_MAX, BEGIN);
+    g_assert_cmpuint(cpu_limit_wait(l, BEGIN), ==, 0);
+    g_assert_cmpuint(cpu_limit_pace(l, S, BEGIN), ==, 0);
+    cpu_pool_free(pool);
+    cpu_limit_free(l);
 }
 
 static void test_debt(void)
 {
-    struct btrail_cpu_pool *pool = btrail_cpu_pool_new();
-    struct btrail_cpu_limit *l = btrail_cpu_limit_new(pool);
+    struct cpu_pool *pool = cpu_pool_new();
+    struct cpu_limit *l = cpu_limit_new(pool);
     uint64_t now = BEGIN;
 
-    btrail_cpu_pool_set(pool, 5, 0, now);
-    g_assert_true(btrail_cpu_limit_holds(l));
-    btrail_cpu_limit_spend(l, BURST, now);
-    g_assert_cmpuint(btrail_cpu_limit_wait(l, now), ==, 0);
-    btrail_cpu_limit_spend(l, MS, now);
-    g_assert_cmpuint(btrail_cpu_limit_wait(l, now), ==, 20 * MS);
-    g_assert_cmpuint(btrail_cpu_limit_wait(l, now + 5 * MS), ==, 15 * MS);
+    cpu_pool_set(pool, 5, 0, now);
+    g_assert_true(cpu_limit_holds(l));
+    cpu_limit_spend(l, BURST, now);
+    g_assert_cmpuint(cpu_limit_wait(l, now), ==, 0);
+    cpu_limit_spend(l, MS, now);
+    g_assert_cmpuint(cpu_limit_wait(l, now), ==, 20 * MS);
+    g_assert_cmpuint(cpu_limit_wait(l, now + 5 * MS), ==, 15 * MS);
     /* Who comes with an older clock does no harm. */
-    g_assert_cmpuint(btrail_cpu_limit_wait(l, now), ==, 15 * MS);
-    g_assert_cmpuint(btrail_cpu_limit_wait(l, now + 20 * MS), ==, 0);
-    g_assert_cmpuint(btrail_cpu_limit_pace(l, MS, now), ==, 20 * MS);
+    g_assert_cmpuint(cpu_limit_wait(l, now), ==, 15 * MS);
+    g_assert_cmpuint(cpu_limit_wait(l, now + 20 * MS), ==, 0);
+    g_assert_cmpuint(cpu_limit_pace(l, MS, now), ==, 20 * MS);
     /* No more is saved than a burst, however long it takes. */
     now += 1000000 * S;
-    g_assert_cmpuint(btrail_cpu_limit_wait(l, now), ==, 0);
-    btrail_cpu_limit_spend(l, BURST + 1, now);
-    g_assert_cmpuint(btrail_cpu_limit_wait(l, now), >, 0);
+    g_assert_cmpuint(cpu_limit_wait(l, now), ==, 0);
+    cpu_limit_spend(l, BURST + 1, now);
+    g_assert_cmpuint(cpu_limit_wait(l, now), >, 0);
     /* Nothing overflows. */
-    btrail_cpu_limit_spend(l, UINT64_MAX, now);
-    btrail_cpu_limit_spend(l, UINT64_MAX, now);
-    g_assert_cmpuint(btrail_cpu_limit_wait(l, now), >, 1000 * S);
-    g_assert_cmpuint(btrail_cpu_limit_wait(l, UINT64_MAX), >, 1000 * S);
-    btrail_cpu_limit_free(l);
-    btrail_cpu_pool_free(pool);
+    cpu_limit_spend(l, UINT64_MAX, now);
+    cpu_limit_spend(l, UINT64_MAX, now);
+    g_assert_cmpuint(cpu_limit_wait(l, now), >, 1000 * S);
+    g_assert_cmpuint(cpu_limit_wait(l, UINT64_MAX), >, 1000 * S);
+    cpu_limit_free(l);
+    cpu_pool_free(pool);
 }
 
 /* New limits hold at once. */
 static void test_set(void)
 {
-    struct btrail_cpu_pool *pool = btrail_cpu_pool_new();
-    struct btrail_cpu_limit *l = btrail_cpu_limit_new(pool);
+    struct cpu_pool *pool = cpu_pool_new();
+    struct cpu_limit *l = cpu_limit_new(pool);
 
-    btrail_cpu_pool_set(pool, 1, 0, BEGIN);
-    btrail_cpu_limit_spend(l, BURST + 10 * S, BEGIN);
-    g_assert_cmpuint(btrail_cpu_limit_wait(l, BEGIN), ==, 1000 * S);
+    cpu_pool_set(pool, 1, 0, BEGIN);
+    cpu_limit_spend(l, BURST + 10 * S, BEGIN);
+    g_assert_cmpuint(cpu_limit_wait(l, BEGIN), ==, 1000 * S);
     /* That of all does not touch it. */
-    btrail_cpu_pool_set(pool, 1, 50, BEGIN);
-    g_assert_cmpuint(btrail_cpu_limit_wait(l, BEGIN), ==, 1000 * S);
-    btrail_cpu_pool_set(pool, 2, 50, BEGIN);
-    g_assert_cmpuint(btrail_cpu_limit_wait(l, BEGIN), ==, 0);
-    btrail_cpu_limit_spend(l, BURST + S, BEGIN);
-    g_assert_cmpuint(btrail_cpu_limit_wait(l, BEGIN), ==, 50 * S);
-    btrail_cpu_pool_set(pool, 0, 0, BEGIN);
-    g_assert_cmpuint(btrail_cpu_limit_wait(l, BEGIN), ==, 0);
-    g_assert_false(btrail_cpu_limit_holds(l));
-    btrail_cpu_limit_free(l);
-    btrail_cpu_pool_free(pool);
+    cpu_pool_set(pool, 1, 50, BEGIN);
+    g_assert_cmpuint(cpu_limit_wait(l, BEGIN), ==, 1000 * S);
+    cpu_pool_set(pool, 2, 50, BEGIN);
+    g_assert_cmpuint(cpu_limit_wait(l, BEGIN), ==, 0);
+    cpu_limit_spend(l, BURST + S, BEGIN);
+    g_assert_cmpuint(cpu_limit_wait(l, BEGIN), ==, 50 * S);
+    cpu_pool_set(pool, 0, 0, BEGIN);
+    g_assert_cmpuint(cpu_limit_wait(l, BEGIN), ==, 0);
+    g_assert_false(cpu_limit_holds(l));
+    cpu_limit_free(l);
+    cpu_pool_free(pool);
 }
 
 /* Over some time, each uses what it may, and does not feel the other. */
 static void test_each(void)
 {
-    struct btrail_cpu_pool *pool = btrail_cpu_pool_new();
+    struct cpu_pool *pool = cpu_pool_new();
     struct user users[2] = {
-        { .limit = btrail_cpu_limit_new(pool), .step = MS / 2 },
-        { .limit = btrail_cpu_limit_new(pool), .step = 30 * MS },
+        { .limit = cpu_limit_new(pool), .step = MS / 2 },
+        { .limit = cpu_limit_new(pool), .step = 30 * MS },
     };
 
-    btrail_cpu_pool_set(pool, 10, 0, BEGIN);
+    cpu_pool_set(pool, 10, 0, BEGIN);
     go(users, 2, BEGIN, BEGIN + 60 * S);
     about(users[0].used, 6 * S + BURST, MS);
     about(users[1].used, 6 * S + BURST, 30 * MS);
-    btrail_cpu_limit_free(users[0].limit);
-    btrail_cpu_limit_free(users[1].limit);
-    btrail_cpu_pool_free(pool);
+    cpu_limit_free(users[0].limit);
+    cpu_limit_free(users[1].limit);
+    cpu_pool_free(pool);
 }
 
 /* A slow debt halves the income of its own guest, and of no other one. */
 static void test_slowly(gconstpointer all)
 {
-    struct btrail_cpu_pool *pool = btrail_cpu_pool_new();
+    struct cpu_pool *pool = cpu_pool_new();
     struct user users[2] = {
-        { .limit = btrail_cpu_limit_new(pool), .step = MS },
-        { .limit = btrail_cpu_limit_new(pool), .step = MS },
+        { .limit = cpu_limit_new(pool), .step = MS },
+        { .limit = cpu_limit_new(pool), .step = MS },
     };
 
-    btrail_cpu_pool_set(pool, all ? 0 : 10, all ? 20 : 0, BEGIN);
-    btrail_cpu_limit_spend_slowly(users[0].limit, S, BEGIN);
-    g_assert_cmpuint(btrail_cpu_limit_wait(users[0].limit, BEGIN), ==, 0);
+    cpu_pool_set(pool, all ? 0 : 10, all ? 20 : 0, BEGIN);
+    cpu_limit_spend_slowly(users[0].limit, S, BEGIN);
+    g_assert_cmpuint(cpu_limit_wait(users[0].limit, BEGIN), ==, 0);
     go(users, 2, BEGIN, BEGIN + 10 * S);
     about(users[0].used, S / 2, BURST + 20 * MS);
     about(users[1].used, S, BURST + 20 * MS);
@@ -163,27 +163,27 @@ static void test_slowly(gconstpointer all)
     /* Who does nothing else pays it off with all that it is given. */
     users[0].step = users[0].used = users[1].used = 0;
     go(users, 2, BEGIN + 30 * S, BEGIN + 33 * S);
-    btrail_cpu_limit_spend_slowly(users[0].limit, S, BEGIN + 33 * S);
+    cpu_limit_spend_slowly(users[0].limit, S, BEGIN + 33 * S);
     go(users, 2, BEGIN + 33 * S, BEGIN + 44 * S);
     users[0].step = MS;
     go(users, 2, BEGIN + 44 * S, BEGIN + 54 * S);
     about(users[0].used, S, BURST + 50 * MS);
-    btrail_cpu_limit_free(users[0].limit);
-    btrail_cpu_limit_free(users[1].limit);
-    btrail_cpu_pool_free(pool);
+    cpu_limit_free(users[0].limit);
+    cpu_limit_free(users[1].limit);
+    cpu_pool_free(pool);
 }
 
 /* Guests that want more than there is get equal shares. */
 static void test_all(void)
 {
-    struct btrail_cpu_pool *pool = btrail_cpu_pool_new();
+    struct cpu_pool *pool = cpu_pool_new();
     struct user users[5] = { { NULL } };
     unsigned i;
 
     for (i = 0; i < 5; i++) {
-        users[i].limit = btrail_cpu_limit_new(pool);
+        users[i].limit = cpu_limit_new(pool);
     }
-    btrail_cpu_pool_set(pool, 0, 40, BEGIN);
+    cpu_pool_set(pool, 0, 40, BEGIN);
     /* Three of them rest. */
     users[0].step = MS / 2;
     users[1].step = 5 * MS;
@@ -195,53 +195,53 @@ static void test_all(void)
     go(users, 5, BEGIN + 30 * S, BEGIN + 60 * S);
     about(users[1].used, 18 * S, 50 * MS);
     for (i = 0; i < 5; i++) {
-        btrail_cpu_limit_free(users[i].limit);
+        cpu_limit_free(users[i].limit);
     }
-    btrail_cpu_pool_free(pool);
+    cpu_pool_free(pool);
 }
 
 /* A guest that uses less than its share does not wait for the others. */
 static void test_fair(void)
 {
-    struct btrail_cpu_pool *pool = btrail_cpu_pool_new();
-    struct user greedy = { btrail_cpu_limit_new(pool), MS };
-    struct btrail_cpu_limit *modest = btrail_cpu_limit_new(pool);
+    struct cpu_pool *pool = cpu_pool_new();
+    struct user greedy = { cpu_limit_new(pool), MS };
+    struct cpu_limit *modest = cpu_limit_new(pool);
     uint64_t now = BEGIN;
     uint64_t waited = 0;
 
-    btrail_cpu_pool_set(pool, 0, 50, now);
+    cpu_pool_set(pool, 0, 50, now);
     for (; now < BEGIN + 30 * S; now += 10 * MS) {
         go(&greedy, 1, now, now + 10 * MS);
-        waited += btrail_cpu_limit_wait(modest, now + 10 * MS);
-        btrail_cpu_limit_spend(modest, MS, now + 10 * MS);
+        waited += cpu_limit_wait(modest, now + 10 * MS);
+        cpu_limit_spend(modest, MS, now + 10 * MS);
     }
     g_assert_cmpuint(waited, ==, 0);
     /* It has got what was left. */
     about(greedy.used, 12 * S, 100 * MS);
-    btrail_cpu_limit_free(greedy.limit);
-    btrail_cpu_limit_free(modest);
-    btrail_cpu_pool_free(pool);
+    cpu_limit_free(greedy.limit);
+    cpu_limit_free(modest);
+    cpu_pool_free(pool);
 }
 
 /* Both limits hold; what one guest may not use, the other one gets. */
 static void test_both(void)
 {
-    struct btrail_cpu_pool *pool = btrail_cpu_pool_new();
+    struct cpu_pool *pool = cpu_pool_new();
     struct user users[2] = {
-        { .limit = btrail_cpu_limit_new(pool), .step = MS },
-        { .limit = btrail_cpu_limit_new(pool), .step = MS },
+        { .limit = cpu_limit_new(pool), .step = MS },
+        { .limit = cpu_limit_new(pool), .step = MS },
     };
 
-    btrail_cpu_pool_set(pool, 30, 40, BEGIN);
+    cpu_pool_set(pool, 30, 40, BEGIN);
     go(users, 2, BEGIN, BEGIN + 30 * S);
     about(users[0].used, 6 * S, 100 * MS);
     about(users[1].used, 6 * S, 100 * MS);
     users[0].used = users[1].used = users[1].step = 0;
     go(users, 2, BEGIN + 30 * S, BEGIN + 60 * S);
     about(users[0].used, 9 * S, 100 * MS);
-    btrail_cpu_limit_free(users[0].limit);
-    btrail_cpu_limit_free(users[1].limit);
-    btrail_cpu_pool_free(pool);
+    cpu_limit_free(users[0].limit);
+    cpu_limit_free(users[1].limit);
+    cpu_pool_free(pool);
 }
 
 int main(int argc, char **argv)

@@ -14,8 +14,10 @@
 static void test_root(void)
 {
     /* PCID, PWT, PCD and LAM do not count. */
-    g_assert_cmphex(btrail_cr3_root(0x6ff0123456789fff), ==, 0x0000123456789000);
-    g_assert_cmphex(btrail_cr3_root(0x00089abcdef01018), ==, 0x00089abcdef01000);
+    g_assert_cmphex(btrail_cr3_root(0x6ff0123456789fff), ==,
+                    0x0000123456789000);
+    g_assert_cmphex(btrail_cr3_root(0x00089abcdef01018), ==,
+                    0x00089abcdef01000);
     /* A table of 32 bytes; only PWT and PCD do not count. */
     g_assert_cmphex(btrail_cr3_root(PAE | 0x13a10e0), ==, PAE | 0x13a10e0);
     g_assert_cmphex(btrail_cr3_root(PAE | 0xfffffff8), ==, PAE | 0xffffffe0);
@@ -68,15 +70,15 @@ static void test_is(void)
 
 static void test_pair(void)
 {
-    g_assert_cmphex(btrail_cr3_pair(0x1003018), ==, 0x1002000);
-    g_assert_cmphex(btrail_cr3_pair(0x1002fff), ==, 0x1002000);
-    g_assert_cmphex(btrail_cr3_pair(0x1004000), ==, 0x1004000);
+    g_assert_cmphex(cr3_pair(0x1003018), ==, 0x1002000);
+    g_assert_cmphex(cr3_pair(0x1002fff), ==, 0x1002000);
+    g_assert_cmphex(cr3_pair(0x1004000), ==, 0x1004000);
     /* With isolation a table of PAE has a page, and the other is the next. */
-    g_assert_cmphex(btrail_cr3_pair(PAE | 0x1003000), ==, PAE | 0x1002000);
-    g_assert_cmphex(btrail_cr3_pair(PAE | 0x1002000), ==, PAE | 0x1002000);
+    g_assert_cmphex(cr3_pair(PAE | 0x1003000), ==, PAE | 0x1002000);
+    g_assert_cmphex(cr3_pair(PAE | 0x1002000), ==, PAE | 0x1002000);
     /* These are two processes. */
-    g_assert_cmphex(btrail_cr3_pair(PAE | 0x10030e0), ==, PAE | 0x10030e0);
-    g_assert_cmphex(btrail_cr3_pair(PAE | 0x10020e0), ==, PAE | 0x10020e0);
+    g_assert_cmphex(cr3_pair(PAE | 0x10030e0), ==, PAE | 0x10030e0);
+    g_assert_cmphex(cr3_pair(PAE | 0x10020e0), ==, PAE | 0x10020e0);
 }
 
 int main(int argc, char **argv)

@@ -44,7 +44,7 @@ static void test_tree(void)
     g_assert_true(devices_check("", NULL));
     g_assert_true(devices_check(tree, NULL));
     g_assert_false(devices_check(worse, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_COMMAND);
     g_assert_nonnull(strstr(error->message, "piix3-usb-uhci"));
 }
 
@@ -70,7 +70,7 @@ static void test_ahci(void)
 
     g_assert_true(devices_check(tree, NULL));
     g_assert_false(devices_check(both, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_COMMAND);
     g_assert_nonnull(strstr(error->message, "AHCI"));
 }
 

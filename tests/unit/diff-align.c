@@ -308,7 +308,7 @@ static void test_nothing(void)
     seen_clear(&seen);
 }
 
-/* Records are missing: what is behind them is found again. */
+/* Records are missing: what is after them is found again. */
 static void test_gap(void)
 {
     for (unsigned round = 0; round < 20; round++) {

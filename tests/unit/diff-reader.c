@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "analyze/diff-reader.h"
-#include "lib/internal/code-piece.h"
+#include "lib/agent/code-piece.h"
 #include "scratch.h"
 
 #define KERNEL      UINT64_C(0xffffffff81000000)
@@ -839,7 +839,7 @@ static void check_plain(struct sample *s, const struct window *window,
 /* What is outside of a window is left out, and tasks begin in it. */
 static void test_window(void)
 {
-    /* Each row is a millisecond behind the one before. */
+    /* Each row is a millisecond after the one before. */
     const struct window window = { 1000000, 1500000, 4500000 };
     struct row expected[G_N_ELEMENTS(plain)];
     struct sample s = { 0 };
@@ -916,7 +916,7 @@ static void test_image(void)
     clear_sample(&s);
 }
 
-/* More edges than a block has; behind each one an interrupt or none */
+/* More edges than a block has; after each one an interrupt or none */
 static void check_blocks(bool interrupted)
 {
     enum { EDGES = 3 * DIFF_READER_BLOCK + 7 };

@@ -270,7 +270,7 @@ static void test_unnamed(void)
     clear_sample(&s);
 }
 
-/* Switches to a task of the kernel: its records are those behind the last. */
+/* Switches to a task of the kernel: its records are those after the last. */
 #define SWITCH_KERNEL(cpu, t) \
     { cpu, t, 0x1000, .records = 1, .to = LAZY }, \
     { cpu, t, 0x1000, .records = 1, .to = SWITCH_TO }

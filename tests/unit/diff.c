@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "analyze/diff.h"
-#include "lib/internal/code-piece.h"
+#include "lib/agent/code-piece.h"
 #include "scratch.h"
 
 enum function_number {
@@ -529,7 +529,7 @@ static void test_one(void)
     }
 }
 
-/* Missing records are no difference, and what is behind them is compared. */
+/* Missing records are no difference, and what is after them is compared. */
 static void test_gap(void)
 {
     struct compared c = { .options = { .user = true, .kernel = true } };

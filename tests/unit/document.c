@@ -10,7 +10,7 @@
 static xmlDoc *parse(const char *text)
 {
     g_autoptr(GError) error = NULL;
-    xmlDoc *doc = btrail_document_parse(text, strlen(text), &error);
+    xmlDoc *doc = document_parse(text, strlen(text), &error);
 
     g_assert_no_error(error);
     return doc;
@@ -33,7 +33,7 @@ static void test_same(void)
 
     for (i = 0; i < G_N_ELEMENTS(texts); i++) {
         g_autoptr(xmlDoc) doc = parse(texts[i]);
-        g_autofree char *text = btrail_document_text(doc);
+        g_autofree char *text = document_text(doc);
 
         g_assert_cmpstr(text, ==, texts[i]);
     }
@@ -42,10 +42,10 @@ static void test_same(void)
 static void refuse(const char *text, gsize len, const char *why)
 {
     g_autoptr(GError) error = NULL;
-    xmlDoc *doc = btrail_document_parse(text, len, &error);
+    xmlDoc *doc = document_parse(text, len, &error);
 
     g_assert_null(doc);
-    g_assert_error(error, BTRAIL_DOMAIN_ERROR, BTRAIL_DOMAIN_ERROR_XML);
+    g_assert_error(error, DOMAIN_ERROR, DOMAIN_ERROR_XML);
     if (!strstr(error->message, why)) {
         g_error("'%s' does not say '%s'", error->message, why);
     }
@@ -72,7 +72,7 @@ static void test_hostile(void)
         { "<!DOCTYPE a [<!ENTITY x 'xxxx'><!ENTITY y '&x;&x;&x;&x;'>"
           "<!ENTITY z '&y;&y;&y;&y;'>]><a b='&z;'/>", "document type" },
     };
-    g_autofree char *large = g_malloc(BTRAIL_DOCUMENT_MAX + 1);
+    g_autofree char *large = g_malloc(DOCUMENT_MAX + 1);
     GString *deep = g_string_new(NULL);
     unsigned i;
 
@@ -80,9 +80,9 @@ static void test_hostile(void)
         refuse(cases[i].text, strlen(cases[i].text), cases[i].why);
     }
     refuse("<a/>\0<b/>", 9, "UTF-8");
-    memset(large, ' ', BTRAIL_DOCUMENT_MAX + 1);
+    memset(large, ' ', DOCUMENT_MAX + 1);
     memcpy(large, "<a/>", 4);
-    refuse(large, BTRAIL_DOCUMENT_MAX + 1, "larger");
+    refuse(large, DOCUMENT_MAX + 1, "larger");
     for (i = 0; i < 100000; i++) {
         g_string_append(deep, "<a>");
     }
@@ -94,15 +94,15 @@ static void test_hostile(void)
 static void check_add(const char *before, const char *after)
 {
     g_autoptr(xmlDoc) doc = parse(before);
-    xmlNode *parent = btrail_document_child(xmlDocGetRootElement(doc), "p",
-                                            NULL);
-    xmlNode *node = btrail_document_add(parent, "new", NULL, false);
-    g_autofree char *with = btrail_document_text(doc);
+    xmlNode *parent = document_child(xmlDocGetRootElement(doc), "p",
+                                     NULL);
+    xmlNode *node = document_add(parent, "new", NULL, false);
+    g_autofree char *with = document_text(doc);
     g_autofree char *without = NULL;
 
     g_assert_cmpstr(with, ==, after);
-    btrail_document_remove(node);
-    without = btrail_document_text(doc);
+    document_remove(node);
+    without = document_text(doc);
     g_assert_cmpstr(without, ==, before);
 }
 
@@ -128,21 +128,21 @@ static void test_add_fresh(void)
     static const char before[] = "<a>\n  <b/>\n</a>\n";
     g_autoptr(xmlDoc) doc = parse(before);
     xmlNode *root = xmlDocGetRootElement(doc);
-    xmlNode *parent = btrail_document_add(root, "p", NULL, false);
+    xmlNode *parent = document_add(root, "p", NULL, false);
     g_autofree char *with = NULL, *without = NULL;
 
-    g_assert_true(btrail_document_is_blank(parent));
-    btrail_document_add(parent, "c", NULL, true);
-    btrail_document_add(parent, "d", NULL, true);
-    g_assert_false(btrail_document_is_blank(parent));
-    with = btrail_document_text(doc);
+    g_assert_true(document_is_blank(parent));
+    document_add(parent, "c", NULL, true);
+    document_add(parent, "d", NULL, true);
+    g_assert_false(document_is_blank(parent));
+    with = document_text(doc);
     g_assert_cmpstr(with, ==, "<a>\n  <b/>\n  <p>\n    <c/>\n    <d/>\n"
                     "  </p>\n</a>\n");
-    btrail_document_remove(btrail_document_child(parent, "c", NULL));
-    btrail_document_remove(btrail_document_child(parent, "d", NULL));
-    g_assert_true(btrail_document_is_blank(parent));
-    btrail_document_remove(parent);
-    without = btrail_document_text(doc);
+    document_remove(document_child(parent, "c", NULL));
+    document_remove(document_child(parent, "d", NULL));
+    g_assert_true(document_is_blank(parent));
+    document_remove(parent);
+    without = document_text(doc);
     g_assert_cmpstr(without, ==, before);
 }
 
@@ -152,7 +152,7 @@ static void test_remove(void)
     g_autoptr(xmlDoc) doc = parse("<a> x <b/> </a>");
     xmlNode *root = xmlDocGetRootElement(doc);
 
-    btrail_document_remove(btrail_document_child(root, "b", NULL));
+    document_remove(document_child(root, "b", NULL));
     g_assert_nonnull(root->children);
     g_assert_null(root->children->next);
     g_assert_cmpstr((const char *)root->children->content, ==, " x  ");
@@ -163,15 +163,15 @@ static void test_attribute(void)
     g_autoptr(xmlDoc) doc = parse("<a x=\"1\" y=\"2\" "
                                   "xmlns:n=\"u\" n:z=\"3\"/>\n");
     xmlNode *root = xmlDocGetRootElement(doc);
-    g_autofree char *x = btrail_document_get(root, "x"), *text = NULL;
+    g_autofree char *x = document_get(root, "x"), *text = NULL;
 
     g_assert_cmpstr(x, ==, "1");
-    g_assert_null(btrail_document_get(root, "z"));
-    btrail_document_set(root, "x", "<\"'&\n");
-    btrail_document_set(root, "y", NULL);
-    btrail_document_set(root, "z", "4");
-    btrail_document_set(root, "none", NULL);
-    text = btrail_document_text(doc);
+    g_assert_null(document_get(root, "z"));
+    document_set(root, "x", "<\"'&\n");
+    document_set(root, "y", NULL);
+    document_set(root, "z", "4");
+    document_set(root, "none", NULL);
+    text = document_text(doc);
     g_assert_cmpstr(text, ==, "<a xmlns:n=\"u\" x=\"&lt;&quot;'&amp;&#10;\" "
                     "n:z=\"3\" z=\"4\"/>\n");
 }
@@ -187,21 +187,21 @@ static void test_inner(void)
     g_autofree char *content = NULL;
     unsigned i;
 
-    g_assert_null(btrail_document_get_inner(root));
+    g_assert_null(document_get_inner(root));
     for (i = 0; i < G_N_ELEMENTS(contents); i++) {
         g_autofree char *inner = NULL;
 
-        g_assert_true(btrail_document_set_inner(root, contents[i]));
-        inner = btrail_document_get_inner(root);
+        g_assert_true(document_set_inner(root, contents[i]));
+        inner = document_get_inner(root);
         g_assert_cmpstr(inner, ==, contents[i]);
     }
-    g_assert_false(btrail_document_set_inner(root, "<b>"));
-    g_assert_false(btrail_document_set_inner(root, "&x;"));
-    g_assert_false(btrail_document_set_inner(root, "</a><a>"));
-    g_assert_true(btrail_document_set_inner(root, "\n /bin/<!-- -->true\n"));
-    content = btrail_document_content(root);
+    g_assert_false(document_set_inner(root, "<b>"));
+    g_assert_false(document_set_inner(root, "&x;"));
+    g_assert_false(document_set_inner(root, "</a><a>"));
+    g_assert_true(document_set_inner(root, "\n /bin/<!-- -->true\n"));
+    content = document_content(root);
     g_assert_cmpstr(content, ==, "/bin/true");
-    g_assert_true(btrail_document_set_inner(root, NULL));
+    g_assert_true(document_set_inner(root, NULL));
     g_assert_null(root->children);
 }
 

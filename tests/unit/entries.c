@@ -11,10 +11,10 @@
 #define PAGE    UINT64_C(0x401000)
 #define SYSCALL UINT64_C(0xffffffff81800080)
 
-static void check(struct btrail_entries *e, uint64_t from, uint64_t to,
+static void check(struct entries *e, uint64_t from, uint64_t to,
                   uint64_t want)
 {
-    g_assert_cmphex(btrail_entries_find(e, 0, 0x5007, from, to), ==, want);
+    g_assert_cmphex(entries_find(e, 0, 0x5007, from, to), ==, want);
 }
 
 /* Symbols in no order, aliases, data and modules among them */
@@ -38,11 +38,11 @@ static void test_symbols(void)
     static const char ended[] =
         "ffffffff81800400 T asm_sysvec_apic_timer_interrupt\n"
         "ffffffff81800420 e .end\n";
-    struct btrail_entries *e = btrail_entries_new();
+    struct entries *e = entries_new();
     unsigned i;
 
     check(e, PAGE, SYSCALL, BTRAIL_PSEUDO_TO_KERNEL);
-    btrail_entries_symbols(e, text, strlen(text));
+    entries_symbols(e, text, strlen(text));
     check(e, PAGE, SYSCALL, BTRAIL_PSEUDO_SYSCALL);
     check(e, PAGE, 0xffffffff818000c0, BTRAIL_PSEUDO_TO_KERNEL);
     check(e, PAGE, 0xffffffff81800100, BTRAIL_PSEUDO_PAGE_FAULT);
@@ -56,16 +56,16 @@ static void test_symbols(void)
     check(e, PAGE, 0xffffffff81800400, BTRAIL_PSEUDO_INTERRUPT);
     check(e, PAGE, 0xffffffffc0000000, BTRAIL_PSEUDO_INTERRUPT);
     /* Of the same kernel */
-    btrail_entries_symbols(e, modules, strlen(modules));
+    entries_symbols(e, modules, strlen(modules));
     check(e, PAGE, SYSCALL, BTRAIL_PSEUDO_SYSCALL);
-    /* Behind an end line nothing has a name. */
-    btrail_entries_symbols(e, ended, strlen(ended));
+    /* After an end line nothing has a name. */
+    entries_symbols(e, ended, strlen(ended));
     check(e, PAGE, 0xffffffff81800410, BTRAIL_PSEUDO_INTERRUPT);
     check(e, PAGE, 0xffffffff81800420, BTRAIL_PSEUDO_TO_KERNEL);
     /* Another kernel */
-    btrail_entries_symbols(e, text, 40);
+    entries_symbols(e, text, 40);
     check(e, PAGE, SYSCALL, BTRAIL_PSEUDO_TO_KERNEL);
-    btrail_entries_free(e);
+    entries_free(e);
 }
 
 /* What the code says, in one address space, as long as no symbol does */
@@ -83,7 +83,7 @@ static void test_instructions(void)
         { { 0x0f, 0x0b }, BTRAIL_PSEUDO_EXCEPTION },
         { { 0x8b, 0x05 }, BTRAIL_PSEUDO_TO_KERNEL },
     };
-    struct btrail_entries *e = btrail_entries_new();
+    struct entries *e = entries_new();
     struct btrail_code_item item = {
         .type = BTRAIL_CODE_BYTES, .number = 1,
     };
@@ -94,32 +94,32 @@ static void test_instructions(void)
         memcpy(page + i * 16, cases[i].bytes, 2);
     }
     page[4095] = 0x0f;
-    btrail_entries_code(e, &item, page);
+    entries_code(e, &item, page);
     item = (struct btrail_code_item) {
         .type = BTRAIL_CODE_PAGE, .number = 1, .cr3 = 0x5000, .linear = PAGE,
     };
-    btrail_entries_code(e, &item, NULL);
+    entries_code(e, &item, NULL);
     for (i = 0; i < G_N_ELEMENTS(cases); i++) {
         check(e, PAGE + i * 16, SYSCALL, cases[i].want);
     }
     check(e, PAGE + 4095, SYSCALL, BTRAIL_PSEUDO_TO_KERNEL);
     check(e, PAGE + 4096, SYSCALL, BTRAIL_PSEUDO_TO_KERNEL);
-    g_assert_cmphex(btrail_entries_find(e, 0, 0x6000, PAGE, SYSCALL), ==,
+    g_assert_cmphex(entries_find(e, 0, 0x6000, PAGE, SYSCALL), ==,
                     BTRAIL_PSEUDO_TO_KERNEL);
     /* The oldest contents are forgotten, pages as well, and nothing breaks. */
     for (i = 2; i < 5000; i++) {
         item.type = BTRAIL_CODE_BYTES;
         item.number = i;
-        btrail_entries_code(e, &item, page);
+        entries_code(e, &item, page);
     }
     check(e, PAGE, SYSCALL, BTRAIL_PSEUDO_TO_KERNEL);
     item.type = BTRAIL_CODE_PAGE;
     for (i = 0; i < 70000; i++) {
         item.linear = PAGE + i * UINT64_C(4096);
-        btrail_entries_code(e, &item, NULL);
+        entries_code(e, &item, NULL);
     }
     check(e, PAGE + i * UINT64_C(4096) - 4096, SYSCALL, BTRAIL_PSEUDO_SYSCALL);
-    btrail_entries_free(e);
+    entries_free(e);
 }
 
 int main(int argc, char **argv)

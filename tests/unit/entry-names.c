@@ -11,7 +11,7 @@
 
 static uint64_t kind(const char *name)
 {
-    return btrail_entry_kind(name, strlen(name));
+    return entry_kind(name, strlen(name));
 }
 
 static void test_kinds(void)
@@ -47,16 +47,16 @@ static void test_others(void)
     for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
         g_assert_cmphex(kind(names[i]), ==, 0);
     }
-    g_assert_cmphex(btrail_entry_kind("nmi_restore", 3), ==,
+    g_assert_cmphex(entry_kind("nmi_restore", 3), ==,
                     BTRAIL_PSEUDO_INTERRUPT);
 }
 
 static void test_tables(void)
 {
-    g_assert_true(btrail_entry_is_table("irq_entries_start", 17));
-    g_assert_true(btrail_entry_is_table("spurious_entries_start", 22));
-    g_assert_false(btrail_entry_is_table("asm_exc_nmi", 11));
-    g_assert_false(btrail_entry_is_table("other", 5));
+    g_assert_true(entry_is_table("irq_entries_start", 17));
+    g_assert_true(entry_is_table("spurious_entries_start", 22));
+    g_assert_false(entry_is_table("asm_exc_nmi", 11));
+    g_assert_false(entry_is_table("other", 5));
 }
 
 int main(int argc, char **argv)

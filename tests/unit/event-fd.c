@@ -21,19 +21,19 @@ static bool is_set(int fd, int timeout_ms)
 
 static void test_set_and_clear(void)
 {
-    int fd = btrail_event_fd_new();
+    int fd = event_fd_new();
 
     g_assert_false(is_set(fd, 0));
     /* None of this waits. */
-    btrail_event_fd_clear(fd);
+    event_fd_clear(fd);
     g_assert_false(is_set(fd, 0));
-    btrail_event_fd_set(fd);
-    btrail_event_fd_set(fd);
+    event_fd_set(fd);
+    event_fd_set(fd);
     g_assert_true(is_set(fd, 0));
     g_assert_true(is_set(fd, 0));
-    btrail_event_fd_clear(fd);
+    event_fd_clear(fd);
     g_assert_false(is_set(fd, 0));
-    btrail_event_fd_set(fd);
+    event_fd_set(fd);
     g_assert_true(is_set(fd, 0));
     close(fd);
 }
@@ -41,7 +41,7 @@ static void test_set_and_clear(void)
 /* Programs that are started do not inherit it. */
 static void test_not_inherited(void)
 {
-    int fd = btrail_event_fd_new();
+    int fd = event_fd_new();
 
     g_assert_cmpint(fcntl(fd, F_GETFD), ==, FD_CLOEXEC);
     close(fd);
@@ -49,13 +49,13 @@ static void test_not_inherited(void)
 
 static gpointer set(gpointer fd)
 {
-    btrail_event_fd_set(GPOINTER_TO_INT(fd));
+    event_fd_set(GPOINTER_TO_INT(fd));
     return NULL;
 }
 
 static void test_other_thread(void)
 {
-    int fd = btrail_event_fd_new();
+    int fd = event_fd_new();
     GThread *thread = g_thread_new("set", set, GINT_TO_POINTER(fd));
 
     g_assert_true(is_set(fd, 60000));

@@ -10,7 +10,7 @@ static void test_message(void)
     GQuark domain = g_quark_from_static_string("test");
     GError *error = NULL;
 
-    g_assert_false(btrail_fail(&error, domain, 3, "%s of %u", "some", 7u));
+    g_assert_false(fail_with(&error, domain, 3, "%s of %u", "some", 7u));
     g_assert_error(error, domain, 3);
     g_assert_cmpstr(error->message, ==, "some of 7");
     g_error_free(error);
@@ -18,7 +18,7 @@ static void test_message(void)
 
 static void test_nobody(void)
 {
-    g_assert_false(btrail_fail(NULL, 0, 0, "nobody asks for %s", "it"));
+    g_assert_false(fail_with(NULL, 0, 0, "nobody asks for %s", "it"));
 }
 
 int main(int argc, char **argv)

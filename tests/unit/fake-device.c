@@ -12,7 +12,7 @@
 #include "scratch.h"
 
 char *folder;
-struct btrail_service *service;
+struct service *service;
 uid_t device_user = 7;
 
 void start_service(const char *more)
@@ -21,10 +21,10 @@ void start_service(const char *more)
         "[service]\nsocket=%s/socket\ntraces=%s/traces\nstate=%s/state\n"
         "[all-guests]\nkeep-free=0\n%s", folder, folder, folder, more);
     GError *error = NULL;
-    struct btrail_config *config = btrail_config_parse(text, "test", &error);
+    struct config *config = config_parse(text, "test", &error);
 
     g_assert_no_error(error);
-    service = btrail_service_new(config, NULL, &error);
+    service = service_new(config, NULL, &error);
     g_assert_no_error(error);
 }
 
@@ -54,9 +54,9 @@ void stop_service(void)
 {
     bool done = false;
 
-    btrail_service_end(service, set_true, &done);
+    service_end(service, set_true, &done);
     wait_true(&done);
-    btrail_service_free(service);
+    service_free(service);
     service = NULL;
 }
 
@@ -74,7 +74,7 @@ void say(struct device *d, const char *format, ...)
     va_end(args);
     node = btrail_json_parse_object(text);
     g_assert_nonnull(node);
-    bytes = btrail_message_format(json_node_get_object(node));
+    bytes = message_format(json_node_get_object(node));
     data = g_bytes_get_data(bytes, &n);
     g_assert_cmpint(send(d->sock, data, n, MSG_NOSIGNAL), ==, n);
 }
@@ -111,14 +111,14 @@ JsonNode *hear(struct device *d)
 
 void add_connection(int sock, int pid)
 {
-    struct btrail_peer peer = { .pid = pid, .uid = device_user };
+    struct peer_process peer = { .pid = pid, .uid = device_user };
 
     if (pid == getpid()) {
-        btrail_process_id(peer.process, pid);
+        process_id(peer.process, pid);
     } else {
         g_snprintf(peer.process, sizeof(peer.process), "%d-1-fake", pid);
     }
-    btrail_connections_add(&service->connections, sock, &peer);
+    connections_add(&service->connections, sock, &peer);
 }
 
 void open_device(struct device *d, int pid)

@@ -23,7 +23,7 @@ struct device {
 
 /* Of the test that runs: traces and state are below it. */
 extern char *folder;
-extern struct btrail_service *service;
+extern struct service *service;
 
 /* Of devices that connect */
 extern uid_t device_user;
@@ -37,7 +37,7 @@ void stop_service(void);
 
 /* Let the service work for a moment. */
 void iterate(void);
-/* For btrail_service_end() */
+/* For service_end() */
 void set_true(void *opaque);
 void wait_true(const bool *flag);
 void wait_exists(const char *path, bool exists);

@@ -35,7 +35,7 @@ struct fake_producer {
 /* Slabs of FAKE_RECORDS records and FAKE_EVENTS events */
 void fake_init(struct fake_producer *f, unsigned vcpus, unsigned slabs,
                uint32_t policy);
-/* The same, with a ring of so many items of code */
+/* The same, with a ring of this many items of code */
 void fake_init_code(struct fake_producer *f, unsigned vcpus, unsigned slabs,
                     uint32_t policy, uint32_t code_items);
 /* Closes what is open; agent_sock belongs to the agent. */

@@ -15,7 +15,7 @@ static const struct place from = { .function = &function };
 static const struct place to = { .function = &other };
 static const struct process process = { .cr3 = 0x22f2000, .pid = 137,
                                         .tid = -1, .comm = "sh \"x\"" };
-static const struct filter_record record = {
+static const struct named_record record = {
     .vcpu = 3, .index = 100, .time = 1500000000, .from = 0xffffffff81000000,
     .to = 0x401000, .process = &process, .from_place = &from,
     .to_place = &to,
@@ -39,6 +39,9 @@ static void test_fields(void)
         { "sym = do_sort", true },
         { "sym_from == do_sort && sym_to == main", true },
         { "symbol == main", false },
+        { "function == do_sort", true },
+        { "srcline == 'a.c:1'", false },
+        { "srcline_to == ''", true },
         { "dso == libc.so.6", true },
         { "module == libc.so.6 && dso_from == 'libc.so.6'", true },
         { "dso_to ~ libc\\.so", true },
@@ -151,7 +154,7 @@ static void test_restrict(void)
 static void test_within(void)
 {
     struct record_set *set = record_set_new();
-    struct filter_record r = record;
+    struct named_record r = record;
 
     record_set_add(set, 3, 90, 110);
     record_set_seal(set);
@@ -185,7 +188,7 @@ static void test_until(void)
 
     for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
         struct filter *f = filter_parse(texts[i], NULL);
-        struct filter_record r = record;
+        struct named_record r = record;
         uint64_t class = 0, until = 0;
 
         for (r.index = 90; r.index < 120; r.index++) {
@@ -216,7 +219,7 @@ static void test_bytes(void)
         { "comm !~ 'b$'", true },
     };
     const struct process p = { .comm = "a\n\x1b\\\xff\xf0" };
-    struct filter_record r = record;
+    struct named_record r = record;
     g_autoptr(GError) error = NULL;
 
     r.process = &p;
@@ -237,8 +240,8 @@ static void test_class(void)
 {
     struct filter *f = filter_parse("cpu == 3 && sym == do_sort || "
                                     "time > 2 && sym == main", NULL);
-    struct filter_record r = record;
-    const struct filter_record edge = {
+    struct named_record r = record;
+    const struct named_record edge = {
         .process = &process, .from_place = &to, .to_place = &to,
     };
 

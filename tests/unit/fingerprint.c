@@ -295,7 +295,7 @@ static void test_gap(void)
     sample_write(path, 3);
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     g_assert_null(fingerprint_trace(trace, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL);
     btrail_trace_close(trace);
     sample_remove(path);
 }
@@ -333,7 +333,7 @@ static void test_file(void)
         g_autoptr(GError) why = NULL;
 
         g_assert_null(fingerprint_parse(wrong[i], &why));
-        g_assert_error(why, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL);
+        g_assert_error(why, AGENT_ERROR, AGENT_ERROR_PROTOCOL);
     }
     sample_remove(path);
 }

@@ -23,10 +23,10 @@ static void run(const char *command)
     g_assert_cmpint(system(command), ==, 0);
 }
 
-static struct btrail_folder *open_all(void)
+static struct folder *open_all(void)
 {
     GError *error = NULL;
-    struct btrail_folder *f = btrail_folder_open(path, &error);
+    struct folder *f = folder_open(path, &error);
 
     g_assert_no_error(error);
     return f;
@@ -63,16 +63,16 @@ static void test_names(void)
 
     for (i = 0; i < G_N_ELEMENTS(good); i++) {
         GError *error = NULL;
-        g_autofree char *name = btrail_folder_check_name(good[i][0], &error);
+        g_autofree char *name = folder_check_name(good[i][0], &error);
 
         g_assert_no_error(error);
         g_assert_cmpstr(name, ==, good[i][1]);
     }
     /* What has come out goes in, however long it is. */
     for (i = 0; i < 2; i++) {
-        g_autofree char *name = btrail_folder_check_name(i ? most : long_part,
-                                                         NULL);
-        g_autofree char *again = btrail_folder_check_name(name, NULL);
+        g_autofree char *name = folder_check_name(i ? most : long_part,
+                                                  NULL);
+        g_autofree char *again = folder_check_name(name, NULL);
 
         g_assert_nonnull(name);
         g_assert_cmpstr(name, ==, again);
@@ -81,8 +81,8 @@ static void test_names(void)
         g_autoptr(GError) error = NULL;
         const char *name = i < G_N_ELEMENTS(bad) ? bad[i] : longest;
 
-        g_assert_null(btrail_folder_check_name(name, &error));
-        g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_NAME);
+        g_assert_null(folder_check_name(name, &error));
+        g_assert_error(error, SERVICE_ERROR, SERVICE_ERROR_NAME);
         g_assert_true(g_utf8_validate(error->message, -1, NULL));
     }
 }
@@ -90,15 +90,15 @@ static void test_names(void)
 /* What is written by a path from there is in the folder. */
 static void test_place(void)
 {
-    struct btrail_folder *all = open_all();
-    struct btrail_folder *f = btrail_folder_guest(all, "vm", UUID1, 7, NULL);
+    struct folder *all = open_all();
+    struct folder *f = folder_guest(all, "vm", UUID1, 7, NULL);
     g_autofree char *inside = g_build_filename(path, "vm", "x", "y.btrail",
                                                NULL);
     g_autoptr(GError) error = NULL;
     g_autofree char *place = NULL, *found = NULL, *text = NULL;
     int fd, fd2;
 
-    place = btrail_folder_place(f, "x/y.btrail", &fd, &error);
+    place = folder_place(f, "x/y.btrail", &fd, &error);
     g_assert_no_error(error);
     write_to(place, "here");
     g_assert_true(g_file_get_contents(inside, &text, NULL, NULL));
@@ -106,28 +106,28 @@ static void test_place(void)
     close(fd);
 
     /* It is there now. */
-    g_assert_null(btrail_folder_place(f, "x/y.btrail", &fd, &error));
-    g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_NAME);
+    g_assert_null(folder_place(f, "x/y.btrail", &fd, &error));
+    g_assert_error(error, SERVICE_ERROR, SERVICE_ERROR_NAME);
     g_clear_error(&error);
-    found = btrail_folder_find(f, "x/y.btrail", &fd2, &error);
+    found = folder_find(f, "x/y.btrail", &fd2, &error);
     g_assert_no_error(error);
     g_assert_true(g_file_test(found, G_FILE_TEST_IS_REGULAR));
     close(fd2);
-    g_assert_null(btrail_folder_find(f, "x/z.btrail", &fd2, &error));
+    g_assert_null(folder_find(f, "x/z.btrail", &fd2, &error));
     g_clear_error(&error);
-    g_assert_null(btrail_folder_find(f, "z/z.btrail", &fd2, &error));
+    g_assert_null(folder_find(f, "z/z.btrail", &fd2, &error));
     g_clear_error(&error);
 
     /* What is there has this part, or may get it. */
-    g_assert_null(btrail_folder_place(f, "x/y.1.btrail", &fd, &error));
-    g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_NAME);
+    g_assert_null(folder_place(f, "x/y.1.btrail", &fd, &error));
+    g_assert_error(error, SERVICE_ERROR, SERVICE_ERROR_NAME);
     g_clear_error(&error);
     g_free(place);
-    place = btrail_folder_place(f, "x/z.1.btrail", &fd, &error);
+    place = folder_place(f, "x/z.1.btrail", &fd, &error);
     g_assert_no_error(error);
     close(fd);
-    btrail_folder_free(f);
-    btrail_folder_free(all);
+    folder_free(f);
+    folder_free(all);
 }
 
 static void test_one_trace(void)
@@ -146,19 +146,19 @@ static void test_one_trace(void)
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(same); i++) {
-        g_assert_true(btrail_folder_is_one_trace(same[i][0], same[i][1]));
-        g_assert_true(btrail_folder_is_one_trace(same[i][1], same[i][0]));
+        g_assert_true(folder_is_one_trace(same[i][0], same[i][1]));
+        g_assert_true(folder_is_one_trace(same[i][1], same[i][0]));
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(others); i++) {
-        g_assert_false(btrail_folder_is_one_trace(others[i][0], others[i][1]));
-        g_assert_false(btrail_folder_is_one_trace(others[i][1], others[i][0]));
+        g_assert_false(folder_is_one_trace(others[i][0], others[i][1]));
+        g_assert_false(folder_is_one_trace(others[i][1], others[i][0]));
     }
 }
 
 static void test_links(void)
 {
-    struct btrail_folder *all = open_all();
-    struct btrail_folder *f = btrail_folder_guest(all, "vm", UUID1, 7, NULL);
+    struct folder *all = open_all();
+    struct folder *f = folder_guest(all, "vm", UUID1, 7, NULL);
     static const char *const names[] = {
         "out/a.btrail", "file.btrail", "dangling.btrail", "in/a.btrail"
     };
@@ -175,26 +175,26 @@ static void test_links(void)
         g_autoptr(GError) error = NULL;
         int fd = -1;
 
-        g_assert_null(btrail_folder_place(f, names[i], &fd, &error));
+        g_assert_null(folder_place(f, names[i], &fd, &error));
         g_assert_nonnull(error);
         g_clear_error(&error);
-        g_assert_null(btrail_folder_find(f, names[i], &fd, &error));
+        g_assert_null(folder_find(f, names[i], &fd, &error));
         g_assert_nonnull(error);
     }
     g_assert_cmpint(g_rmdir(outside), ==, 0);
-    btrail_folder_free(f);
-    btrail_folder_free(all);
+    folder_free(f);
+    folder_free(all);
 }
 
 /* Somebody puts a link where the folder was, between place and open. */
 static void test_moved(void)
 {
-    struct btrail_folder *all = open_all();
-    struct btrail_folder *f = btrail_folder_guest(all, "vm", UUID1, 7, NULL);
+    struct folder *all = open_all();
+    struct folder *f = folder_guest(all, "vm", UUID1, 7, NULL);
     g_autofree char *place, *move, *moved, *outside;
     int fd;
 
-    place = btrail_folder_place(f, "sub/a.btrail", &fd, NULL);
+    place = folder_place(f, "sub/a.btrail", &fd, NULL);
     g_assert_nonnull(place);
     move = g_strdup_printf("cd %s/vm && mkdir %s/elsewhere && mv sub was && "
                            "ln -s %s/elsewhere sub", path, scratch, scratch);
@@ -205,32 +205,32 @@ static void test_moved(void)
     outside = g_strconcat(scratch, "/elsewhere/a.btrail", NULL);
     g_assert_true(g_file_test(moved, G_FILE_TEST_EXISTS));
     g_assert_false(g_file_test(outside, G_FILE_TEST_EXISTS));
-    btrail_folder_free(f);
-    btrail_folder_free(all);
+    folder_free(f);
+    folder_free(all);
 }
 
-static void is_folder(struct btrail_folder *all, const char *name,
+static void is_folder(struct folder *all, const char *name,
                       const char *uuid, uid_t uid, const char *folder)
 {
     GError *error = NULL;
-    struct btrail_folder *f = btrail_folder_guest(all, name, uuid, uid,
-                                                  &error);
+    struct folder *f = folder_guest(all, name, uuid, uid,
+                                    &error);
 
     if (!folder) {
         g_assert_null(f);
-        g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_NAME);
+        g_assert_error(error, SERVICE_ERROR, SERVICE_ERROR_NAME);
         g_error_free(error);
         return;
     }
     g_assert_no_error(error);
     g_assert_true(g_str_has_prefix(f->path, path));
     g_assert_cmpstr(f->path + strlen(path) + 1, ==, folder);
-    btrail_folder_free(f);
+    folder_free(f);
 }
 
 static void test_guests(void)
 {
-    struct btrail_folder *all = open_all();
+    struct folder *all = open_all();
     /* Also if it becomes that because it is too long */
     g_autofree char *fill = g_strnfill(160 - 37, 'x');
     g_autofree char *cut = g_strconcat(fill, "." UUID1 "zzz", NULL);
@@ -264,41 +264,16 @@ static void test_guests(void)
     run(make);
     is_folder(all, "foreign", UUID1, 7, "foreign." UUID1);
     is_folder(all, "foreign", NULL, 7, NULL);
-    g_assert_null(btrail_folder_guest(all, "link", UUID1, 7, &error));
+    g_assert_null(folder_guest(all, "link", UUID1, 7, &error));
     g_assert_nonnull(error);
     g_error_free(error);
-    btrail_folder_free(all);
-}
-
-/* A version before has named it otherwise. */
-static void test_name_before(void)
-{
-    struct btrail_folder *all = open_all();
-    g_autofree char *make = g_strdup_printf(
-        "cd %s && mkdir old." UUID1 " && printf '" UUID2 "\\n8\\nold." UUID1
-        "\\n' >old." UUID1 "/.guest && ln -s old." UUID1 " link." UUID1
-        " && mkdir bare." UUID1, path);
-    struct btrail_folder *mine, *sibling;
-
-    run(make);
-    is_folder(all, "old." UUID1, UUID2, 8, "old." UUID1);
-    /* Only if it is this guest's; and no new one gets such a name. */
-    is_folder(all, "old." UUID1, UUID2, 7, "old%2e" UUID1);
-    is_folder(all, "link." UUID1, UUID2, 8, "link%2e" UUID1);
-    is_folder(all, "bare." UUID1, UUID2, 8, "bare%2e" UUID1);
-    mine = btrail_folder_guest(all, "mine", NULL, 8, NULL);
-    sibling = btrail_folder_sibling(mine, "old." UUID1, UUID2, NULL);
-    g_assert_nonnull(sibling);
-    g_assert_true(g_str_has_suffix(sibling->path, "/old." UUID1));
-    btrail_folder_free(sibling);
-    btrail_folder_free(mine);
-    btrail_folder_free(all);
+    folder_free(all);
 }
 
 /* A process or the host has died before the owner of a folder was written. */
 static void test_no_owner(void)
 {
-    struct btrail_folder *all = open_all();
+    struct folder *all = open_all();
     g_autofree char *make = g_strdup_printf(
         "cd %s && mkdir empty early fifo full && touch empty/.guest "
         "early/.guest.new full/.guest full/x && mkfifo fifo/.guest", path);
@@ -317,7 +292,7 @@ static void test_no_owner(void)
     g_assert_cmpstr(text, ==, "-\n7\nempty\n");
     /* What is there may be another guest's. */
     is_folder(all, "full", NULL, 7, NULL);
-    btrail_folder_free(all);
+    folder_free(all);
 }
 
 /* Found from the folder of another guest, if both have the same user */
@@ -335,16 +310,16 @@ static void test_siblings(void)
         { "other", UUID1, 7, NULL },
         { "../web", UUID1, 7, NULL },
     };
-    struct btrail_folder *all = open_all();
+    struct folder *all = open_all();
     unsigned i;
 
     is_folder(all, "web", UUID1, 7, "web");
     is_folder(all, "web", UUID2, 7, "web." UUID2);
     for (i = 0; i < G_N_ELEMENTS(cases); i++) {
-        struct btrail_folder *mine = btrail_folder_guest(
+        struct folder *mine = folder_guest(
             all, i % 2 ? "a" : "b", UUID1, cases[i].uid == 8 ? 8 : 7, NULL);
         g_autoptr(GError) error = NULL;
-        struct btrail_folder *f = btrail_folder_sibling(
+        struct folder *f = folder_sibling(
             mine, cases[i].name, cases[i].uuid, &error);
 
         if (cases[i].folder) {
@@ -355,19 +330,19 @@ static void test_siblings(void)
             g_assert_cmpstr(base, ==, cases[i].folder);
         } else {
             g_assert_null(f);
-            g_assert_error(error, BTRAIL_SERVICE_ERROR,
-                           BTRAIL_SERVICE_ERROR_NAME);
+            g_assert_error(error, SERVICE_ERROR,
+                           SERVICE_ERROR_NAME);
         }
-        btrail_folder_free(f);
-        btrail_folder_free(mine);
+        folder_free(f);
+        folder_free(mine);
     }
-    btrail_folder_free(all);
+    folder_free(all);
 }
 
 static void test_list(void)
 {
-    struct btrail_folder *all = open_all();
-    struct btrail_folder *f = btrail_folder_guest(all, "vm", UUID1, 7, NULL);
+    struct folder *all = open_all();
+    struct folder *f = folder_guest(all, "vm", UUID1, 7, NULL);
     static const char *const names[] = { "b.btrail", "a.btrail", "d/c.btrail" };
     g_autofree char *make = g_strdup_printf(
         "cd %s/vm && mkdir .ring && head -c 100000 /dev/zero >.ring/r.btrail "
@@ -378,20 +353,20 @@ static void test_list(void)
 
     for (i = 0; i < G_N_ELEMENTS(names); i++) {
         int fd;
-        g_autofree char *place = btrail_folder_place(f, names[i], &fd, NULL);
+        g_autofree char *place = folder_place(f, names[i], &fd, NULL);
 
         write_to(place, "12345");
         close(fd);
     }
     run(make);
-    files = btrail_folder_list(f);
+    files = folder_list(f);
     g_assert_cmpuint(files->len, ==, 3);
     for (i = 0; i < 3; i++) {
         static const char *const sorted[] = {
             "a.btrail", "b.btrail", "d/c.btrail"
         };
-        const struct btrail_folder_file *file =
-            &g_array_index(files, struct btrail_folder_file, i);
+        const struct folder_file *file =
+            &g_array_index(files, struct folder_file, i);
 
         g_assert_cmpstr(file->name, ==, sorted[i]);
         g_assert_cmpuint(file->size, ==, 5);
@@ -399,32 +374,32 @@ static void test_list(void)
     }
     g_array_unref(files);
     /* What is ours counts, too. */
-    g_assert_cmpuint(btrail_folder_usage(f), >=, 98304);
-    g_assert_cmpuint(btrail_folder_usage(f), <, 1 << 20);
-    g_assert_cmpuint(btrail_folder_usage(all), >=, btrail_folder_usage(f));
-    g_assert_cmpuint(btrail_folder_space(f), >, 0);
-    btrail_folder_free(f);
-    btrail_folder_free(all);
+    g_assert_cmpuint(folder_usage(f), >=, 98304);
+    g_assert_cmpuint(folder_usage(f), <, 1 << 20);
+    g_assert_cmpuint(folder_usage(all), >=, folder_usage(f));
+    g_assert_cmpuint(folder_space(f), >, 0);
+    folder_free(f);
+    folder_free(all);
 }
 
 static void test_unused(void)
 {
-    struct btrail_folder *all = open_all();
-    struct btrail_folder *f = btrail_folder_guest(all, "vm", UUID1, 7, NULL);
+    struct folder *all = open_all();
+    struct folder *f = folder_guest(all, "vm", UUID1, 7, NULL);
     g_autofree char *where = g_strdup(f->path);
     g_autofree char *file = g_build_filename(where, "x.btrail", NULL);
 
     write_to(file, "text");
-    btrail_folder_remove_unused(f);
+    folder_remove_unused(f);
     g_assert_true(g_file_test(file, G_FILE_TEST_EXISTS));
     /* It still has its owner. */
-    btrail_folder_free(f);
-    f = btrail_folder_guest(all, "vm", UUID2, 7, NULL);
+    folder_free(f);
+    f = folder_guest(all, "vm", UUID2, 7, NULL);
     g_assert_cmpstr(f->path, !=, where);
-    btrail_folder_remove_unused(f);
+    folder_remove_unused(f);
     g_assert_false(g_file_test(f->path, G_FILE_TEST_EXISTS));
-    btrail_folder_free(f);
-    btrail_folder_free(all);
+    folder_free(f);
+    folder_free(all);
 }
 
 static void test_open(void)
@@ -432,38 +407,38 @@ static void test_open(void)
     g_autofree char *deep = g_strconcat(path, "/1/2/3", NULL);
     g_autofree char *file = g_strconcat(path, "/file", NULL);
     g_autoptr(GError) error = NULL;
-    struct btrail_folder *f = btrail_folder_open(deep, &error);
+    struct folder *f = folder_open(deep, &error);
 
     g_assert_no_error(error);
-    btrail_folder_free(f);
+    folder_free(f);
     g_assert_cmpint(g_chmod(deep, 0777), ==, 0);
-    g_assert_null(btrail_folder_open(deep, &error));
-    g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_CONFIG);
+    g_assert_null(folder_open(deep, &error));
+    g_assert_error(error, SERVICE_ERROR, SERVICE_ERROR_CONFIG);
     g_clear_error(&error);
     write_to(file, "");
-    g_assert_null(btrail_folder_open(file, &error));
+    g_assert_null(folder_open(file, &error));
     g_assert_nonnull(error);
 }
 
 static void test_owner(void)
 {
-    struct btrail_folder *all = btrail_folder_open(path, NULL);
-    struct btrail_folder *f =
-        btrail_folder_guest(all, "a/b\nc", UUID1, 7, NULL);
+    struct folder *all = folder_open(path, NULL);
+    struct folder *f =
+        folder_guest(all, "a/b\nc", UUID1, 7, NULL);
     g_autofree char *name = NULL, *uuid = NULL, *plain = NULL, *none = NULL;
     g_autofree char *other = g_strconcat(path, "/other", NULL);
 
-    btrail_folder_owner(f, &name, &uuid);
+    folder_owner(f, &name, &uuid);
     g_assert_cmpstr(name, ==, "a/b\nc");
     g_assert_cmpstr(uuid, ==, UUID1);
-    btrail_folder_free(f);
+    folder_free(f);
     g_assert_cmpint(g_mkdir(other, 0700), ==, 0);
-    f = btrail_folder_existing(all, "other");
-    btrail_folder_owner(f, &plain, &none);
+    f = folder_existing(all, "other");
+    folder_owner(f, &plain, &none);
     g_assert_cmpstr(plain, ==, "other");
     g_assert_cmpstr(none, ==, "-");
-    btrail_folder_free(f);
-    btrail_folder_free(all);
+    folder_free(f);
+    folder_free(all);
 }
 
 static void in_scratch(gconstpointer test)
@@ -484,7 +459,6 @@ int main(int argc, char **argv)
     g_test_add_data_func("/folder/links", test_links, in_scratch);
     g_test_add_data_func("/folder/moved", test_moved, in_scratch);
     g_test_add_data_func("/folder/guests", test_guests, in_scratch);
-    g_test_add_data_func("/folder/name-before", test_name_before, in_scratch);
     g_test_add_data_func("/folder/no-owner", test_no_owner, in_scratch);
     g_test_add_data_func("/folder/siblings", test_siblings, in_scratch);
     g_test_add_data_func("/folder/owner", test_owner, in_scratch);

@@ -9,7 +9,7 @@
 #include "lib/internal/codec.h"
 #include "lib/internal/crc32c.h"
 #include "lib/internal/footprint.h"
-#include "lib/internal/trace-files.h"
+#include "lib/agent/trace-files.h"
 #include "trace-samples.h"
 
 #define SLAB    500u

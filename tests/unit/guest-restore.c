@@ -14,12 +14,13 @@
 
 #include "backtrail/trace.h"
 #include "fake-device.h"
+#include "service/guest-command.h"
 #include "service/log.h"
 #include "service/service-state.h"
 
 #define CAPTURE "backtraild-0"
 
-static struct btrail_guest *the_guest(void)
+static struct guest *the_guest(void)
 {
     return g_ptr_array_index(service->host.guests, 0);
 }
@@ -39,7 +40,7 @@ static void leave_session(void)
 {
     g_autofree char *path = in_guest("s.btrail");
     g_autofree char *state = in_state("0123456789abcdef.json");
-    char process[BTRAIL_PROCESS_ID];
+    char process[PROCESS_ID];
     g_autofree char *text = NULL;
     g_autoptr(JsonNode) node = NULL;
     GStatBuf st;
@@ -52,7 +53,7 @@ static void leave_session(void)
     stop_service();
     g_assert_cmpint(g_stat(path, &st), ==, 0);
     g_assert_cmpint(truncate(path, st.st_size - 1), ==, 0);
-    btrail_process_id(process, getpid());
+    process_id(process, getpid());
     g_assert_cmpuint(strlen(process), >, 0);
     text = g_strdup_printf(
         "{\"version\":2,\"capture\":\"" CAPTURE "\","
@@ -133,7 +134,7 @@ static void test_ending(void)
     struct device d;
     gint64 id = reattach(&d);
 
-    btrail_service_end(service, set_true, &done);
+    service_end(service, set_true, &done);
     connect_data(&d, getpid());
     wait_ready(&d);
     reply_done(&d, id);
@@ -142,7 +143,7 @@ static void test_ending(void)
     wait_true(&done);
     check_whole();
     disconnect(&d);
-    btrail_service_free(service);
+    service_free(service);
     fake_clear(&d.producer);
 }
 
@@ -165,9 +166,9 @@ static void test_left(void)
                   "\"names\":\"off\"}");
     capture = g_strdup(the_guest()->capture.name);
     fake_publish(&d.producer, 0, 0, FAKE_RECORDS, NULL, 0);
-    btrail_service_detach(service, set_true, &done);
+    service_detach(service, set_true, &done);
     wait_true(&done);
-    btrail_service_free(service);
+    service_free(service);
     fake_clear(&d.producer);
     disconnect(&d);
     /* What was drained is there, and nobody has ended it. */
@@ -194,6 +195,46 @@ static void test_left(void)
     fake_clear(&d.producer);
 }
 
+/* A session is stopped and the service restarted at once: it does not go on. */
+static void test_stopped(void)
+{
+    g_autoptr(JsonNode) node = NULL, second = NULL;
+    g_autofree char *capture = NULL;
+    struct guest_member *m;
+    bool done = false;
+    struct device d;
+    gint64 id;
+
+    start_service("");
+    connect_device(&d, "vm", getpid());
+    start_session(&d, "{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\","
+                  "\"names\":\"off\"}");
+    command(&d, "{\"do\":\"start\",\"session\":\"t\",\"file\":\"t\","
+            "\"names\":\"off\"}");
+    g_assert_nonnull(result_of(&d, &node));
+    capture = g_strdup(the_guest()->capture.name);
+    m = guest_member_find(the_guest()->members, "t");
+    guest_end_session(the_guest(), m, NULL);
+    g_assert_cmpint(m->session->state, ==, SERVICE_SESSION_ENDING);
+    service_detach(service, set_true, &done);
+    wait_true(&done);
+    service_free(service);
+    fake_clear(&d.producer);
+    disconnect(&d);
+
+    start_service("");
+    connect_traced(&d, "vm", getpid(), capture);
+    id = expect_execute(&d, "branch-trace-attach");
+    connect_data(&d, getpid());
+    wait_ready(&d);
+    reply_done(&d, id);
+    refused(&d, "{\"do\":\"stop\",\"session\":\"t\"}", "no session 't'");
+    stop_session(&d, "s", 0, &second);
+    disconnect(&d);
+    stop_service();
+    fake_clear(&d.producer);
+}
+
 /* The same before the device has answered: as if nothing had been. */
 static void test_left_early(void)
 {
@@ -201,10 +242,10 @@ static void test_left_early(void)
     struct device d;
     gint64 id = reattach(&d);
 
-    btrail_service_detach(service, set_true, &done);
+    service_detach(service, set_true, &done);
     reply_error(&d, id, "not today");
     wait_true(&done);
-    btrail_service_free(service);
+    service_free(service);
     disconnect(&d);
     check_whole();
     g_assert_true(state_has(CAPTURE));
@@ -220,7 +261,7 @@ static void test_spoilt(void)
     gint64 id;
 
     leave_session();
-    btrail_service_free(service);
+    service_free(service);
     for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
         g_autofree char *path = in_state(names[i]);
 
@@ -290,11 +331,11 @@ static void test_given_up(void)
     fd = open(first, O_RDWR | O_CLOEXEC);
     g_assert_cmpint(flock(fd, LOCK_EX | LOCK_NB), ==, 0);
     /* The process runs, and can still connect. */
-    g_assert_true(btrail_service_state_timed_out(service->host.state));
+    g_assert_true(service_state_timed_out(service->host.state));
     g_assert_cmpuint(service->host.state->left->len, ==, 1);
     json_object_set_string_member(
         g_ptr_array_index(service->host.state->left, 0), "process", "1-1-x");
-    g_assert_false(btrail_service_state_timed_out(service->host.state));
+    g_assert_false(service_state_timed_out(service->host.state));
     stop_service();
     g_assert_false(is_whole(first));
     g_assert_true(state_has("\"over\":true"));
@@ -327,13 +368,13 @@ static void test_ending_early(void)
     struct device d;
 
     begin_look(&d);
-    btrail_service_end(service, set_true, &done);
+    service_end(service, set_true, &done);
     reply_done(&d, expect_execute(&d, "branch-trace-stop"));
     wait_true(&done);
     check_whole();
     g_assert_false(state_has(CAPTURE));
     disconnect(&d);
-    btrail_service_free(service);
+    service_free(service);
 }
 
 /* It takes longer than guests are waited for, and another one comes. */
@@ -344,8 +385,9 @@ static void test_slow(void)
     gint64 id;
 
     begin_look(&d);
-    g_assert_true(btrail_service_state_timed_out(service->host.state));
-    btrail_service_state_forget(service->host.state, the_guest(), NULL);
+    g_assert_true(service_state_timed_out(service->host.state));
+    service_state_forget(service->host.state,
+                         the_guest()->link.process, NULL);
     g_assert_cmpuint(service->host.state->left->len, ==, 1);
     id = expect_execute(&d, "branch-trace-attach");
     connect_data(&d, getpid());
@@ -353,7 +395,7 @@ static void test_slow(void)
     reply_done(&d, id);
     stop_session(&d, "s", 0, &node);
     g_assert_cmpuint(service->host.state->left->len, ==, 0);
-    g_assert_false(btrail_service_state_timed_out(service->host.state));
+    g_assert_false(service_state_timed_out(service->host.state));
     disconnect(&d);
     stop_service();
     fake_clear(&d.producer);
@@ -368,7 +410,7 @@ static void test_same_name(void)
     gint64 id;
 
     begin_look(&d);
-    btrail_guest_command(the_guest(), 1, json_node_get_object(start));
+    guest_command(the_guest(), 1, json_node_get_object(start));
     g_assert_cmpuint(the_guest()->members->len, ==, 1);
     reply_done(&d, expect_execute(&d, "branch-trace-stop"));
     id = expect_execute(&d, "branch-trace-start");
@@ -527,14 +569,14 @@ static void test_process_gone(void)
 {
     g_autofree char *state = in_state("0123456789abcdef.json");
     g_autofree char *text = NULL;
-    char process[BTRAIL_PROCESS_ID];
+    char process[PROCESS_ID];
     struct device d;
 
     leave_session();
-    btrail_service_free(service);
+    service_free(service);
     /* Another one has its number. */
     g_assert_true(g_file_get_contents(state, &text, NULL, NULL));
-    btrail_process_id(process, getpid());
+    process_id(process, getpid());
     *strchr(strstr(text, process), '-') = '9';
     g_assert_true(g_file_set_contents(state, text, -1, NULL));
     start_service("");
@@ -545,42 +587,15 @@ static void test_process_gone(void)
     stop_service();
 }
 
-/* What version 1 has left has no process: the capture's name must do. */
-static void test_old_state(void)
-{
-    g_autofree char *path = in_state("0123456789abcdef.json");
-    g_autofree char *old = g_build_filename(folder, "state", "sessions.json",
-                                            NULL);
-    struct device d, other;
-    gint64 id;
-
-    leave_session();
-    btrail_service_free(service);
-    g_assert_cmpint(g_unlink(path), ==, 0);
-    g_assert_true(g_file_set_contents(
-        old, "{\"version\":1,\"captures\":[{\"name\":\"" CAPTURE "\","
-        "\"folder\":\"vm\",\"sessions\":[{\"command\":{\"do\":\"start\","
-        "\"session\":\"s\",\"file\":\"s.btrail\",\"names\":\"off\"},"
-        "\"started\":1,\"whole\":true}]}]}", -1, NULL));
-    start_service("");
-    lie(&other, NULL);
-    connect_traced(&d, "vm", 100, CAPTURE);
-    id = expect_execute(&d, "branch-trace-attach");
-    reply_error(&d, id, "not today");
-    check_whole();
-    disconnect(&d);
-    disconnect(&other);
-    stop_service();
-}
-
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    btrail_log_init(true, true);
+    service_log_init(true, true);
     g_test_add_data_func("/guest-restore/refused", test_refused, in_folder);
     g_test_add_data_func("/guest-restore/gone", test_gone, in_folder);
     g_test_add_data_func("/guest-restore/ending", test_ending, in_folder);
     g_test_add_data_func("/guest-restore/left", test_left, in_folder);
+    g_test_add_data_func("/guest-restore/stopped", test_stopped, in_folder);
     g_test_add_data_func("/guest-restore/left-early", test_left_early,
                          in_folder);
     g_test_add_data_func("/guest-restore/ending-early", test_ending_early,
@@ -595,8 +610,6 @@ int main(int argc, char **argv)
     g_test_add_data_func("/guest-restore/other-capture", test_other_capture,
                          in_folder);
     g_test_add_data_func("/guest-restore/process-gone", test_process_gone,
-                         in_folder);
-    g_test_add_data_func("/guest-restore/old-state", test_old_state,
                          in_folder);
     g_test_add_data_func("/guest-restore/same-name", test_same_name,
                          in_folder);

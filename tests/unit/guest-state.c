@@ -34,7 +34,7 @@ static void write_state(struct fake *f)
     for (size_t i = 0; i < f->size; i++) {
         bytes[i] = i * 7 >> 3;
     }
-    f->error = btrail_write_all(f->fd, bytes, f->size);
+    f->error = whole_write(f->fd, bytes, f->size);
     close(f->fd);
     f->fd = -1;
 }
@@ -72,13 +72,13 @@ static JsonNode *execute(void *opaque, const char *command,
 
 static bool save(struct fake *f, const char *path, GError **error)
 {
-    struct btrail_qmp *qmp = btrail_qmp_through(execute, f);
+    struct qmp *qmp = qmp_through(execute, f);
     bool ok;
 
     f->fd = -1;
     f->commands = g_string_new(NULL);
     ok = guest_state_pipe(qmp, path, -1, error);
-    btrail_qmp_free(qmp);
+    qmp_free(qmp);
     return ok;
 }
 
@@ -125,7 +125,7 @@ static void test_failed(struct fixture *t, gconstpointer data)
     g_autoptr(GError) error = NULL;
 
     g_assert_false(save(&f, t->path, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_COMMAND);
     g_assert_nonnull(strstr(f.commands->str, "closefd"));
     g_string_free(f.commands, TRUE);
 }
@@ -146,7 +146,7 @@ static void test_full(struct fixture *t, gconstpointer data)
     g_assert_false(save(&f, t->path, &error));
     g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &before), ==, 0);
     g_assert_cmpint(f.error, ==, EPIPE);
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_SYSTEM);
     g_assert_nonnull(strstr(error->message, t->path));
     g_string_free(f.commands, TRUE);
 }

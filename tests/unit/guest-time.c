@@ -5,7 +5,7 @@
 
 #include <glib.h>
 
-#include "walk/guest-time.h"
+#include "find/guest-time.h"
 
 static void test_ns(void)
 {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "lib/internal/identity.h"
+#include "lib/agent/identity.h"
 
 static void test_each_member(void)
 {

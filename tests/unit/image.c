@@ -37,7 +37,7 @@ static const char *format(struct fixture *f, size_t size, const char *given,
     found = image_format(f->path, given, &error);
     g_assert_true(!found == !!error);
     if (why) {
-        g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND);
+        g_assert_error(error, AGENT_ERROR, AGENT_ERROR_COMMAND);
         g_assert_nonnull(strstr(error->message, why));
     } else {
         g_assert_no_error(error);
@@ -80,7 +80,7 @@ static void test_missing(struct fixture *f, gconstpointer data)
     g_autoptr(GError) error = NULL;
 
     g_assert_null(image_format("/nowhere/image", NULL, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_SYSTEM);
 }
 
 int main(int argc, char **argv)

@@ -11,7 +11,7 @@
 static void check(const char *line, uint64_t address, char type,
                   const char *name, const char *module)
 {
-    /* No byte behind the line is read: sanitizers would see it. */
+    /* No byte after the line is read: sanitizers would see it. */
     g_autofree char *copy = g_memdup2(line, strlen(line));
     struct btrail_kallsyms_line s;
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lib/internal/kernel-ends.h"
-#include "lib/internal/trace-files.h"
+#include "lib/agent/trace-files.h"
 #include "trace-samples.h"
 
 /* A piece of sideband; @known: what ENDED has, 0 for no data */

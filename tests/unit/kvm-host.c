@@ -58,7 +58,7 @@ static void check(const struct host *h)
 
     g_assert_nonnull(top);
     make_host(top, h);
-    fault = btrail_kvm_host_fault(top);
+    fault = kvm_host_fault(top);
     if (!h->why) {
         g_assert_cmpstr(fault, ==, NULL);
     } else if (!fault || !strstr(fault, h->why)) {

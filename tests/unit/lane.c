@@ -602,7 +602,7 @@ static void test_same_time(void)
     lane = lane_new_vcpu(trace, NULL, 3);
     g_assert_cmpuint(index_at(lane, 1), ==, 0);
     g_assert_cmpuint(index_at(lane, 999999), ==, 0);
-    /* No record is behind the last one of a hole. */
+    /* No record is after the last one of a hole. */
     g_assert_cmpuint(index_at(lane, 1000000), >=, SAMPLE_CHUNK_RECORDS - 1);
     g_assert_cmpuint(index_at(lane, 1000000), <, lost);
     g_assert_cmpuint(index_at(lane, 2000000), ==,

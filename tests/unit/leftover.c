@@ -22,7 +22,7 @@
 
 struct fixture {
     char *sample;               /* in a folder that is removed */
-    struct btrail_folder *folder;
+    struct folder *folder;
 };
 
 static void set_up(struct fixture *f, gconstpointer data)
@@ -31,13 +31,13 @@ static void set_up(struct fixture *f, gconstpointer data)
 
     f->sample = sample_path();
     path = g_path_get_dirname(f->sample);
-    f->folder = btrail_folder_open(path, NULL);
+    f->folder = folder_open(path, NULL);
     g_assert_nonnull(f->folder);
 }
 
 static void tear_down(struct fixture *f, gconstpointer data)
 {
-    btrail_folder_free(f->folder);
+    folder_free(f->folder);
     sample_remove(f->sample);
 }
 
@@ -53,12 +53,12 @@ static void test_look(struct fixture *f, gconstpointer data)
     const uint8_t id[16] = "sixteen letters";
     const struct btrail_writer_options options = { .id = id };
     g_autofree char *path = in_folder(f, "left.btrail");
-    struct btrail_leftover *l;
+    struct leftover *l;
     GStatBuf st;
 
     sample_write_with(path, CHUNKS, &options);
     g_assert_cmpint(g_stat(path, &st), ==, 0);
-    l = btrail_leftover_inspect(f->folder, "left.btrail", NULL);
+    l = leftover_inspect(f->folder, "left.btrail", NULL);
     g_assert_nonnull(l);
     g_assert_cmpmem(l->id, sizeof(l->id), id, sizeof(id));
     g_assert_cmpuint(l->indices->len, ==, 4);
@@ -67,8 +67,8 @@ static void test_look(struct fixture *f, gconstpointer data)
     g_assert_cmpuint(g_array_index(l->indices, uint64_t, 3), ==, END);
     g_assert_cmpuint(l->records, ==, 2 * CHUNKS * SAMPLE_CHUNK_RECORDS);
     g_assert_cmpuint(l->bytes, ==, st.st_size);
-    btrail_leftover_free(l);
-    btrail_leftover_free(NULL);
+    leftover_free(l);
+    leftover_free(NULL);
 }
 
 /* What is no trace is nothing to go on with. */
@@ -91,7 +91,7 @@ static void test_nothing(struct fixture *f, gconstpointer data)
         g_autoptr(GError) error = NULL;
 
         g_test_message("%s", names[i]);
-        g_assert_null(btrail_leftover_inspect(f->folder, names[i], &error));
+        g_assert_null(leftover_inspect(f->folder, names[i], &error));
         g_assert_nonnull(error);
     }
 }
@@ -153,26 +153,26 @@ static void test_complete(struct fixture *f, gconstpointer data)
     }
     /* Whoever has made it was killed before it had a header. */
     g_assert_true(g_file_set_contents(last, "", 0, NULL));
-    g_assert_cmpuint(btrail_leftover_last_part(first), ==, 5);
+    g_assert_cmpuint(leftover_last_part(first), ==, 5);
     json_object_set_int_member(s, "parts", 0);
-    g_assert_true(btrail_leftover_complete(f->folder, s));
+    g_assert_true(leftover_complete(f->folder, s));
     g_assert_false(is_whole(first));
     json_object_set_int_member(s, "parts", 4);
-    g_assert_true(btrail_leftover_complete(f->folder, s));
+    g_assert_true(leftover_complete(f->folder, s));
     for (unsigned i = 0; i < 5; i++) {
         g_autofree char *path = in_folder(f, names[i]);
 
         g_assert_cmpint(is_whole(path), ==, i != 4);
     }
     json_object_remove_member(s, "parts");
-    g_assert_true(btrail_leftover_complete(f->folder, s));
+    g_assert_true(leftover_complete(f->folder, s));
     for (unsigned i = 0; i < 5; i++) {
         g_autofree char *path = in_folder(f, names[i]);
 
         g_assert_true(is_whole(path));
     }
     g_assert_false(g_file_test(last, G_FILE_TEST_EXISTS));
-    g_assert_cmpuint(btrail_leftover_last_part(first), ==, 4);
+    g_assert_cmpuint(leftover_last_part(first), ==, 4);
     g_assert_true(is_whole(second));
 }
 
@@ -199,7 +199,7 @@ static void test_ring(struct fixture *f, gconstpointer data)
     json_array_add_string_element(dumps, "dump.btrail");
     json_array_add_string_element(dumps, "missing.btrail");
     btrail_json_add(s, "s:ring", ".ring-1", "a:dumps", dumps, NULL);
-    g_assert_true(btrail_leftover_complete(f->folder, s));
+    g_assert_true(leftover_complete(f->folder, s));
     g_assert_true(is_whole(dump));
     g_assert_false(g_file_test(ring, G_FILE_TEST_EXISTS));
     dir = g_dir_open(folder, 0, NULL);
@@ -219,7 +219,7 @@ static void test_ring(struct fixture *f, gconstpointer data)
     }
     g_assert_cmpuint(kept, ==, 1);
     /* There is nothing more to do, and that is no failure. */
-    g_assert_true(btrail_leftover_complete(f->folder, s));
+    g_assert_true(leftover_complete(f->folder, s));
 }
 
 /* What somebody else is about to change stays for later. */
@@ -232,13 +232,13 @@ static void test_later(struct fixture *f, gconstpointer data)
     write_cut(path);
     fd = open(path, O_RDWR | O_CLOEXEC);
     g_assert_cmpint(flock(fd, LOCK_EX | LOCK_NB), ==, 0);
-    g_assert_false(btrail_leftover_complete(f->folder, s));
+    g_assert_false(leftover_complete(f->folder, s));
     close(fd);
-    g_assert_true(btrail_leftover_complete(f->folder, s));
+    g_assert_true(leftover_complete(f->folder, s));
     g_assert_true(is_whole(path));
     /* What is no trace never becomes one. */
     g_assert_true(g_file_set_contents(path, "some text", -1, NULL));
-    g_assert_true(btrail_leftover_complete(f->folder, s));
+    g_assert_true(leftover_complete(f->folder, s));
 }
 
 int main(int argc, char **argv)

@@ -22,7 +22,7 @@
 struct rig {
     char *scratch;
     char *path;
-    struct btrail_folder *folder;
+    struct folder *folder;
     GHashTable *writing;
     JsonObject *listing;
 };
@@ -37,7 +37,7 @@ static void setup(struct rig *r)
     r->path = g_build_filename(r->scratch, "guest", NULL);
     outside = g_build_filename(r->scratch, "outside", NULL);
     g_assert_cmpint(g_mkdir(outside, 0700), ==, 0);
-    r->folder = btrail_folder_open(r->path, &error);
+    r->folder = folder_open(r->path, &error);
     g_assert_no_error(error);
     r->writing = g_hash_table_new(g_str_hash, g_str_equal);
     r->listing = NULL;
@@ -67,7 +67,7 @@ static void clear(struct rig *r)
 {
     g_clear_pointer(&r->listing, json_object_unref);
     g_hash_table_unref(r->writing);
-    btrail_folder_free(r->folder);
+    folder_free(r->folder);
     remove_all(r->scratch);
     g_free(r->path);
     g_free(r->scratch);
@@ -159,7 +159,7 @@ static uint64_t sizes_of(const struct rig *r, const char *prefix)
 static JsonArray *list(struct rig *r)
 {
     g_clear_pointer(&r->listing, json_object_unref);
-    r->listing = btrail_listing(r->folder, r->writing);
+    r->listing = service_listing(r->folder, r->writing);
     return json_object_get_array_member(r->listing, "traces");
 }
 
@@ -418,7 +418,7 @@ static void test_descriptions(void)
 /* The newest come first, and there is a limit to them. */
 static void test_many(void)
 {
-    const unsigned n = BTRAIL_LISTING_MAX + 6;
+    const unsigned n = LISTING_MAX + 6;
     struct rig r;
     JsonArray *traces;
     unsigned i;
@@ -432,10 +432,10 @@ static void test_many(void)
         set_changed(&r, name, 1000 + i / 2);
     }
     traces = list(&r);
-    g_assert_cmpuint(json_array_get_length(traces), ==, BTRAIL_LISTING_MAX);
+    g_assert_cmpuint(json_array_get_length(traces), ==, LISTING_MAX);
     g_assert_cmpint(btrail_json_int(r.listing, "older",
                                     0), ==, 6);
-    for (i = 0; i < BTRAIL_LISTING_MAX; i++) {
+    for (i = 0; i < LISTING_MAX; i++) {
         JsonObject *t = json_array_get_object_element(traces, i);
         const char *file = btrail_json_string(t, "file");
         unsigned number = g_ascii_strtoull(file + 1, NULL, 10);
@@ -454,7 +454,7 @@ static void check_long(const char *tail)
     unsigned length;
 
     setup(&r);
-    for (unsigned i = 0; i < BTRAIL_LISTING_MAX; i++) {
+    for (unsigned i = 0; i < LISTING_MAX; i++) {
         g_autofree char *name = g_strdup_printf("%04u%s.btrail", i, tail);
 
         add_text(&r, name, "x");
@@ -462,12 +462,12 @@ static void check_long(const char *tail)
     }
     length = json_array_get_length(list(&r));
     g_assert_cmpuint(length, >, 100);
-    g_assert_cmpuint(length, <, BTRAIL_LISTING_MAX);
+    g_assert_cmpuint(length, <, LISTING_MAX);
     g_assert_cmpint(btrail_json_int(r.listing, "older", 0), ==,
-                    BTRAIL_LISTING_MAX - length);
+                    LISTING_MAX - length);
     reply = btrail_json_new("s:type", "reply", "U:id", G_MAXINT64, "o:return",
                             json_object_ref(r.listing), NULL);
-    bytes = btrail_message_format(reply);
+    bytes = message_format(reply);
     g_assert_nonnull(bytes);
     g_bytes_unref(bytes);
     clear(&r);

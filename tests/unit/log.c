@@ -9,11 +9,11 @@ static void test_format(void)
 {
     g_autofree char *line = NULL, *plain = NULL;
 
-    btrail_log_init(false, false);
-    line = btrail_log_format(BTRAIL_LOG_WARNING, "a\nb\x1b[1m \xff \xc3\xa4");
+    service_log_init(false, false);
+    line = service_log_format(SERVICE_LOG_WARNING, "a\nb\x1b[1m \xff \xc3\xa4");
     g_assert_cmpstr(line, ==, "<4>a\\nb\\x1b[1m \\xff \xc3\xa4\n");
-    btrail_log_init(true, false);
-    plain = btrail_log_format(BTRAIL_LOG_ERROR, "x");
+    service_log_init(true, false);
+    plain = service_log_format(SERVICE_LOG_ERROR, "x");
     g_assert_cmpstr(plain, ==, "x\n");
 }
 

@@ -213,10 +213,12 @@ static void test_refused(struct fixture *f, gconstpointer data)
         { "-device usb-ehci", "usb-ehci" },
         { "-device virtio-serial", "-serial" },
         { "-device virtio-balloon", "virtio-balloon" },
+        { "-device floppy,drive=d", "-hda" },
         { "-device branch-trace,id=x", "leave it out" },
         { "-device isa-serial,chardev=c", "-serial chardev:c" },
         { "-device loader,file=/x", "file of this host" },
         { "-device {\"driver\":\"e1000\"}", "without JSON" },
+        { "-vga virtio", "-vga std" },
         { "-usb", "uhci" },
         { "-virtfs local,path=/x", "disk image" },
         { "-fsdev local,path=/x", "disk image" },
@@ -291,12 +293,12 @@ static void test_hostile(struct fixture *f, gconstpointer data)
         if (replay_arguments_check(words, &error)) {
             g_error("%s is taken", cases[i]);
         }
-        g_assert_error(error, BTRAIL_AGENT_ERROR,
-                       BTRAIL_AGENT_ERROR_PROTOCOL);
+        g_assert_error(error, AGENT_ERROR,
+                       AGENT_ERROR_PROTOCOL);
     }
 }
 
-/* An image that another file is behind */
+/* An image with a backing file */
 static void test_hostile_image(struct fixture *f, gconstpointer data)
 {
     static const char head[104] = "QFI\xfb\0\0\0\3\0\0\0\0\0\0\0\x70";
@@ -342,7 +344,7 @@ static void test_overlay(struct fixture *f, gconstpointer data)
     g_assert_true(g_file_set_contents("ring/o", elsewhere, sizeof(elsewhere),
                                       NULL));
     g_assert_null(replay_arguments_new(r, NULL, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_COMMAND);
 
     /* The file that it names is not used. */
     g_assert_true(g_file_set_contents("ring/o", head, sizeof(head), NULL));

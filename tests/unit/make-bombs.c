@@ -13,8 +13,8 @@
 
 #include "backtrail/names.h"
 #include "backtrail/transport.h"
-#include "lib/internal/bytes.h"
-#include "lib/internal/code-piece.h"
+#include "lib/agent/bytes.h"
+#include "lib/agent/code-piece.h"
 
 #define KERNEL      0xffffffff81000000ull
 #define MAX_EVENTS  65536
@@ -753,6 +753,34 @@ static void make_switches(struct bomb *b)
     add_chunk(b);
 }
 
+/* Many moments that have counts of instructions, and a vCPU that has neither: no
+ * count says where the others were then */
+static void make_uncounted(struct bomb *b)
+{
+    enum { N = 64, SKIPPED = 16 };
+    struct btrail_record records[N];
+
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i += SKIPPED) {
+        const bool last = i + SKIPPED >= BTRAIL_MAX_VCPUS;
+        const struct btrail_event time = {
+            .type = BTRAIL_EVENT_TIME,
+            .data = { SECOND, SECOND, last ? BTRAIL_NO_ICOUNT : 1000 },
+        };
+        const struct btrail_slab slab = {
+            .cr3 = 0x1000, .records = records, .n_records = N,
+            .events = &time, .n_events = 1,
+        };
+
+        for (unsigned k = 0; k < N; k++) {
+            records[k] = (struct btrail_record) {
+                0x400200, last ? 0x500000 : 0x400000 + k % 2 * 0x100,
+                (1001ull + k) << BTRAIL_RECORD_ICOUNT_SHIFT,
+            };
+        }
+        g_assert_cmpint(btrail_writer_append(b->w, i, &slab), ==, 0);
+    }
+}
+
 static const struct {
     const char *name;
     void (*make)(struct bomb *b);
@@ -770,6 +798,7 @@ static const struct {
     { "zeros", make_zeros }, { "image", make_image },
     { "syscalls", make_syscalls }, { "within", make_within },
     { "sled", make_sled }, { "switches", make_switches },
+    { "uncounted", make_uncounted },
 };
 
 static int make(const char *name, const char *path)

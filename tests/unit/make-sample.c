@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lib/internal/code-piece.h"
+#include "lib/agent/code-piece.h"
 #include "mark-samples.h"
 #include "snapshot-samples.h"
 #include "trace-samples.h"
@@ -179,7 +179,7 @@ static void write_code(const char *path,
 
 /*
  * Adds records that a thread of process 11 makes at 5 + @i milliseconds, from
- * @next on, which becomes the index behind them.  11, 12 and 13 are "one", "two"
+ * @next on, which becomes the index after them.  11, 12 and 13 are "one", "two"
  * and "six".
  */
 static void append_step(struct btrail_writer *w, unsigned i, unsigned vcpu,

@@ -90,7 +90,7 @@ static void test_walk(void)
     put(&x, 1, 1, 20, 0x1000);
     put(&x, 1, 2, 30, 0x402);           /* reserved */
     put(&x, 1, 3, 999, 0x2000);
-    put(&x, 1, 4, 5, 0x9000);           /* behind its end */
+    put(&x, 1, 4, 5, 0x9000);           /* after its end */
     for (i = 0; i < 8; i++) {           /* a full one */
         put(&x, 2, i, 2000 + i, 0x10000 * (i + 1));
     }

@@ -30,7 +30,7 @@ static void hit(void *opaque, unsigned i, uint64_t cr3)
 }
 
 /* Wants what the texts say; the guest has "one" with a value at AT, and "two"
- * without one behind it. */
+ * without one after it. */
 static void begin(unsigned vcpus, const char *const *texts)
 {
     struct mark_wanted wanted[8];

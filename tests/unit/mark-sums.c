@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of walk/mark-sums.h: marks at random, added by several threads, and
+ * Tests of find/mark-sums.h: marks at random, added by several threads, and
  * counted one by one
  */
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "walk/mark-sums.h"
+#include "find/mark-sums.h"
 
 enum { N = 3000, NAMES = 4, PIDS = 3, ROOM = 1000000 };
 

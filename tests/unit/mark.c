@@ -76,7 +76,7 @@ static void test_damaged(void)
 
     check_damaged(plain, sizeof(plain), 12);
     check_damaged(packed, sizeof(packed), 21);
-    /* Names that are empty, have a NUL in them, or have no NUL behind them */
+    /* Names that are empty, have a NUL in them, or have no NUL after them */
     memcpy(bytes, plain, sizeof(plain));
     bytes[12] = 0;
     g_assert_false(mark_decode(bytes, sizeof(plain), FROM, &mark));
@@ -86,7 +86,7 @@ static void test_damaged(void)
     memcpy(bytes, plain, sizeof(plain));
     bytes[16] = 'x';
     g_assert_false(mark_decode(bytes, sizeof(plain), FROM, &mark));
-    /* One more instruction than the name needs, and bytes behind its end */
+    /* One more instruction than the name needs, and bytes after its end */
     memcpy(bytes, packed, sizeof(packed));
     memset(bytes + 26, 0, 2);
     bytes[22] = 0;
@@ -360,7 +360,7 @@ static void test_interrupts(void)
         insert(records, at, CODE + offset, HANDLER);
         insert(records, at + 1, HANDLER + 5, HANDLER + 100);
         insert(records, at + 2, HANDLER + 105, CODE + offset);
-        /* An instruction behind the branch that is taken did not come next. */
+        /* An instruction after the branch that is taken did not come next. */
         if (offset <= next) {
             check_value(records, value);
         } else {
@@ -438,7 +438,7 @@ static void test_impossible(void)
         g_array_insert_val(records, 1, wrong[i]);
         check_unknown(records);
     }
-    /* 65 bits, and no bits behind some */
+    /* 65 bits, and no bits after some */
     insert(many, 0, CODE + 3, CODE);
     check_unknown(many);
     insert(zero, 0, CODE + 3, CODE);

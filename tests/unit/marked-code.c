@@ -183,7 +183,7 @@ static void test_lost(void)
 }
 
 /* A mark at each place across two pages; the second page comes first, or is
- * executed only behind the mark. */
+ * executed only after the mark. */
 static void test_two_pages(void)
 {
     size_t size = 13 + strlen("one");
@@ -215,7 +215,7 @@ static void test_two_pages(void)
     }
 }
 
-/* A content comes behind the items that refer to it. */
+/* A content comes after the items that refer to it. */
 static void test_late(void)
 {
     struct marked_code *c = make("mark:one", NULL);

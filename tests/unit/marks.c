@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "lib/internal/code-piece.h"
-#include "walk/marks.h"
+#include "lib/agent/code-piece.h"
+#include "find/marks.h"
 #include "trace-samples.h"
 
 #define PAGE    BTRAIL_CODE_PAGE_SIZE
@@ -272,7 +272,7 @@ static void test_none(void)
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     m = open_marks(trace);
     addresses = find(m, "mark:", &error);
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_NAMES);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_NAMES);
     marks_free(m);
     btrail_trace_close(trace);
     sample_remove(path);
@@ -295,7 +295,7 @@ static void test_records(void)
     add_cr3(0, OTHER);
     other = add(0, ONE, ONE_TO);
     add_end(0);
-    /* The second page runs behind the jump. */
+    /* The second page runs after the jump. */
     trace = end(wide + 1);
     m = open_marks(trace);
     check(trace, m, 0, 0, "");

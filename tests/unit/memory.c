@@ -7,10 +7,10 @@
 #include <glib/gstdio.h>
 #include <unistd.h>
 
-#include "lib/internal/chunk.h"
+#include "lib/agent/chunk.h"
 #include "grown.h"
-#include "lib/internal/store.h"
-#include "lib/internal/stream.h"
+#include "lib/agent/store.h"
+#include "lib/agent/stream.h"
 #include "trace-samples.h"
 
 #define LIMIT           (64u << 20)

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <glib/gstdio.h>
 
-#include "lib/internal/chunk.h"
-#include "lib/internal/parts.h"
+#include "lib/agent/chunk.h"
+#include "lib/agent/parts.h"
 #include "trace-samples.h"
 
 #define CHUNKS  12

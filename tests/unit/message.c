@@ -31,20 +31,20 @@ static GByteArray *text(const char *t)
 /* Give it pieces; NULL if it refuses. */
 static JsonNode *take(GByteArray *bytes, size_t piece, GError **error)
 {
-    struct btrail_message_reader *r = btrail_message_reader_new();
+    struct message_reader *r = message_reader_new();
     JsonNode *node = NULL;
     size_t at = 0;
 
     while (!node && at < bytes->len) {
-        size_t n = MIN(MIN(piece, btrail_message_wants(r)), bytes->len - at);
+        size_t n = MIN(MIN(piece, message_wants(r)), bytes->len - at);
 
         g_assert_cmpuint(n, >, 0);
-        if (!btrail_message_take(r, bytes->data + at, n, &node, error)) {
+        if (!message_take(r, bytes->data + at, n, &node, error)) {
             break;
         }
         at += n;
     }
-    btrail_message_reader_free(r);
+    message_reader_free(r);
     return node;
 }
 
@@ -65,7 +65,7 @@ static void test_good(void)
 /* Two in a row, and what one has is not left to the other. */
 static void test_row(void)
 {
-    struct btrail_message_reader *r = btrail_message_reader_new();
+    struct message_reader *r = message_reader_new();
     const char *const texts[] = { "{\"a\": 1111111111}", "{\"a\": 2}",
                                   "{\"a\": 3}" };
     unsigned i;
@@ -74,17 +74,17 @@ static void test_row(void)
         g_autoptr(GByteArray) bytes = text(texts[i]);
         g_autoptr(JsonNode) node = NULL;
 
-        g_assert_cmpuint(btrail_message_wants(r), ==,
+        g_assert_cmpuint(message_wants(r), ==,
                          sizeof(struct btrail_msg));
-        g_assert_true(btrail_message_take(r, bytes->data, 24, &node, NULL));
+        g_assert_true(message_take(r, bytes->data, 24, &node, NULL));
         g_assert_null(node);
-        g_assert_cmpuint(btrail_message_wants(r), ==, strlen(texts[i]));
-        g_assert_true(btrail_message_take(r, bytes->data + 24, bytes->len - 24,
-                                          &node, NULL));
+        g_assert_cmpuint(message_wants(r), ==, strlen(texts[i]));
+        g_assert_true(message_take(r, bytes->data + 24, bytes->len - 24,
+                                   &node, NULL));
         g_assert_cmpint(btrail_json_int(json_node_get_object(node), "a", 0),
                         ==, i ? i + 1 : 1111111111);
     }
-    btrail_message_reader_free(r);
+    message_reader_free(r);
 }
 
 static void refused(GByteArray *bytes)
@@ -92,7 +92,7 @@ static void refused(GByteArray *bytes)
     g_autoptr(GError) error = NULL;
 
     g_assert_null(take(bytes, 1000, &error));
-    g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_PEER);
+    g_assert_error(error, SERVICE_ERROR, SERVICE_ERROR_PEER);
     g_byte_array_unref(bytes);
 }
 
@@ -125,7 +125,7 @@ static void test_format(void)
     g_autoptr(JsonNode) node = NULL;
 
     json_object_set_string_member(object, "a", "b\n\"\xc3\xa4\xff");
-    bytes = btrail_message_format(object);
+    bytes = message_format(object);
     array = g_byte_array_new();
     g_byte_array_append(array, g_bytes_get_data(bytes, NULL),
                         g_bytes_get_size(bytes));
@@ -137,10 +137,10 @@ static void test_format(void)
     most[BTRAIL_JSON_MAX - strlen("{\"a\":\"\"}")] = '\0';
     json_object_set_string_member(object, "a", most);
     g_bytes_unref(bytes);
-    bytes = btrail_message_format(object);
+    bytes = message_format(object);
     g_assert_cmpuint(g_bytes_get_size(bytes), ==, 24 + BTRAIL_JSON_MAX);
     json_object_set_int_member(object, "b", 1);
-    g_assert_null(btrail_message_format(object));
+    g_assert_null(message_format(object));
 }
 
 static void test_most_values(void)
@@ -154,11 +154,11 @@ static void test_most_values(void)
     for (unsigned i = 0; i < BTRAIL_JSON_MAX_VALUES - 1; i++) {
         json_array_add_int_element(array, 0);
     }
-    bytes = btrail_message_format(object);
+    bytes = message_format(object);
     g_assert_nonnull(bytes);
     g_bytes_unref(bytes);
     json_array_add_int_element(array, 0);
-    g_assert_null(btrail_message_format(object));
+    g_assert_null(message_format(object));
 }
 
 int main(int argc, char **argv)

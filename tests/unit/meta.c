@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "backtrail/names.h"
-#include "lib/internal/meta.h"
-#include "lib/internal/names-private.h"
+#include "lib/agent/meta.h"
+#include "lib/agent/names-private.h"
 
 static char *path;
 

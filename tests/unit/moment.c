@@ -5,7 +5,7 @@
 
 #include <glib.h>
 
-#include "walk/moment.h"
+#include "find/moment.h"
 
 static struct moment moment(unsigned vcpu, uint64_t index, uint64_t icount,
                             uint64_t host)

@@ -13,20 +13,20 @@
 #define MOST    3
 
 struct fixture {
-    struct btrail_names_ports *all;
+    struct names_ports *all;
     pid_t connected;            /* the last one */
     int ends[16];               /* of QEMU, one for each port */
     unsigned n;
 };
 
-static void connected(void *opaque, const struct btrail_peer *peer)
+static void connected(void *opaque, const struct peer_process *peer)
 {
     ((struct fixture *)opaque)->connected = peer->pid;
 }
 
-static struct btrail_peer peer_of(pid_t pid)
+static struct peer_process peer_of(pid_t pid)
 {
-    struct btrail_peer peer = { .pid = pid, .uid = 7 };
+    struct peer_process peer = { .pid = pid, .uid = 7 };
 
     g_snprintf(peer.process, sizeof(peer.process), "%d-1-boot", (int)pid);
     return peer;
@@ -34,12 +34,12 @@ static struct btrail_peer peer_of(pid_t pid)
 
 static void set_up(struct fixture *f, gconstpointer data)
 {
-    f->all = btrail_names_ports_new(MOST, connected, f);
+    f->all = names_ports_new(MOST, connected, f);
 }
 
 static void tear_down(struct fixture *f, gconstpointer data)
 {
-    btrail_names_ports_free(f->all);
+    names_ports_free(f->all);
     for (unsigned i = 0; i < f->n; i++) {
         if (f->ends[i] >= 0) {
             close(f->ends[i]);
@@ -50,21 +50,21 @@ static void tear_down(struct fixture *f, gconstpointer data)
 /* Process @pid connects; returns which end it has. */
 static unsigned connect_port(struct fixture *f, pid_t pid)
 {
-    struct btrail_peer peer = peer_of(pid);
+    struct peer_process peer = peer_of(pid);
     int socks[2];
 
     g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM, 0, socks), ==, 0);
     f->connected = 0;
     f->ends[f->n] = socks[0];
-    btrail_names_ports_add(f->all, socks[1], &peer);
+    names_ports_add(f->all, socks[1], &peer);
     return f->n++;
 }
 
 /* Does what is written to the port of a process reach an end? */
 static void check_reaches(struct fixture *f, pid_t pid, unsigned end)
 {
-    struct btrail_peer peer = peer_of(pid);
-    int sock = btrail_names_ports_get(f->all, &peer);
+    struct peer_process peer = peer_of(pid);
+    int sock = names_ports_get(f->all, &peer);
     char byte = (char)pid, got = 0;
 
     g_assert_cmpint(sock, >=, 0);
@@ -76,9 +76,9 @@ static void check_reaches(struct fixture *f, pid_t pid, unsigned end)
 
 static void check_none(struct fixture *f, pid_t pid)
 {
-    struct btrail_peer peer = peer_of(pid);
+    struct peer_process peer = peer_of(pid);
 
-    g_assert_cmpint(btrail_names_ports_get(f->all, &peer), ==, -1);
+    g_assert_cmpint(names_ports_get(f->all, &peer), ==, -1);
 }
 
 static bool is_closed(int sock)

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "backtrail/names.h"
-#include "lib/internal/names-private.h"
+#include "lib/agent/names-private.h"
 #include "snapshot-samples.h"
 
 static char *path;

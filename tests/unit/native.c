@@ -30,7 +30,7 @@ static void check_refused(const char *line, const char *why)
     char **got = native_arguments(text, no_more, &error);
 
     g_assert_null(got);
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_COMMAND);
     g_assert_nonnull(strstr(error->message, why));
 }
 
@@ -110,7 +110,8 @@ static void test_clock(void)
     g_assert_no_error(error);
     joined = g_strjoinv("|", got);
     g_assert_true(g_str_has_prefix(joined, front));
-    g_assert_cmpuint(strlen(joined), ==, strlen("-rtc|base=2026-11-23T00:00:00"));
+    g_assert_cmpuint(strlen(joined), ==,
+                     strlen("-rtc|base=2026-11-23T00:00:00"));
     check("-rtc base=utc,driftfix=slew", "-rtc|base=utc");
 }
 
@@ -119,7 +120,7 @@ static void test_broken(void)
     g_autoptr(GError) error = NULL;
 
     g_assert_null(native_arguments("qemu 'x", no_more, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL);
     check_refused("-device", "value is missing");
     check("", "");
 }

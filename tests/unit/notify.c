@@ -40,7 +40,7 @@ static void test_path(void)
     int sock = listen_at(path, strlen(path));
 
     g_setenv("NOTIFY_SOCKET", path, TRUE);
-    btrail_notify("READY=1");
+    service_notify("READY=1");
     expect(sock, "READY=1");
     g_unlink(path);
     g_rmdir(folder);
@@ -55,7 +55,7 @@ static void test_abstract(void)
     address[0] = '\0';
     sock = listen_at(address, strlen(name));
     g_setenv("NOTIFY_SOCKET", name, TRUE);
-    btrail_notify("STOPPING=1");
+    service_notify("STOPPING=1");
     expect(sock, "STOPPING=1");
 }
 
@@ -65,13 +65,13 @@ static void test_nobody(void)
     g_autofree char *much = g_strnfill(200, '/');
 
     g_unsetenv("NOTIFY_SOCKET");
-    btrail_notify("READY=1");
+    service_notify("READY=1");
     g_setenv("NOTIFY_SOCKET", "", TRUE);
-    btrail_notify("READY=1");
+    service_notify("READY=1");
     g_setenv("NOTIFY_SOCKET", "relative", TRUE);
-    btrail_notify("READY=1");
+    service_notify("READY=1");
     g_setenv("NOTIFY_SOCKET", much, TRUE);
-    btrail_notify("READY=1");
+    service_notify("READY=1");
 }
 
 int main(int argc, char **argv)

@@ -73,7 +73,7 @@ static void test_vcpus(void)
 
 static void test_range(void)
 {
-    struct btrail_range r;
+    struct range r;
 
     g_assert_true(cli_parse_range("-x", "3..7", &r));
     g_assert_true(r.begin == 3 && r.end == 7);

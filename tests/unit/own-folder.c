@@ -13,7 +13,7 @@
 static void check(const char *path, const char *why)
 {
     g_autoptr(GError) error = NULL;
-    bool ok = btrail_own_folder(path, &error);
+    bool ok = own_folder(path, &error);
 
     g_assert_true(ok == !why);
     if (why) {

@@ -6,6 +6,7 @@
 
 #include <glib.h>
 #include <glib/gstdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -59,6 +60,30 @@ static uint64_t span(struct btrail_writer *w, unsigned vcpu, uint64_t cr3,
     return first;
 }
 
+/* The guest says that a process had them from @first to @last. */
+static void tell(struct btrail_writer *w, uint32_t pid, uint64_t pgd,
+                 uint64_t first, uint64_t last)
+{
+    struct btrail_process p = {
+        .pid = pid, .pgd = pgd, .user_pgd = pgd, .mm = pid << 12,
+        .start_time = pid, .first = first, .last = last, .comm = "",
+        .exe = "", .command_line = "",
+    };
+    const struct btrail_snapshot snapshot = {
+        last, last, BTRAIL_SNAPSHOT_WHOLE, 1, &p,
+    };
+    struct btrail_sideband_info info = {
+        .kind = BTRAIL_SIDEBAND_TOLD_PROCESSES, .time = last,
+    };
+    void *data;
+    size_t size;
+
+    g_assert_cmpint(btrail_snapshot_encode(&snapshot, &data, &size), ==, 0);
+    info.size = size;
+    g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
+    free(data);
+}
+
 /* A process was seen with these page tables. */
 static void add_snapshot(struct btrail_writer *w, uint64_t time, uint32_t pid,
                          uint64_t pgd, uint64_t user_pgd)
@@ -99,8 +124,9 @@ static void clear(struct answers *a)
 }
 
 /* Whose are the records of a span?  0 for nobody's as far as is known */
-static void check(const struct answers *a, unsigned vcpu, uint64_t first,
-                  uint64_t time, uint64_t cr3, uint32_t pid)
+static void check_as(const struct answers *a, unsigned vcpu, uint64_t first,
+                     uint64_t time, uint64_t cr3, uint32_t pid,
+                     enum btrail_certainty certainty)
 {
     const struct btrail_process *p;
     unsigned i;
@@ -109,10 +135,16 @@ static void check(const struct answers *a, unsigned vcpu, uint64_t first,
         enum btrail_certainty c = btrail_owners_process(
             a->owners, vcpu, first + i, time, cr3, &p);
 
-        g_assert_cmpint(c, ==, pid ? BTRAIL_SURE : BTRAIL_UNKNOWN);
+        g_assert_cmpint(c, ==, pid ? certainty : BTRAIL_UNKNOWN);
         g_assert_cmpuint(p ? p->pid : 0, ==, pid);
         g_assert_cmpuint(p ? btrail_names_last(p)->pid : 0, ==, pid);
     }
+}
+
+static void check(const struct answers *a, unsigned vcpu, uint64_t first,
+                  uint64_t time, uint64_t cr3, uint32_t pid)
+{
+    check_as(a, vcpu, first, time, cr3, pid, BTRAIL_SURE);
 }
 
 /* Page tables that are used again, by processes that were seen once each */
@@ -247,7 +279,7 @@ static void test_late_tick(void)
     late_tick(begin_whole(), 0);
 }
 
-/* Another vCPU has had so many late ticks that no more are kept. */
+/* Another vCPU has had this many late ticks that no more are kept. */
 static void test_late_ticks(void)
 {
     enum { N = 1 << 15 };
@@ -320,6 +352,34 @@ static void test_hole(void)
     clear(&a);
 }
 
+/*
+ * The guest has said of one process when it had page tables, and nothing of the
+ * one that had them before.
+ */
+static void test_told(void)
+{
+    struct btrail_writer *w = begin_whole();
+    struct answers a;
+    uint64_t before, around, after;
+
+    before = span(w, 0, PGD, 970, 990);
+    span(w, 0, OTHER, 1050, 1080);
+    around = span(w, 0, PGD, 1095, 1500);
+    span(w, 0, OTHER, 1510, 1600);
+    after = span(w, 0, PGD, 1710, 1730);
+    span(w, 0, OTHER, 1740, 1800);
+    tell(w, 1, PGD, 1000, 1090);
+    tell(w, 2, PGD, 1100, 1700);
+    end(w, &a);
+    /* The next TIME event is after the first process's begin. */
+    check(&a, 0, before, 990, PGD, 0);
+    /* Where they stayed, one moment in its life says that they are its. */
+    check_as(&a, 0, around, 1095, PGD, 2, BTRAIL_LIKELY);
+    check_as(&a, 0, around, 1500, PGD, 2, BTRAIL_LIKELY);
+    check(&a, 0, after, 1710, PGD, 0);
+    clear(&a);
+}
+
 static void test_arguments(void)
 {
     struct btrail_writer *w = begin_whole();
@@ -360,6 +420,7 @@ int main(int argc, char **argv)
     g_test_add_func("/owners/late-ticks", test_late_ticks);
     g_test_add_func("/owners/filtered", test_filtered);
     g_test_add_func("/owners/hole", test_hole);
+    g_test_add_func("/owners/told", test_told);
     g_test_add_func("/owners/arguments", test_arguments);
     ret = g_test_run();
     g_free(path);

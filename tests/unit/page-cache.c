@@ -202,7 +202,7 @@ static void test_others(void)
     put(&x, leaf, 1, at);
     fake_linux_put64(&x.f, at, l->page_mapping, x.f.mapping + 64);
     g_assert_false(can_read(&x, GUEST_PAGE_SIZE, 1, 0));
-    page(&x, 7, 2);                     /* a page behind this one */
+    page(&x, 7, 2);                     /* a page after this one */
     g_assert_false(can_read(&x, GUEST_PAGE_SIZE, 1, 0));
     page(&x, 7, 1);
     fake_linux_put64(&x.f, at, l->page_flags, ~UINT64_C(4));

@@ -15,7 +15,7 @@ struct sample {
     const char *rest;
 };
 
-static void check(btrail_parse_fn *parse, const struct sample *samples,
+static void check(parse_text_fn *parse, const struct sample *samples,
                   unsigned n)
 {
     for (; n--; samples++) {
@@ -51,7 +51,7 @@ static void test_number(void)
         { "18446744073709551616" }, { "0x10000000000000000" },
     };
 
-    check(btrail_parse_number, samples, G_N_ELEMENTS(samples));
+    check(parse_text_number, samples, G_N_ELEMENTS(samples));
 }
 
 static void test_size(void)
@@ -64,7 +64,7 @@ static void test_size(void)
         { "M" }, { "" }, { "-1K" }, { "16777216T" },
     };
 
-    check(btrail_parse_size, samples, G_N_ELEMENTS(samples));
+    check(parse_text_size, samples, G_N_ELEMENTS(samples));
 }
 
 static void test_time(void)
@@ -83,15 +83,15 @@ static void test_time(void)
         { "18446744072h" }, { "18446744073709551615ns" },
     };
 
-    check(btrail_parse_time, samples, G_N_ELEMENTS(samples));
+    check(parse_text_time, samples, G_N_ELEMENTS(samples));
 }
 
-static void check_range(const char *text, btrail_parse_fn *parse,
+static void check_range(const char *text, parse_text_fn *parse,
                         uint64_t begin, uint64_t end)
 {
-    struct btrail_range r;
+    struct range r;
 
-    g_assert_true(btrail_parse_range(text, parse, &r));
+    g_assert_true(parse_text_range(text, parse, &r));
     g_assert_cmpuint(r.begin, ==, begin);
     g_assert_cmpuint(r.end, ==, end);
 }
@@ -101,22 +101,40 @@ static void test_range(void)
     static const char *const bad[] = {
         "7..3", "7", "", ".", "1.2", "1..2x", "1...2", "a..b", "1..-2",
     };
-    struct btrail_range r = { 1, 2 };
+    struct range r = { 1, 2 };
     unsigned i;
 
-    check_range("3..7", btrail_parse_number, 3, 7);
-    check_range("5..5", btrail_parse_number, 5, 5);
-    check_range("..7", btrail_parse_number, 0, 7);
-    check_range("3..", btrail_parse_number, 3, UINT64_MAX);
-    check_range("..", btrail_parse_number, 0, UINT64_MAX);
-    check_range("0x10..2M", btrail_parse_size, 16, 2 << 20);
-    check_range("1.5..2", btrail_parse_time, 1500000000, 2000000000);
-    check_range("1..2.000000001", btrail_parse_time, 1000000000, 2000000001);
-    check_range("..250ms", btrail_parse_time, 0, 250000000);
+    check_range("3..7", parse_text_number, 3, 7);
+    check_range("5..5", parse_text_number, 5, 5);
+    check_range("..7", parse_text_number, 0, 7);
+    check_range("3..", parse_text_number, 3, UINT64_MAX);
+    check_range("..", parse_text_number, 0, UINT64_MAX);
+    check_range("0x10..2M", parse_text_size, 16, 2 << 20);
+    check_range("1.5..2", parse_text_time, 1500000000, 2000000000);
+    check_range("1..2.000000001", parse_text_time, 1000000000, 2000000001);
+    check_range("..250ms", parse_text_time, 0, 250000000);
     for (i = 0; i < G_N_ELEMENTS(bad); i++) {
-        g_assert_false(btrail_parse_range(bad[i], btrail_parse_number, &r));
+        g_assert_false(parse_text_range(bad[i], parse_text_number, &r));
         g_assert_cmpuint(r.begin, ==, 1);
         g_assert_cmpuint(r.end, ==, 2);
+    }
+}
+
+static void test_list(void)
+{
+    static const char *const bad[] = {
+        "", ",", "x", "1,", ",1", "1-", "3-1", "8", "0-8", "1 ", "-1", "1,,2",
+        "18446744073709551616", "0-18446744073709551615",
+    };
+    bool set[8];
+    unsigned i;
+
+    g_assert_true(parse_text_list("0,2-3,3,0x7", set, 8));
+    for (i = 0; i < 8; i++) {
+        g_assert_cmpint(set[i], ==, i == 0 || i == 2 || i == 3 || i == 7);
+    }
+    for (i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_assert_false(parse_text_list(bad[i], set, 8));
     }
 }
 
@@ -127,5 +145,6 @@ int main(int argc, char **argv)
     g_test_add_func("/parse/size", test_size);
     g_test_add_func("/parse/time", test_time);
     g_test_add_func("/parse/range", test_range);
+    g_test_add_func("/parse/list", test_list);
     return g_test_run();
 }

@@ -5,7 +5,7 @@
 
 #include <glib/gstdio.h>
 
-#include "lib/internal/parts.h"
+#include "lib/agent/parts.h"
 #include "trace-samples.h"
 
 static void test_path(void)

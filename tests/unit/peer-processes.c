@@ -13,7 +13,7 @@
 #define SHORT   (20 * G_TIME_SPAN_SECOND)
 #define MIB     (UINT64_C(1) << 20)
 
-/* So many bytes as it asks for; 'y' if it can have them */
+/* This many bytes as it asks for; 'y' if it can have them */
 static void serve(void *opaque, unsigned number, int in, int out)
 {
     uint64_t want;

@@ -5,45 +5,45 @@
 
 #include <string.h>
 
-#include "walk/place.h"
+#include "find/place.h"
 #include "trace-samples.h"
 
-static void check(const char *text, enum walk_place_kind kind,
+static void check(const char *text, enum find_place_kind kind,
                   uint64_t number, const char *name, bool last)
 {
-    struct walk_place p;
+    struct find_place p;
     g_autoptr(GError) error = NULL;
 
-    walk_place_parse(text, &p, &error);
+    find_place_parse(text, &p, &error);
     g_assert_no_error(error);
     g_assert_cmpint(p.kind, ==, kind);
     g_assert_cmpuint(p.number, ==, number);
     g_assert_cmpstr(p.name, ==, name);
     g_assert_cmpint(p.last, ==, last);
-    walk_place_clear(&p);
+    find_place_clear(&p);
 }
 
 static void test_parse(void)
 {
-    check("0", WALK_PLACE_ICOUNT, 0, NULL, false);
-    check("123456", WALK_PLACE_ICOUNT, 123456, NULL, false);
-    check("1.5s", WALK_PLACE_TIME, 1500000000, NULL, false);
-    check("300ms", WALK_PLACE_TIME, 300000000, NULL, false);
-    check("@77", WALK_PLACE_RECORD, 77, NULL, false);
-    check("3:77", WALK_PLACE_RECORD, 77, NULL, false);
-    check("panic", WALK_PLACE_FUNCTION, 1, "panic", false);
-    check("kernel:panic", WALK_PLACE_FUNCTION, 1, "panic", false);
-    check("panic#12", WALK_PLACE_FUNCTION, 12, "panic", false);
-    check("last panic", WALK_PLACE_NAME, 1, "panic", true);
-    check("first panic", WALK_PLACE_NAME, 1, "panic", false);
-    check("last kernel:panic", WALK_PLACE_FUNCTION, 1, "panic", true);
-    check("nginx:handler", WALK_PLACE_FUNCTION, 1, "handler", false);
-    check("nginx:handler#3", WALK_PLACE_FUNCTION, 3, "handler", false);
-    check("last my prog:main", WALK_PLACE_FUNCTION, 1, "main", true);
-    check("last my prog", WALK_PLACE_PROCESS, 1, "my prog", true);
-    check("first kworker/0:1", WALK_PLACE_PROCESS, 1, "kworker/0:1", false);
-    check("last exit of my prog", WALK_PLACE_EXIT, 1, "my prog", true);
-    check("first exit of sh", WALK_PLACE_EXIT, 1, "sh", false);
+    check("0", FIND_PLACE_ICOUNT, 0, NULL, false);
+    check("123456", FIND_PLACE_ICOUNT, 123456, NULL, false);
+    check("1.5s", FIND_PLACE_TIME, 1500000000, NULL, false);
+    check("300ms", FIND_PLACE_TIME, 300000000, NULL, false);
+    check("@77", FIND_PLACE_RECORD, 77, NULL, false);
+    check("3:77", FIND_PLACE_RECORD, 77, NULL, false);
+    check("panic", FIND_PLACE_FUNCTION, 1, "panic", false);
+    check("kernel:panic", FIND_PLACE_FUNCTION, 1, "panic", false);
+    check("panic#12", FIND_PLACE_FUNCTION, 12, "panic", false);
+    check("last panic", FIND_PLACE_NAME, 1, "panic", true);
+    check("first panic", FIND_PLACE_NAME, 1, "panic", false);
+    check("last kernel:panic", FIND_PLACE_FUNCTION, 1, "panic", true);
+    check("nginx:handler", FIND_PLACE_FUNCTION, 1, "handler", false);
+    check("nginx:handler#3", FIND_PLACE_FUNCTION, 3, "handler", false);
+    check("last my prog:main", FIND_PLACE_FUNCTION, 1, "main", true);
+    check("last my prog", FIND_PLACE_PROCESS, 1, "my prog", true);
+    check("first kworker/0:1", FIND_PLACE_PROCESS, 1, "kworker/0:1", false);
+    check("last exit of my prog", FIND_PLACE_EXIT, 1, "my prog", true);
+    check("first exit of sh", FIND_PLACE_EXIT, 1, "sh", false);
 }
 
 static void check_mark(const char *text, const char *name,
@@ -51,17 +51,17 @@ static void check_mark(const char *text, const char *name,
                        uint64_t number, bool last)
 {
     g_autoptr(GError) error = NULL;
-    struct walk_place p;
+    struct find_place p;
 
-    walk_place_parse(text, &p, &error);
+    find_place_parse(text, &p, &error);
     g_assert_no_error(error);
-    g_assert_cmpint(p.kind, ==, WALK_PLACE_MARK);
+    g_assert_cmpint(p.kind, ==, FIND_PLACE_MARK);
     g_assert_cmpstr(p.mark.name, ==, name);
     g_assert_cmpint(p.mark.condition, ==, condition);
     g_assert_cmpuint(condition ? p.mark.value : 0, ==, value);
     g_assert_cmpuint(p.number, ==, number);
     g_assert_cmpint(p.last, ==, last);
-    walk_place_clear(&p);
+    find_place_clear(&p);
 }
 
 static void test_marks(void)
@@ -89,13 +89,13 @@ static void test_wrong(void)
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {
-        struct walk_place p;
+        struct find_place p;
         g_autoptr(GError) error = NULL;
 
-        if (walk_place_parse(wrong[i], &p, &error)) {
+        if (find_place_parse(wrong[i], &p, &error)) {
             g_error("'%s' is taken", wrong[i]);
         }
-        g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_COMMAND);
+        g_assert_error(error, AGENT_ERROR, AGENT_ERROR_COMMAND);
     }
 }
 
@@ -149,14 +149,14 @@ static void write_trace(const char *path, const char *symbols)
 static void find(const struct btrail_trace *trace, const char *text,
                  uint64_t icount, const char *why)
 {
-    struct walk_place p;
+    struct find_place p;
     g_autoptr(GError) error = NULL;
     uint64_t found = 0;
     bool exact, ok;
 
-    g_assert_true(walk_place_parse(text, &p, NULL));
-    ok = walk_place_icount(&p, trace, NULL, &found, &exact, &error);
-    walk_place_clear(&p);
+    g_assert_true(find_place_parse(text, &p, NULL));
+    ok = find_place_icount(&p, trace, NULL, &found, &exact, &error);
+    find_place_clear(&p);
     if (why) {
         g_assert_false(ok);
         g_assert_nonnull(strstr(error->message, why));
@@ -166,17 +166,17 @@ static void find(const struct btrail_trace *trace, const char *text,
     }
 }
 
-/* The record that a place is behind */
+/* The record that a place is after */
 static void find_index(const struct btrail_trace *trace, const char *text,
                        uint64_t index)
 {
-    struct walk_place p;
+    struct find_place p;
     g_autoptr(GError) error = NULL;
     struct moment at;
 
-    g_assert_true(walk_place_parse(text, &p, NULL));
-    walk_place_find(&p, trace, NULL, &at, &error);
-    walk_place_clear(&p);
+    g_assert_true(find_place_parse(text, &p, NULL));
+    find_place_find(&p, trace, NULL, &at, &error);
+    find_place_clear(&p);
     g_assert_no_error(error);
     g_assert_cmpuint(at.vcpu, ==, 0);
     g_assert_cmpuint(at.index, ==, index);

@@ -15,7 +15,7 @@ static const char *const filters[] = {
     "kernel", "sym == '[unknown]' && !user || comm ~ 0x1000",
 };
 
-static char *key(const struct filter_record *r, bool by_vcpu)
+static char *key(const struct named_record *r, bool by_vcpu)
 {
     return g_strdup_printf("%s %u %" G_GINT64_MODIFIER "x %" G_GINT64_MODIFIER
                            "x", r->process->comm, by_vcpu ? r->vcpu : 0,
@@ -33,7 +33,7 @@ struct counting {
     bool by_vcpu;
 };
 
-static void take(void *opaque, const struct filter_record *r, uint64_t n)
+static void take(void *opaque, const struct named_record *r, uint64_t n)
 {
     struct counting *c = opaque;
 
@@ -67,7 +67,7 @@ static uint64_t count_slowly(const struct cli_trace *t, struct symbolizer *s,
                     symbolizer_at(info.vcpu, &b, k);
                 enum btrail_certainty certainty;
                 struct place from, to;
-                const struct filter_record r = {
+                const struct named_record r = {
                     .vcpu = info.vcpu, .index = b.index + k,
                     .time = b.time.host >= t->start ?
                             (int64_t)(b.time.host - t->start) : -1,
@@ -138,7 +138,7 @@ static void test_random(void)
     }
 }
 
-static void add_all(void *opaque, const struct filter_record *r, uint64_t n)
+static void add_all(void *opaque, const struct named_record *r, uint64_t n)
 {
     *(uint64_t *)opaque += n;
 }

@@ -106,48 +106,48 @@ static void test_commands(void)
 
     for (i = 0; i < G_N_ELEMENTS(pieces); i++) {
         struct monitor m;
-        struct btrail_qmp *qmp;
+        struct qmp *qmp;
         GError *error = NULL;
         JsonObject *arguments;
         JsonNode *node;
         int sock = monitor_start(&m, script, strlen(script), pieces[i]);
 
         monitor_run(&m);
-        qmp = btrail_qmp_new(sock, 10000, -1, &error);
+        qmp = qmp_new(sock, 10000, -1, &error);
         g_assert_no_error(error);
-        g_assert_cmpstr(btrail_qmp_version(qmp), ==, "10.0.13 p1");
+        g_assert_cmpstr(qmp_version(qmp), ==, "10.0.13 p1");
 
         arguments = json_object_new();
         json_object_set_string_member(arguments, "x", "y\n\"");
-        node = btrail_qmp_execute(qmp, "query-name", arguments, -1, 10000,
-                                  -1, &error);
+        node = qmp_execute(qmp, "query-name", arguments, -1, 10000,
+                           -1, &error);
         g_assert_no_error(error);
         g_assert_cmpstr(btrail_json_string(json_node_get_object(node),
                                            "name"), ==, "guest");
         json_node_unref(node);
-        node = btrail_qmp_execute(qmp, "query-cpus", NULL, -1, 10000, -1,
-                                  &error);
+        node = qmp_execute(qmp, "query-cpus", NULL, -1, 10000, -1,
+                           &error);
         g_assert_true(JSON_NODE_HOLDS_ARRAY(node));
         json_node_unref(node);
 
-        g_assert_null(btrail_qmp_execute(qmp, "a", NULL, -1, 10000, -1,
-                                         &error));
-        g_assert_error(error, BTRAIL_AGENT_ERROR,
-                       BTRAIL_AGENT_ERROR_COMMAND);
+        g_assert_null(qmp_execute(qmp, "a", NULL, -1, 10000, -1,
+                                  &error));
+        g_assert_error(error, AGENT_ERROR,
+                       AGENT_ERROR_COMMAND);
         g_assert_nonnull(strstr(error->message, "no"));
         g_clear_error(&error);
-        g_assert_null(btrail_qmp_execute(qmp, "b", NULL, -1, 10000, -1,
-                                         &error));
-        g_assert_error(error, BTRAIL_AGENT_ERROR,
-                       BTRAIL_AGENT_ERROR_NO_COMMAND);
+        g_assert_null(qmp_execute(qmp, "b", NULL, -1, 10000, -1,
+                                  &error));
+        g_assert_error(error, AGENT_ERROR,
+                       AGENT_ERROR_NO_COMMAND);
         g_clear_error(&error);
-        g_assert_null(btrail_qmp_execute(qmp, "c", NULL, -1, 10000, -1,
-                                         &error));
-        g_assert_error(error, BTRAIL_AGENT_ERROR,
-                       BTRAIL_AGENT_ERROR_NO_DEVICE);
+        g_assert_null(qmp_execute(qmp, "c", NULL, -1, 10000, -1,
+                                  &error));
+        g_assert_error(error, AGENT_ERROR,
+                       AGENT_ERROR_NO_DEVICE);
         g_clear_error(&error);
 
-        btrail_qmp_free(qmp);
+        qmp_free(qmp);
         g_thread_join(m.thread);
         g_assert_nonnull(strstr(m.heard->str, "qmp_capabilities"));
         g_assert_nonnull(strstr(m.heard->str, "\"y\\n\\\"\""));
@@ -161,7 +161,7 @@ static void test_fd(void)
 {
     static const char script[] = GREETING DONE(1) DONE(2);
     struct monitor m;
-    struct btrail_qmp *qmp;
+    struct qmp *qmp;
     GError *error = NULL;
     JsonNode *node;
     int sock = monitor_start(&m, script, strlen(script), sizeof(script));
@@ -181,10 +181,10 @@ static void test_fd(void)
     /* Without a thread: the whole script fits into the socket. */
     g_assert_cmpint(send(m.sock, script, strlen(script), 0), ==,
                     strlen(script));
-    qmp = btrail_qmp_new(sock, 10000, -1, &error);
+    qmp = qmp_new(sock, 10000, -1, &error);
     g_assert_no_error(error);
     g_assert_cmpint(recv(m.sock, bytes, sizeof(bytes), 0), >, 0);
-    node = btrail_qmp_execute(qmp, "getfd", NULL, efd, 10000, -1, &error);
+    node = qmp_execute(qmp, "getfd", NULL, efd, 10000, -1, &error);
     g_assert_no_error(error);
     json_node_unref(node);
     g_assert_cmpint(recvmsg(m.sock, &mh, MSG_CMSG_CLOEXEC), >, 0);
@@ -194,7 +194,7 @@ static void test_fd(void)
     g_assert_cmpint(read(efd, &count, sizeof(count)), ==, sizeof(count));
     g_assert_cmpuint(count, ==, 7);
 
-    btrail_qmp_free(qmp);
+    qmp_free(qmp);
     close(got);
     close(efd);
     close(m.sock);
@@ -209,7 +209,7 @@ static void test_garbage(void)
         size_t len;
         int code;
     } cases[] = {
-#define CASE(text, code) { text, sizeof(text) - 1, BTRAIL_AGENT_ERROR_##code }
+#define CASE(text, code) { text, sizeof(text) - 1, AGENT_ERROR_##code }
         CASE("", CLOSED),
         CASE("220 mail ESMTP\r\n", PROTOCOL),
         CASE("{\"QMP\": {}}", CLOSED),
@@ -239,8 +239,8 @@ static void test_garbage(void)
         m.close = true;
         g_test_message("%s", shown);
         monitor_run(&m);
-        g_assert_null(btrail_qmp_new(sock, 10000, -1, &error));
-        g_assert_error(error, BTRAIL_AGENT_ERROR, cases[i].code);
+        g_assert_null(qmp_new(sock, 10000, -1, &error));
+        g_assert_error(error, AGENT_ERROR, cases[i].code);
         g_error_free(error);
         monitor_finish(&m);
     }
@@ -257,8 +257,8 @@ static void test_endless(void)
     memset(script, '[', len);
     sock = monitor_start(&m, script, len, 1 << 16);
     monitor_run(&m);
-    g_assert_null(btrail_qmp_new(sock, 30000, -1, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL);
+    g_assert_null(qmp_new(sock, 30000, -1, &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL);
     g_error_free(error);
     monitor_finish(&m);
 }
@@ -272,15 +272,15 @@ static void test_silence(void)
     int cancel = eventfd(1, EFD_CLOEXEC);
 
     monitor_run(&m);
-    g_assert_null(btrail_qmp_new(sock, 100, -1, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_TIMEOUT);
+    g_assert_null(qmp_new(sock, 100, -1, &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_TIMEOUT);
     g_clear_error(&error);
     monitor_finish(&m);
 
     sock = monitor_start(&m, GREETING, strlen(GREETING), 1);
     monitor_run(&m);
-    g_assert_null(btrail_qmp_new(sock, 30000, cancel, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CANCELLED);
+    g_assert_null(qmp_new(sock, 30000, cancel, &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_CANCELLED);
     g_clear_error(&error);
     monitor_finish(&m);
     close(cancel);
@@ -291,12 +291,12 @@ static void test_no_socket(void)
     g_autofree char *name = g_strnfill(200, 'x');
     GError *error = NULL;
 
-    g_assert_null(btrail_qmp_connect("/nonexistent/qmp", 100, -1, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM);
+    g_assert_null(qmp_connect("/nonexistent/qmp", 100, -1, &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_SYSTEM);
     g_assert_nonnull(strstr(error->message, "/nonexistent/qmp"));
     g_clear_error(&error);
-    g_assert_null(btrail_qmp_connect(name, 100, -1, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM);
+    g_assert_null(qmp_connect(name, 100, -1, &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_SYSTEM);
     g_clear_error(&error);
 }
 

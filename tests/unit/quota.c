@@ -7,35 +7,35 @@
 
 #include "service/quota.h"
 
-static const struct btrail_config config = {
+static const struct config config = {
     .each = { .sessions = 2, .disk = 100, .memory = 50 },
     .all = { .sessions = 3, .disk = 150, .memory = 70 },
     .keep_free = 10,
 };
 
-static void admitted_user(struct btrail_usage guest, struct btrail_usage user,
-                          struct btrail_usage all, uint64_t memory,
+static void admitted_user(struct usage guest, struct usage user,
+                          struct usage all, uint64_t memory,
                           uint64_t space, const char *why)
 {
     g_autoptr(GError) error = NULL;
-    bool ok = btrail_quota_admit(&config, &guest, &user, &all, memory,
-                                 space, &error);
+    bool ok = quota_admit(&config, &guest, &user, &all, memory,
+                          space, &error);
 
     g_assert_true(ok == !why);
     if (why) {
-        g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_LIMIT);
+        g_assert_error(error, SERVICE_ERROR, SERVICE_ERROR_LIMIT);
         g_test_message("%s", error->message);
         g_assert_nonnull(strstr(error->message, why));
     }
 }
 
-static void admitted(struct btrail_usage guest, struct btrail_usage all,
+static void admitted(struct usage guest, struct usage all,
                      uint64_t memory, uint64_t space, const char *why)
 {
     admitted_user(guest, guest, all, memory, space, why);
 }
 
-#define USAGE(s, d, m) (struct btrail_usage) { s, d, m }
+#define USAGE(s, d, m) (struct usage) { s, d, m }
 
 static void test_admit(void)
 {
@@ -56,10 +56,10 @@ static void test_admit(void)
 /* One user leaves something for others. */
 static void test_share(void)
 {
-    g_assert_cmpuint(btrail_quota_share(0), ==, 0);
-    g_assert_cmpuint(btrail_quota_share(1), ==, 1);
-    g_assert_cmpuint(btrail_quota_share(256), ==, 192);
-    g_assert_cmpuint(btrail_quota_share(UINT64_MAX), <, UINT64_MAX);
+    g_assert_cmpuint(quota_share(0), ==, 0);
+    g_assert_cmpuint(quota_share(1), ==, 1);
+    g_assert_cmpuint(quota_share(256), ==, 192);
+    g_assert_cmpuint(quota_share(UINT64_MAX), <, UINT64_MAX);
     admitted_user(USAGE(0, 0, 0), USAGE(2, 0, 0), USAGE(2, 0, 0), 1, 11, NULL);
     admitted_user(USAGE(0, 0, 0), USAGE(3, 0, 0), USAGE(2, 0, 0), 1, 11,
                   "the guests of one user may have 3 sessions");
@@ -72,23 +72,23 @@ static void test_share(void)
 /* No limits except what is kept free */
 static void test_none(void)
 {
-    const struct btrail_config none = { NULL };
-    const struct btrail_usage much = { UINT64_MAX, UINT64_MAX, UINT64_MAX };
+    const struct config none = { NULL };
+    const struct usage much = { UINT64_MAX, UINT64_MAX, UINT64_MAX };
 
-    g_assert_true(btrail_quota_admit(&none, &much, &much, &much,
-                                     UINT64_MAX, 1, NULL));
-    g_assert_null(btrail_quota_guest_exceeded(&none, &much));
-    g_assert_null(btrail_quota_all_exceeded(&none, &much, 0));
+    g_assert_true(quota_admit(&none, &much, &much, &much,
+                              UINT64_MAX, 1, NULL));
+    g_assert_null(quota_guest_exceeded(&none, &much));
+    g_assert_null(quota_all_exceeded(&none, &much, 0));
 }
 
 static void test_exceeded(void)
 {
-    g_assert_null(btrail_quota_guest_exceeded(&config, &USAGE(9, 100, 999)));
-    g_assert_nonnull(btrail_quota_guest_exceeded(&config, &USAGE(1, 101, 0)));
-    g_assert_null(btrail_quota_all_exceeded(&config, &USAGE(9, 150, 9), 10));
-    g_assert_nonnull(btrail_quota_all_exceeded(&config, &USAGE(1, 151, 0),
-                                               10));
-    g_assert_nonnull(btrail_quota_all_exceeded(&config, &USAGE(1, 0, 0), 9));
+    g_assert_null(quota_guest_exceeded(&config, &USAGE(9, 100, 999)));
+    g_assert_nonnull(quota_guest_exceeded(&config, &USAGE(1, 101, 0)));
+    g_assert_null(quota_all_exceeded(&config, &USAGE(9, 150, 9), 10));
+    g_assert_nonnull(quota_all_exceeded(&config, &USAGE(1, 151, 0),
+                                        10));
+    g_assert_nonnull(quota_all_exceeded(&config, &USAGE(1, 0, 0), 9));
 }
 
 int main(int argc, char **argv)

@@ -10,7 +10,7 @@ static void check(const char *text, size_t n, const char *want)
     g_autoptr(GString) out = g_string_new("before ");
     g_autofree char *all = g_strconcat("before ", want, NULL);
 
-    btrail_quote_lines(out, text, n);
+    quote_lines(out, text, n);
     g_assert_cmpstr(out->str, ==, all);
 }
 
@@ -37,9 +37,9 @@ static void test_again(void)
         for (unsigned k = 0; k < sizeof(bytes); k++) {
             bytes[k] = (char)g_test_rand_int();
         }
-        btrail_quote_lines(once, bytes, sizeof(bytes));
+        quote_lines(once, bytes, sizeof(bytes));
         g_assert_true(g_utf8_validate(once->str, once->len, NULL));
-        btrail_quote_lines(twice, once->str, once->len);
+        quote_lines(twice, once->str, once->len);
         g_assert_cmpstr(twice->str, ==, once->str);
     }
 }

@@ -5,7 +5,7 @@
 
 #include <glib/gstdio.h>
 
-#include "lib/internal/chunk.h"
+#include "lib/agent/chunk.h"
 #include "random-trace.h"
 #include "trace-samples.h"
 

@@ -45,7 +45,7 @@ struct random_trace {
 /**
  * random_trace_new - write a trace
  * @vcpus: how many streams; their numbers have holes
- * @slabs: about so many for each
+ * @slabs: about this many for each
  *
  * Slabs are short.  There are CR3 events that change nothing, several events
  * at one place, GAP events with and without a number, chunks without records,

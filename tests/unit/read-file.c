@@ -30,8 +30,8 @@ static void check(const char *path, bool any, const char *want,
     gint64 begin = g_get_monotonic_time();
     size_t size = 77;
 
-    text = (any ? btrail_read_any : btrail_read_file)(path, MOST, &size,
-                                                      &error);
+    text = (any ? read_any : read_whole_file)(path, MOST, &size,
+                                              &error);
     g_assert_cmpint(g_get_monotonic_time() - begin, <, 5 * G_TIME_SPAN_SECOND);
     if (want) {
         g_assert_no_error(error);

@@ -242,7 +242,7 @@ static void test_manifest(struct fixture *f, gconstpointer data)
     }
 }
 
-/* Saves a manifest with another text behind a member's name. */
+/* Saves a manifest with another text after a member's name. */
 static void change(struct fixture *f, const struct recording *r,
                    const char *member, const char *from, const char *to)
 {
@@ -319,7 +319,7 @@ static void test_base(struct fixture *f, gconstpointer data)
     g_autofree char *manifest = NULL, *text = NULL;
 
     write_file(f, "files/base", "", 0);
-    r->base = g_strdup(BTRAIL_RECORDING_BASE);
+    r->base = g_strdup(RECORDING_BASE);
     g_assert_true(recording_save(r, NULL));
     refused(f, "it has no base");
     recording_add_file(r, "files/base", NULL, 0, EMPTY);
@@ -327,7 +327,7 @@ static void test_base(struct fixture *f, gconstpointer data)
     recording_free(r);
     r = recording_open(f->folder, &error);
     g_assert_no_error(error);
-    g_assert_cmpstr(r->base, ==, BTRAIL_RECORDING_BASE);
+    g_assert_cmpstr(r->base, ==, RECORDING_BASE);
     g_assert_true(recording_check(r, &error));
     g_assert_no_error(error);
     /* Whoever knows no bases must not switch the guest on. */

@@ -10,10 +10,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "lib/internal/bytes.h"
-#include "lib/internal/chunk.h"
+#include "lib/agent/bytes.h"
+#include "lib/agent/chunk.h"
 #include "lib/internal/crc32c.h"
-#include "lib/internal/parts.h"
+#include "lib/agent/parts.h"
 #include "random-trace.h"
 #include "trace-samples.h"
 
@@ -553,7 +553,7 @@ static void test_random(void)
                     w++;
                     continue;
                 }
-                /* Behind a gap it says what is in force. */
+                /* After a gap it says what is in force. */
                 g_assert_cmpuint(k, >, 0);
                 g_assert_true(a->event.type == BTRAIL_EVENT_CR3 ||
                               a->event.type == BTRAIL_EVENT_TIME);

@@ -17,7 +17,7 @@ static bool replace(const char *folder, const char *text, GError **error)
     bool ok;
 
     g_assert_cmpint(fd, >=, 0);
-    ok = btrail_replace_file(fd, "file", ".next", 0600, text, error);
+    ok = replace_file(fd, "file", ".next", 0600, text, error);
     close(fd);
     return ok;
 }
@@ -75,7 +75,7 @@ static void test_failed(struct fixture *f, gconstpointer data)
 
     g_assert_false(mkdir(f->next, 0700));
     g_assert_false(replace(f->folder, "second", &error));
-    g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_SYSTEM);
+    g_assert_error(error, SERVICE_ERROR, SERVICE_ERROR_SYSTEM);
     check(f->path, "first");
 }
 

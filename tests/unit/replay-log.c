@@ -243,7 +243,7 @@ static void test_start(void)
     g_assert_cmpuint(place.next.icount, ==, 5010);
     g_assert_true(find_from(log, &start, 5010, &place));
     g_assert_true(place.interrupt);
-    /* Behind the end, there is nothing. */
+    /* After the end, there is nothing. */
     start.offset = UINT64_MAX;
     g_assert_true(find_from(log, &start, 5010, &place));
     g_assert_false(place.interrupt);

@@ -15,26 +15,26 @@
     "<address type='pci' bus='" bus "' slot='" slot "' function='0x1'/>"
 
 struct result {
-    struct btrail_replayable r;
+    struct replayable r;
     char *xml;
 };
 
 static struct result make(const char *text, bool running)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(xmlDoc) doc = btrail_document_parse(text, strlen(text), &error);
+    g_autoptr(xmlDoc) doc = document_parse(text, strlen(text), &error);
     struct result result = { .xml = NULL };
 
     g_assert_no_error(error);
-    btrail_replayable_make(doc, running, &result.r, &error);
+    replayable_make(doc, running, &result.r, &error);
     g_assert_no_error(error);
-    result.xml = btrail_document_text(doc);
+    result.xml = document_text(doc);
     return result;
 }
 
 static void clear(struct result *result)
 {
-    btrail_replayable_clear(&result->r);
+    replayable_clear(&result->r);
     g_free(result->xml);
 }
 
@@ -216,11 +216,11 @@ static void test_other(void)
 
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = NULL;
-        g_autoptr(xmlDoc) doc = btrail_document_parse(
+        g_autoptr(xmlDoc) doc = document_parse(
             cases[i], strlen(cases[i]), NULL);
-        struct btrail_replayable r;
+        struct replayable r;
 
-        g_assert_false(btrail_replayable_make(doc, false, &r, &error));
+        g_assert_false(replayable_make(doc, false, &r, &error));
         g_assert_nonnull(error);
     }
 }

@@ -9,32 +9,33 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/internal/chunk.h"
+#include "backtrail/trace.h"
+#include "lib/agent/chunk.h"
 #include "scratch.h"
 #include "service/ring-folder.h"
 
 struct fixture {
     char *scratch;
-    struct btrail_folder *folder;
+    struct folder *folder;
 };
 
 static void set_up(struct fixture *f, gconstpointer data)
 {
     f->scratch = scratch_new();
-    f->folder = btrail_folder_open(f->scratch, NULL);
+    f->folder = folder_open(f->scratch, NULL);
     g_assert_nonnull(f->folder);
 }
 
 static void tear_down(struct fixture *f, gconstpointer data)
 {
-    btrail_folder_free(f->folder);
+    folder_free(f->folder);
     scratch_remove(f->scratch);
 }
 
 static int make(struct fixture *f, char **name)
 {
     GError *error = NULL;
-    int fd = btrail_ring_folder_make(f->folder, name, &error);
+    int fd = part_ring_folder_make(f->folder, name, &error);
 
     g_assert_no_error(error);
     g_assert_cmpint(fd, >=, 0);
@@ -63,10 +64,10 @@ static void test_held(struct fixture *f, gconstpointer data)
     g_autofree char *name = NULL;
     int fd = make(f, &name);
 
-    btrail_ring_folder_remove_left(f->folder);
+    part_ring_folder_remove_left(f->folder);
     g_assert_true(is_there(f, name));
     close(fd);
-    btrail_ring_folder_remove_left(f->folder);
+    part_ring_folder_remove_left(f->folder);
     g_assert_false(is_there(f, name));
 }
 
@@ -88,12 +89,12 @@ static void test_killed(struct fixture *f, gconstpointer data)
         _exit(1);
     }
     g_assert_cmpint(read(pipes[0], buffer, sizeof(buffer) - 1), >, 0);
-    btrail_ring_folder_remove_left(f->folder);
+    part_ring_folder_remove_left(f->folder);
     g_assert_true(is_there(f, buffer));
     g_assert_cmpint(kill(pid, SIGKILL), ==, 0);
     g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
     g_assert_true(WIFSIGNALED(status));
-    btrail_ring_folder_remove_left(f->folder);
+    part_ring_folder_remove_left(f->folder);
     g_assert_false(is_there(f, buffer));
     close(pipes[0]);
     close(pipes[1]);
@@ -110,12 +111,46 @@ static void test_content(struct fixture *f, gconstpointer data)
     write_file(f, begun, "ring.1.btrail", 0);
     write_file(f, full, "ring.btrail", 0);
     write_file(f, full, "ring.1.btrail", BTRAIL_FILE_HEADER_SIZE + 1);
-    btrail_ring_folder_remove_left(f->folder);
+    part_ring_folder_remove_left(f->folder);
     g_assert_false(is_there(f, begun));
     g_assert_true(is_there(f, full));
     /* All that is in it is as it was. */
     path = g_build_filename(f->scratch, full, "ring.btrail", NULL);
     g_assert_true(g_file_test(path, G_FILE_TEST_EXISTS));
+}
+
+/* Files that are complete, or cut off, and have no record are nothing to keep. */
+static void test_records(struct fixture *f, gconstpointer data)
+{
+    static const struct btrail_record record = { 0x1000, 0x2000, 0 };
+    static const struct btrail_event time = {
+        .type = BTRAIL_EVENT_TIME, .data = { 1, 1, BTRAIL_NO_ICOUNT },
+    };
+    const struct btrail_slab slab = {
+        .cr3 = 0x1000, .records = &record, .n_records = 1, .events = &time,
+        .n_events = 1,
+    };
+
+    for (unsigned i = 0; i < 3; i++) {
+        const bool records = i == 1, cut = i == 2;
+        g_autofree char *name = NULL, *path = NULL;
+        struct btrail_writer *w;
+
+        close(make(f, &name));
+        path = g_build_filename(f->scratch, name, "ring.btrail", NULL);
+        g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+        g_assert_cmpint(btrail_writer_meta(w, "{}", 2), ==, 0);
+        if (records) {
+            g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+        }
+        g_assert_cmpint(btrail_writer_close(w), ==, 0);
+        if (cut) {
+            g_assert_cmpint(truncate(path, BTRAIL_FILE_HEADER_SIZE + 50), ==,
+                            0);
+        }
+        part_ring_folder_remove_left(f->folder);
+        g_assert_cmpint(is_there(f, name), ==, records);
+    }
 }
 
 /* Only folders of this name, and what is in the guest's folder itself */
@@ -129,7 +164,7 @@ static void test_others(struct fixture *f, gconstpointer data)
     g_autofree char *file = g_build_filename(f->scratch, ".ring-2", NULL);
 
     g_assert_cmpint(system(make_them), ==, 0);
-    btrail_ring_folder_remove_left(f->folder);
+    part_ring_folder_remove_left(f->folder);
     for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
         g_assert_true(is_there(f, names[i]));
     }
@@ -144,10 +179,10 @@ static void test_no_folder(struct fixture *f, gconstpointer data)
     g_autofree char *name = NULL;
 
     g_assert_cmpint(g_rmdir(f->scratch), ==, 0);
-    g_assert_cmpint(btrail_ring_folder_make(f->folder, &name, &error), ==, -1);
+    g_assert_cmpint(part_ring_folder_make(f->folder, &name, &error), ==, -1);
     g_assert_nonnull(error);
     g_assert_null(name);
-    btrail_ring_folder_remove_left(f->folder);
+    part_ring_folder_remove_left(f->folder);
     g_assert_cmpint(g_mkdir(f->scratch, 0700), ==, 0);
 }
 
@@ -160,6 +195,7 @@ int main(int argc, char **argv)
     ADD("held", test_held);
     ADD("killed", test_killed);
     ADD("content", test_content);
+    ADD("records", test_records);
     ADD("others", test_others);
     ADD("no-folder", test_no_folder);
 #undef ADD

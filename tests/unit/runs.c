@@ -265,7 +265,7 @@ static void test_damaged(void)
     stream_clear(&s);
 }
 
-/* What tells at the beginning, and behind a hole */
+/* What tells at the beginning, and after a hole */
 static void test_unknown(void)
 {
     struct btrail_writer *w = begin();

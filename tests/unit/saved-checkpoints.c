@@ -131,7 +131,7 @@ static void is_refused(struct fixture *f, const char *qemu)
     g_autoptr(GError) error = NULL;
 
     g_assert_cmpint(saved_checkpoints_open(f->r, qemu, &error), ==, -1);
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_PROTOCOL);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL);
 }
 
 static void test_saved(struct fixture *f, gconstpointer data)

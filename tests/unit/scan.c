@@ -67,7 +67,7 @@ static void write_image(struct image *im)
                     im->bytes->len);
 }
 
-/* All of @im's chunks, with these bytes in between and behind them */
+/* All of @im's chunks, with these bytes in between and after them */
 static void check(struct image *im, uint64_t skipped, uint64_t cut)
 {
     struct btrail_scan scan;

@@ -11,8 +11,8 @@
 #include "count-files.h"
 #include "fake-linux.h"
 #include "guest-linux/scanner.h"
-#include "lib/internal/bytes.h"
-#include "lib/internal/sideband.h"
+#include "lib/agent/bytes.h"
+#include "lib/agent/sideband.h"
 #include "util/clock.h"
 
 /* Longer than a search takes, and less than between two that nobody requests */
@@ -42,7 +42,7 @@ struct rig {
     int nested;                 /* and with page tables of a nested guest? */
     int helds;                  /* how often symbols were said to have held */
     unsigned nap;               /* ms, after each piece of symbols */
-    struct btrail_scanner *scanner;
+    struct scanner *scanner;
 };
 
 static void write_ram(struct rig *r, const uint8_t *bytes)
@@ -51,29 +51,47 @@ static void write_ram(struct rig *r, const uint8_t *bytes)
 }
 
 /* Notes a piece, in whose time it must be its turn. */
-static void add_sent(struct rig *r, const struct btrail_found *found,
-                     const char *text)
+static void add_sent(struct rig *r, const struct btrail_sideband_info *info,
+                     const char *text, size_t size)
 {
-    struct btrail_sideband_info info;
-
-    g_assert_true(btrail_sideband_header_get(found->packed, found->packed_size,
-                                             &info));
-    g_assert_cmpuint(info.time, <=, btrail_clock_ns());
+    g_assert_cmpuint(info->time, <=, clock_ns());
     g_mutex_lock(&r->lock);
-    g_assert_cmpuint(info.kernel, <, G_N_ELEMENTS(r->last));
-    g_assert_cmpuint(info.time, >=, r->last[info.kernel]);
-    r->last[info.kernel] = info.time;
-    if (g_str_equal(text, "own")) {
-        g_string_append(r->sent, "own\n");
-    } else {
-        g_string_append_len(r->sent, text,
-                            found->size ? (gssize)found->size :
-                            (gssize)strlen(text));
-    }
+    g_assert_cmpuint(info->kernel, <, G_N_ELEMENTS(r->last));
+    g_assert_cmpuint(info->time, >=, r->last[info->kernel]);
+    r->last[info->kernel] = info->time;
+    g_string_append_len(r->sent, text, (gssize)size);
     g_mutex_unlock(&r->lock);
 }
 
-static void got_found(void *opaque, const struct btrail_found *found)
+static void got_piece(struct rig *r, const struct btrail_sideband_info *info,
+                      const char *data)
+{
+    if (info->kind == BTRAIL_SIDEBAND_SYMBOLS) {
+        bool own = g_strstr_len(data, (gssize)info->size, " T _stext\n");
+
+        add_sent(r, info, own ? "own\n" : data, own ? 4 : info->size);
+        g_usleep(r->nap * 1000);
+        if (own) {
+            g_atomic_int_inc(&r->symbols);
+            g_atomic_int_set(&r->symbols_of, info->kernel);
+        }
+    } else if (info->kind == BTRAIL_SIDEBAND_ENDED) {
+        g_assert_cmpuint(info->size, ==, BTRAIL_SIDEBAND_ENDED_SIZE);
+        g_mutex_lock(&r->lock);
+        r->ended_at = info->time;
+        r->ended_known = btrail_get64((const uint8_t *)data);
+        g_assert_cmpuint(r->ended_known, <=, clock_ns());
+        g_assert_cmpuint(r->ended_known, >=, r->last[info->kernel]);
+        g_mutex_unlock(&r->lock);
+        g_atomic_int_set(&r->ended, info->kernel);
+    } else if (info->kind == BTRAIL_SIDEBAND_HELD) {
+        g_assert_cmpuint(info->size, ==, 0);
+        g_atomic_int_inc(&r->helds);
+        add_sent(r, info, "held\n", 5);
+    }
+}
+
+static void got_found(void *opaque, const struct scanner_found *found)
 {
     struct rig *r = opaque;
 
@@ -103,33 +121,17 @@ static void got_found(void *opaque, const struct btrail_found *found)
         g_atomic_int_set(&r->processes_of, found->kernel);
         g_atomic_int_set(&r->nested, found->nested != 0);
     }
-    if (found->kind == BTRAIL_SIDEBAND_SYMBOLS && found->packed) {
-        bool own = g_strstr_len(found->data, (gssize)found->size,
-                                " T _stext\n");
-
-        add_sent(r, found, own ? "own" : found->data);
-        g_usleep(r->nap * 1000);
-        if (own) {
-            g_atomic_int_inc(&r->symbols);
-            g_atomic_int_set(&r->symbols_of, found->kernel);
-        }
-    } else if (found->kind == BTRAIL_SIDEBAND_ENDED) {
+    if (found->packed) {
         struct btrail_sideband_info info;
+        void *data;
 
-        g_assert_true(btrail_sideband_header_get(found->packed,
-                                                 found->packed_size, &info));
-        g_assert_cmpuint(found->size, ==, BTRAIL_SIDEBAND_ENDED_SIZE);
-        g_mutex_lock(&r->lock);
-        r->ended_at = info.time;
-        r->ended_known = btrail_get64(found->data);
-        g_assert_cmpuint(r->ended_known, <=, btrail_clock_ns());
-        g_assert_cmpuint(r->ended_known, >=, r->last[info.kernel]);
-        g_mutex_unlock(&r->lock);
-        g_atomic_int_set(&r->ended, info.kernel);
-    } else if (found->kind == BTRAIL_SIDEBAND_HELD) {
-        g_assert_cmpuint(found->size, ==, 0);
-        g_atomic_int_inc(&r->helds);
-        add_sent(r, found, "held\n");
+        g_assert_cmpint(btrail_sideband_unpack(found->packed,
+                                               found->packed_size, &info,
+                                               &data), ==, 0);
+        g_assert_cmpuint(info.kind, ==, found->kind);
+        g_assert_cmpuint(info.kernel, ==, found->kernel);
+        got_piece(r, &info, data);
+        free(data);
     }
 }
 
@@ -164,8 +166,8 @@ static void start_of(struct rig *r, bool wait_for_scan, uint64_t size,
     r->ram = memfd_create("ram", MFD_CLOEXEC);
     g_assert_cmpint(ftruncate(r->ram, FAKE_MOVED + FAKE_NESTED_SIZE), ==, 0);
     files = files_of(r, size);
-    r->scanner = btrail_scanner_new(&files, wait_for_scan, NULL, r->budget,
-                                    got_found, r);
+    r->scanner = scanner_new(&files, wait_for_scan, NULL, r->budget,
+                             got_found, r);
 }
 
 static void start_with(struct rig *r, bool wait_for_scan, uint64_t size)
@@ -181,16 +183,16 @@ static void start(struct rig *r, bool wait_for_scan)
 /* In the end a kernel was said to have ended; 0: none was. */
 static void finish_with(struct rig *r, int ended, uint64_t alive)
 {
-    struct btrail_scanner_result result;
+    struct scanner_result result;
 
     g_atomic_int_set(&r->ended, 0);
-    btrail_scanner_finish(r->scanner, &result);
+    scanner_finish(r->scanner, &result);
     g_assert_cmpint(r->ended, ==, ended);
     if (ended) {
         g_assert_cmpuint(r->ended_at, ==, alive);
     }
     g_assert_cmpstr(result.release, !=, NULL);
-    btrail_scanner_result_clear(&result);
+    scanner_result_clear(&result);
     fake_linux_clear(&r->guest);
     close(r->ram);
     g_string_free(r->sent, TRUE);
@@ -206,21 +208,21 @@ static void finish(struct rig *r)
 /* When a check last found the symbols unchanged, 0 if none did */
 static uint64_t held_of(const struct rig *r)
 {
-    struct btrail_scanner_last last;
+    struct scanner_last last;
 
-    btrail_scanner_last(r->scanner, &last);
+    scanner_last(r->scanner, &last);
     g_assert_cmpuint(last.ran, ==, 0);
     return last.held;
 }
 
 static bool has_kernel(struct rig *r)
 {
-    struct btrail_scanner_result result;
+    struct scanner_result result;
     bool has;
 
-    btrail_scanner_status(r->scanner, &result);
+    scanner_status(r->scanner, &result);
     has = result.release && result.snapshots;
-    btrail_scanner_result_clear(&result);
+    scanner_result_clear(&result);
     return has;
 }
 
@@ -233,9 +235,9 @@ static void test_boot(void)
     g_usleep(PAUSE_US);
     g_assert_false(has_kernel(&r));
     write_ram(&r, r.guest.memory);
-    g_assert_true(btrail_scanner_report_cr3(r.scanner, FAKE_ROOT));
-    btrail_scanner_request(r.scanner);
-    btrail_scanner_wait(r.scanner);
+    g_assert_true(scanner_report_cr3(r.scanner, FAKE_ROOT));
+    scanner_request(r.scanner);
+    scanner_wait(r.scanner);
     g_assert_true(has_kernel(&r));
     g_assert_cmpint(g_atomic_int_get(&r.named), ==, 1);
     finish(&r);
@@ -251,8 +253,8 @@ static void test_not_waited_for(void)
     g_usleep(PAUSE_US);
     write_ram(&r, r.guest.memory);
     begin = g_get_monotonic_time();
-    btrail_scanner_request(r.scanner);
-    btrail_scanner_wait(r.scanner);
+    scanner_request(r.scanner);
+    scanner_wait(r.scanner);
     g_assert_false(has_kernel(&r));
     g_assert_cmpint(g_get_monotonic_time() - begin, <, G_TIME_SPAN_SECOND / 2);
     finish(&r);
@@ -270,7 +272,7 @@ static void wait_until(const int *n, int least)
  * is; it is not taken for the kernel any more when it is not there. */
 static void test_only_symbols(void)
 {
-    struct btrail_scanner_result result;
+    struct scanner_result result;
     struct rig r;
     uint8_t *btf;
     int gone;
@@ -281,13 +283,13 @@ static void test_only_symbols(void)
     write_ram(&r, r.guest.memory);
     wait_until(&r.symbols, 1);
     gone = g_atomic_int_get(&r.gone);
-    btrail_scanner_status(r.scanner, &result);
+    scanner_status(r.scanner, &result);
     g_assert_cmpstr(result.release, ==, "6.0-fake");
     g_assert_cmpuint(result.snapshots, ==, 0);
     g_assert_cmpuint(g_strv_length(result.missing), ==, 1);
     g_assert_nonnull(strstr(result.missing[0], "CONFIG_DEBUG_INFO_BTF"));
     g_assert_cmpstr(result.why, ==, result.missing[0]);
-    btrail_scanner_result_clear(&result);
+    scanner_result_clear(&result);
     g_assert_cmpint(g_atomic_int_get(&r.named), ==, 0);
     g_assert_cmpint(g_atomic_int_get(&r.symbols), ==, 1);
 
@@ -299,10 +301,10 @@ static void test_only_symbols(void)
     fake_linux_init(&r.guest, 0);
     write_ram(&r, r.guest.memory);
     wait_until(&r.symbols, 2);
-    btrail_scanner_status(r.scanner, &result);
+    scanner_status(r.scanner, &result);
     g_assert_cmpuint(g_strv_length(result.missing), ==, 0);
     g_assert_null(result.why);
-    btrail_scanner_result_clear(&result);
+    scanner_result_clear(&result);
     wait_until(&r.named, 1);
 
     /* It is given up, and found again: its own symbols are the same. */
@@ -323,7 +325,7 @@ static void set_memory(struct rig *r, uint64_t size)
 {
     struct guest_memory_files files = files_of(r, size);
 
-    btrail_scanner_memory(r->scanner, &files);
+    scanner_memory(r->scanner, &files);
 }
 
 /* Waits until tasks are found, or are not found any more. */
@@ -384,19 +386,19 @@ static void test_note(void)
     files = files_of(&r, FAKE_SIZE);
     files.head.note = FAKE_NOTE * GUEST_PAGE_SIZE;
     files.head.note_size = sizeof(head) + head.size;
-    btrail_scanner_memory(r.scanner, &files);
+    scanner_memory(r.scanner, &files);
     wait_named(&r, true);
     finish(&r);
 }
 
 static char *missing(struct rig *r)
 {
-    struct btrail_scanner_result result;
+    struct scanner_result result;
     char *texts;
 
-    btrail_scanner_status(r->scanner, &result);
+    scanner_status(r->scanner, &result);
     texts = result.missing ? g_strjoinv("\n", result.missing) : NULL;
-    btrail_scanner_result_clear(&result);
+    scanner_result_clear(&result);
     return texts;
 }
 
@@ -414,7 +416,7 @@ static void test_private(void)
     g_assert_cmpstr(none, ==, "");
     files = files_of(&r, FAKE_SIZE);
     files.head.unshared = 128 << 20;
-    btrail_scanner_memory(r.scanner, &files);
+    scanner_memory(r.scanner, &files);
     wait_until(&r.lacks, 1);
     some = missing(&r);
     g_assert_true(g_str_has_prefix(some, "131072 KiB of the guest's RAM cannot "
@@ -424,7 +426,7 @@ static void test_private(void)
         .address = UINT64_C(1) << 32, .size = 256 << 20, .file = 1,
     };
     files.head.ranges = 2;
-    btrail_scanner_memory(r.scanner, &files);
+    scanner_memory(r.scanner, &files);
     wait_until(&r.lacks, 2);
     set_memory(&r, FAKE_SIZE);
     wait_named(&r, true);
@@ -471,50 +473,50 @@ static void require_sent(struct rig *r, const char *want)
 /* Symbols of what comes and goes are sent when they are others. */
 static void test_loaded(void)
 {
-    struct btrail_scanner_result result;
+    struct scanner_result result;
     struct fake_linux *f;
     uint64_t held;
     struct rig r;
 
     start(&r, true);
     f = &r.guest;
-    g_assert_false(btrail_scanner_report_kernel_code(r.scanner, FAKE_BPF));
+    g_assert_false(scanner_report_kernel_code(r.scanner, FAKE_BPF));
     /* Who waits meanwhile waits until all is known. */
     r.nap = 20;
     write_ram(&r, f->memory);
-    btrail_scanner_request(r.scanner);
-    btrail_scanner_request_check(r.scanner);
-    btrail_scanner_wait(r.scanner);
+    scanner_request(r.scanner);
+    scanner_request_check(r.scanner);
+    scanner_wait(r.scanner);
     require_sent(&r, "own\n" MODULE FTRACE BPF KPROBES);
-    g_assert_true(btrail_scanner_report_kernel_code(r.scanner, FAKE_BPF));
-    g_assert_false(btrail_scanner_report_kernel_code(r.scanner,
-                                                     FAKE_STEXT + 0x100));
+    g_assert_true(scanner_report_kernel_code(r.scanner, FAKE_BPF));
+    g_assert_false(scanner_report_kernel_code(r.scanner,
+                                              FAKE_STEXT + 0x100));
     /* Nothing has changed. */
     held = held_of(&r);
     g_assert_cmpuint(held, !=, 0);
-    btrail_scanner_request_check(r.scanner);
-    btrail_scanner_wait(r.scanner);
+    scanner_request_check(r.scanner);
+    scanner_wait(r.scanner);
     g_assert_cmpuint(held_of(&r), >, held);
     require_sent(&r, "own\n" MODULE FTRACE BPF KPROBES);
     /* While something changes, nothing is said. */
     fake_linux_put64(f, f->bpf_list, 0, f->bpf[1] + f->layout.bpf_node);
     write_ram(&r, f->memory);
-    btrail_scanner_request_check(r.scanner);
-    btrail_scanner_wait(r.scanner);
+    scanner_request_check(r.scanner);
+    scanner_wait(r.scanner);
     require_sent(&r, "own\n" MODULE FTRACE BPF KPROBES);
     held = held_of(&r);
     /* A program is gone. */
     fake_linux_put64(f, f->bpf[1], f->layout.bpf_node + 8, f->bpf_list);
     write_ram(&r, f->memory);
-    btrail_scanner_request_check(r.scanner);
-    btrail_scanner_wait(r.scanner);
+    scanner_request_check(r.scanner);
+    scanner_wait(r.scanner);
     require_sent(&r, "own\n" MODULE FTRACE BPF KPROBES "held\n" MODULE FTRACE
                  "ffffffffc0100100 t bpf_prog_2\t[bpf]\n"
                  "ffffffffc0100120 e .end\t[bpf]\n" KPROBES);
     g_assert_cmpuint(held_of(&r), >, held);
     /* At the end, they hold. */
-    btrail_scanner_finish(r.scanner, &result);
-    btrail_scanner_result_clear(&result);
+    scanner_finish(r.scanner, &result);
+    scanner_result_clear(&result);
     g_assert_true(g_str_has_suffix(r.sent->str, KPROBES "held\n"));
     fake_linux_clear(f);
     close(r.ram);
@@ -534,7 +536,7 @@ static void test_noticed(void)
     start(&r, false);
     f = &r.guest;
     write_ram(&r, f->memory);
-    while (!btrail_scanner_report_kernel_code(r.scanner, FAKE_BPF) &&
+    while (!scanner_report_kernel_code(r.scanner, FAKE_BPF) &&
            g_get_monotonic_time() < until) {
         g_usleep(1000);
     }
@@ -565,7 +567,7 @@ static bool becomes(const int *value, int wanted)
  */
 static void test_two_kernels(void)
 {
-    struct btrail_scanner_result result;
+    struct scanner_result result;
     struct fake_linux second;
     struct rig r;
 
@@ -576,37 +578,37 @@ static void test_two_kernels(void)
     g_assert_cmphex(r.mark, <, FAKE_SIZE);
 
     /* Page tables of neither: those of firmware, or of what loads a kernel */
-    btrail_scanner_report_stranger(r.scanner, 0x800000);
+    scanner_report_stranger(r.scanner, 0x800000);
     fake_linux_init(&second, 0);
     fake_linux_move(&second);
     g_assert_cmpint(pwrite(r.ram, second.memory, FAKE_SIZE, FAKE_MOVED), ==,
                     FAKE_SIZE);
     /* Those of the one that is known: another vCPU runs, with a process. */
-    btrail_scanner_report_stranger(r.scanner, FAKE_ROOT);
+    scanner_report_stranger(r.scanner, FAKE_ROOT);
     g_usleep(5 * PAUSE_US);
     g_assert_cmpint(g_atomic_int_get(&r.number), ==, 1);
 
-    btrail_scanner_report_stranger(r.scanner, FAKE_MOVED + FAKE_ROOT);
+    scanner_report_stranger(r.scanner, FAKE_MOVED + FAKE_ROOT);
     g_assert_true(becomes(&r.number, 2));
     g_assert_cmphex(r.mark, >, FAKE_MOVED);
     g_assert_true(becomes(&r.symbols_of, 2));
 
     /* It is the first one again, as after a guest was restored. */
-    btrail_scanner_report_stranger(r.scanner, FAKE_ROOT);
+    scanner_report_stranger(r.scanner, FAKE_ROOT);
     g_assert_true(becomes(&r.number, 1));
     g_assert_true(becomes(&r.symbols_of, 1));
-    btrail_scanner_status(r.scanner, &result);
+    scanner_status(r.scanner, &result);
     g_assert_cmpuint(g_strv_length(result.kernels), ==, 2);
     g_assert_cmpstr(result.kernels[1], ==, "6.0-fake");
-    btrail_scanner_result_clear(&result);
+    scanner_result_clear(&result);
     fake_linux_clear(&second);
     finish(&r);
 }
 
 /*
  * Reports that page tables run, each 5 ms of a clock of its own, which is never
- * ahead of the host's: for so many ms, or until something is so.  Returns when
- * they ran last.
+ * ahead of the host's: for this many ms, or until something is so.  Returns
+ * when they ran last.
  */
 static uint64_t runs(struct rig *r, uint64_t cr3, unsigned ms, const int *value,
                      int wanted)
@@ -615,7 +617,7 @@ static uint64_t runs(struct rig *r, uint64_t cr3, unsigned ms, const int *value,
          (!value || g_atomic_int_get(value) != wanted); i++) {
         g_usleep(5000);
         r->clock += 5000000;
-        btrail_scanner_report_ran(r->scanner, cr3, r->clock);
+        scanner_report_ran(r->scanner, cr3, r->clock);
     }
     g_assert_true(!value || g_atomic_int_get(value) == wanted);
     return r->clock;
@@ -631,7 +633,7 @@ static void test_unsaid(void)
     start_with(&r, false, FAKE_MOVED + FAKE_SIZE);
     write_ram(&r, r.guest.memory);
     g_assert_true(becomes(&r.symbols_of, 1));
-    r.clock = btrail_clock_ns();
+    r.clock = clock_ns();
     runs(&r, FAKE_ROOT, 300, NULL, 0);
 
     /* Nothing runs, and then firmware does, for a short time. */
@@ -668,7 +670,7 @@ static void test_unsaid(void)
     runs(&r, FAKE_ROOT, 20000, &r.ended, 2);
     runs(&r, FAKE_ROOT, 20000, &r.number, 1);
     g_assert_true(becomes(&r.finds, 1));
-    r.clock = btrail_clock_ns();
+    r.clock = clock_ns();
     alive = runs(&r, FAKE_ROOT, 200, NULL, 0);
     runs(&r, 0x900000, 100, NULL, 0);
     fake_linux_clear(&second);
@@ -682,7 +684,7 @@ static void test_unsaid(void)
 static void test_budget(void)
 {
     const uint64_t size = 32 << 10;
-    struct btrail_scanner_result result;
+    struct scanner_result result;
     struct fake_linux *f;
     uint64_t before = 0, next;
     struct rig r;
@@ -694,8 +696,8 @@ static void test_budget(void)
     for (unsigned i = 0; i < 600; i++) {
         fake_linux_put64(f, f->process, f->layout.task_start_boot, 1000 + i);
         write_ram(&r, f->memory);
-        btrail_scanner_request(r.scanner);
-        btrail_scanner_wait(r.scanner);
+        scanner_request(r.scanner);
+        scanner_wait(r.scanner);
         if (i == 10) {
             g_assert_cmpuint(btrail_budget_left(r.budget), >, size / 4);
             before = btrail_budget_refused(r.budget);
@@ -708,19 +710,19 @@ static void test_budget(void)
     g_assert_cmpuint(btrail_budget_left(r.budget), >=, size / 4);
     g_assert_cmpuint(btrail_budget_left(r.budget), <, size / 4 + 1024);
     /* They are found all the same, and so are symbols. */
-    btrail_scanner_status(r.scanner, &result);
+    scanner_status(r.scanner, &result);
     g_assert_cmpuint(result.snapshots, >, 500);
-    btrail_scanner_result_clear(&result);
+    scanner_result_clear(&result);
     g_assert_cmpint(g_atomic_int_get(&r.symbols), ==, 1);
     finish(&r);
 }
 
-static void finish_nested(struct btrail_scanner *sc)
+static void finish_nested(struct scanner *sc)
 {
-    struct btrail_scanner_result result;
+    struct scanner_result result;
 
-    btrail_scanner_finish(sc, &result);
-    btrail_scanner_result_clear(&result);
+    scanner_finish(sc, &result);
+    scanner_result_clear(&result);
 }
 
 /*
@@ -731,11 +733,11 @@ static void finish_nested(struct btrail_scanner *sc)
 static void test_nested(void)
 {
     const uint64_t cr3 = BTRAIL_CR3_NESTED | FAKE_ROOT;
-    struct btrail_scanner *first, *second;
+    struct scanner *first, *second;
     g_autofree uint8_t *bytes = g_malloc(FAKE_NESTED_SIZE);
-    struct btrail_scanner_result result;
+    struct scanner_result result;
     struct guest_memory_files files;
-    struct btrail_scanner_last last = { 0 };
+    struct scanner_last last = { 0 };
     struct rig r;
     int helds;
 
@@ -746,48 +748,48 @@ static void test_nested(void)
     g_assert_true(becomes(&r.symbols_of, 1));
 
     /* It boots. */
-    first = btrail_scanner_new_nested(r.scanner, &files, FAKE_NESTED_ROOT,
-                                      BTRAIL_CR3_NESTED | 0x800000);
+    first = scanner_new_nested(r.scanner, &files, FAKE_NESTED_ROOT,
+                               BTRAIL_CR3_NESTED | 0x800000);
     g_usleep(PAUSE_US);
     fake_linux_nest(&r.guest, bytes);
     g_assert_cmpint(pwrite(r.ram, bytes, FAKE_NESTED_SIZE, FAKE_MOVED), ==,
                     FAKE_NESTED_SIZE);
     g_usleep(5 * PAUSE_US);
     g_assert_cmpint(g_atomic_int_get(&r.number), ==, 1);
-    btrail_scanner_report_stranger(first, cr3);
+    scanner_report_stranger(first, cr3);
     g_assert_true(becomes(&r.number, 2));
     g_assert_true(becomes(&r.symbols_of, 2));
     g_assert_true(becomes(&r.processes_of, 2));
     g_assert_cmpint(g_atomic_int_get(&r.nested), ==, 1);
     /* As it sees its memory */
     g_assert_cmphex(r.mark, <, FAKE_SIZE);
-    g_assert_false(btrail_scanner_report_cr3(first, cr3) &&
-                   btrail_scanner_report_cr3(first, cr3));
+    g_assert_false(scanner_report_cr3(first, cr3) &&
+                   scanner_report_cr3(first, cr3));
     g_assert_true(becomes(&r.processes_of, 1));
 
     /* The hypervisor makes other nested page tables for it. */
     for (unsigned i = 0; i < 100 && !last.held; i++) {
         g_usleep(PAUSE_US);
-        btrail_scanner_last(first, &last);
+        scanner_last(first, &last);
     }
     g_assert_cmpuint(last.kernel, ==, 2);
     g_atomic_int_set(&r.number, 0);
     helds = g_atomic_int_get(&r.helds);
-    second = btrail_scanner_new_nested(r.scanner, &files, FAKE_NESTED_OTHER,
-                                       cr3);
+    second = scanner_new_nested(r.scanner, &files, FAKE_NESTED_OTHER,
+                                cr3);
     g_assert_true(becomes(&r.number, 2));
     g_assert_cmpint(g_atomic_int_get(&r.helds), ==, helds + 1);
-    for (unsigned i = 0; i < 100 && !btrail_scanner_is_over(first); i++) {
+    for (unsigned i = 0; i < 100 && !scanner_is_over(first); i++) {
         g_usleep(PAUSE_US);
     }
-    g_assert_true(btrail_scanner_is_over(first));
+    g_assert_true(scanner_is_over(first));
     finish_nested(first);
     g_assert_cmpint(g_atomic_int_get(&r.helds), ==, helds + 1);
-    g_assert_false(btrail_scanner_is_over(second));
+    g_assert_false(scanner_is_over(second));
 
-    btrail_scanner_status(r.scanner, &result);
+    scanner_status(r.scanner, &result);
     g_assert_cmpuint(g_strv_length(result.kernels), ==, 2);
-    btrail_scanner_result_clear(&result);
+    scanner_result_clear(&result);
     /* It goes, and its memory with it. */
     memset(bytes, 0, FAKE_NESTED_SIZE);
     g_assert_cmpint(pwrite(r.ram, bytes, FAKE_NESTED_SIZE, FAKE_MOVED), ==,

@@ -187,7 +187,7 @@ static void test_unix(void)
     g_assert_nonnull(s);
     g_assert_cmpint(lstat(path, &st), ==, 0);
     g_assert_cmpuint(st.st_mode & 0777, ==, 0600);
-    sock = btrail_unix_connect(path, NULL);
+    sock = unix_connect(path, NULL);
     g_assert_cmpint(sock, >=, 0);
     iterate();
     g_assert_cmpint(accepted, >=, 0);

@@ -138,8 +138,8 @@ static void test_no_room(void)
             "[all-guests]\nkeep-free=0\n%s", folder, folder, folder,
             limits[i][0]);
 
-        btrail_service_reload(service, btrail_config_parse(text, "test",
-                                                           NULL));
+        service_reload(service, config_parse(text, "test",
+                                             NULL));
         refused(&d, "{\"do\":\"dump\",\"session\":\"r\"}", limits[i][1]);
     }
     stop_last(&d);
@@ -188,7 +188,7 @@ static void test_duration(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    btrail_log_init(true, true);
+    service_log_init(true, true);
     g_test_add_data_func("/guest-session/not-dumped", test_not_dumped,
                          in_folder);
     g_test_add_data_func("/guest-session/files-of-others",

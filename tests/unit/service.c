@@ -218,8 +218,8 @@ static void test_socket(void)
     start_service("[service]\nsocket-mode=0600\n");
     g_assert_cmpint(g_stat(path, &st), ==, 0);
     g_assert_cmpint(st.st_mode & 0777, ==, 0600);
-    g_assert_null(btrail_service_new(btrail_config_parse(text, "t", NULL),
-                                     NULL, &error));
+    g_assert_null(service_new(config_parse(text, "t", NULL),
+                              NULL, &error));
     g_assert_nonnull(strstr(error->message, "another backtraild"));
     strcpy(address.sun_path, path);
     d.sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -248,8 +248,8 @@ static void test_socket_of_others(void)
 
     start_service("");
     g_assert_cmpint(g_stat(path, &before), ==, 0);
-    g_assert_null(btrail_service_new(btrail_config_parse(text, "t", NULL),
-                                     NULL, &error));
+    g_assert_null(service_new(config_parse(text, "t", NULL),
+                              NULL, &error));
     g_assert_nonnull(strstr(error->message, "another backtraild listens"));
     g_assert_cmpint(g_stat(path, &st), ==, 0);
     g_assert_cmpuint(st.st_ino, ==, before.st_ino);
@@ -434,7 +434,7 @@ static void test_user_traced(void)
     g_assert_false(is_hung_up(&idle[1]));
     device_user = 7;
     for (unsigned i = 0; i < G_N_ELEMENTS(traced); i++) {
-        g_assert_cmpuint(((struct btrail_guest *)g_ptr_array_index(
+        g_assert_cmpuint(((struct guest *)g_ptr_array_index(
             service->host.guests, i))->members->len, ==, 1);
         end_data(&traced[i], 0);
         disconnect(&traced[i]);
@@ -476,7 +476,7 @@ static void test_idle(void)
     command(&d, "{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\","
             "\"names\":\"off\"}");
     id = expect_execute(&d, "branch-trace-start");
-    btrail_service_watch_idle(service, 1, is_idle, &idle);
+    service_watch_idle(service, 1, is_idle, &idle);
     wait_ms(2500);
     g_assert_false(idle);
     reply_error(&d, id, "not today");
@@ -490,7 +490,7 @@ static void test_idle(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    btrail_log_init(true, true);
+    service_log_init(true, true);
     g_test_add_data_func("/service/many-names", test_many_names,
                          in_folder);
     g_test_add_data_func("/service/session", test_session, in_folder);

@@ -16,8 +16,8 @@ struct rig {
     char *path;
     struct btrail_budget *budget;
     struct btrail_store *store;
-    struct btrail_output *output;
-    struct btrail_session_code *c;
+    struct output *output;
+    struct session_code *c;
     struct btrail_trace *trace;
 };
 
@@ -28,9 +28,9 @@ static void begin(struct rig *r, bool chosen)
     r->path = sample_path();
     options.path = r->path;
     g_assert_cmpint(btrail_store_open(&r->store, &options), ==, 0);
-    r->output = btrail_output_new(r->store, NULL, 1);
+    r->output = output_new(r->store, NULL, 1);
     r->budget = btrail_budget_new_fixed(BUDGET, 4);
-    r->c = btrail_session_code_new(r->output, r->budget, chosen);
+    r->c = session_code_new(r->output, r->budget, chosen);
 }
 
 static void bytes(struct rig *r, uint64_t number)
@@ -42,7 +42,7 @@ static void bytes(struct rig *r, uint64_t number)
 
     memset(page, (int)number, sizeof(page));
     memcpy(page, &number, sizeof(number));
-    btrail_session_code_item(r->c, 0, number, &item, page);
+    session_code_item(r->c, 0, number, &item, page);
 }
 
 static void page(struct rig *r, uint64_t number)
@@ -52,17 +52,17 @@ static void page(struct rig *r, uint64_t number)
         .linear = number * BTRAIL_CODE_PAGE_SIZE,
     };
 
-    btrail_session_code_item(r->c, 0, number, &item, NULL);
+    session_code_item(r->c, 0, number, &item, NULL);
 }
 
 static void end(struct rig *r, struct btrail_code **code)
 {
-    btrail_session_code_flush(r->c);
-    btrail_session_code_free(r->c);
+    session_code_flush(r->c);
+    session_code_free(r->c);
     g_assert_cmpuint(btrail_budget_left(r->budget), ==, BUDGET);
     btrail_budget_unref(r->budget);
-    btrail_output_finish(r->output);
-    btrail_output_free(r->output);
+    output_finish(r->output);
+    output_free(r->output);
     g_assert_cmpint(btrail_store_close(r->store), ==, 0);
     g_assert_cmpint(btrail_trace_open(&r->trace, r->path), ==, 0);
     g_assert_cmpint(btrail_code_open(code, r->trace), ==, 0);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "backtrail/trace.h"
-#include "lib/internal/file.h"
+#include "lib/agent/file.h"
 #include "drain/session-description.h"
 #include "trace-samples.h"
 
@@ -59,8 +59,8 @@ static void assert_texts(JsonObject *o, const char *name,
 
 static void test_plain(void)
 {
-    const struct btrail_session_filter all = { 0 };
-    const struct btrail_session_facts facts = {
+    const struct session_filter all = { 0 };
+    const struct session_facts facts = {
         .header = &header, .filter = &all, .mode = "continuous",
     };
     char *path = sample_path();
@@ -69,7 +69,7 @@ static void test_plain(void)
     JsonObject *o, *start;
     JsonNode *node;
 
-    g_assert_cmpint(btrail_session_describe(store, meta, &facts), ==, 0);
+    g_assert_cmpint(session_describe(store, meta, &facts), ==, 0);
     g_assert_cmpint(btrail_store_close(store), ==, 0);
     node = read_piece(path, 0);
     o = json_node_get_object(node);
@@ -99,10 +99,10 @@ static void test_filters(void)
     static const char *const processes[] = { "nginx", "7", NULL };
     static const uint32_t vcpus[] = { 0, 2 };
     static const uint64_t cr3s[] = { 0x1000, 0x2000 };
-    const struct btrail_session_filter filter = {
+    const struct session_filter filter = {
         vcpus, 2, cr3s, 2, processes, BTRAIL_PRIVILEGE_USER,
     };
-    const struct btrail_session_facts facts = {
+    const struct session_facts facts = {
         .header = &header, .filter = &filter, .drop = true,
         .mode = "last",
         .attached = true,
@@ -115,7 +115,7 @@ static void test_filters(void)
 
     json_object_set_string_member(meta, "session", "mine");
     json_object_set_string_member(meta, "vcpu_filter", "0,2-2");
-    g_assert_cmpint(btrail_session_describe(store, meta, &facts), ==, 0);
+    g_assert_cmpint(session_describe(store, meta, &facts), ==, 0);
     g_assert_cmpint(btrail_store_close(store), ==, 0);
     node = read_piece(path, 0);
     o = json_node_get_object(node);
@@ -145,12 +145,12 @@ static void test_end(void)
     JsonObject *o, *second;
     JsonNode *node;
 
-    g_assert_cmpint(btrail_session_describe_end(store, BTRAIL_END_SHUTDOWN,
-                                                NULL, 0, NULL, NULL, NULL),
+    g_assert_cmpint(session_describe_end(store, BTRAIL_END_SHUTDOWN,
+                                         NULL, 0, NULL, NULL, NULL),
                     ==, 0);
-    g_assert_cmpint(btrail_session_describe_end(store, BTRAIL_END_MIGRATED,
-                                                error, 3, "6.1.0", missing,
-                                                kernels), ==, 0);
+    g_assert_cmpint(session_describe_end(store, BTRAIL_END_MIGRATED,
+                                         error, 3, "6.1.0", missing,
+                                         kernels), ==, 0);
     g_assert_cmpint(btrail_store_close(store), ==, 0);
     node = read_piece(path, 0);
     o = json_node_get_object(node);
@@ -179,7 +179,7 @@ static void test_end(void)
 }
 
 /* Returns the id of a file of this capture, by this session. */
-static void identify(const struct btrail_session_facts *facts,
+static void identify(const struct session_facts *facts,
                      const char *session, uint8_t *id, bool *anywhere)
 {
     char *path = sample_path();
@@ -191,7 +191,7 @@ static void identify(const struct btrail_session_facts *facts,
         json_object_set_string_member(meta, "session", session);
     }
     *anywhere = false;
-    g_assert_cmpint(btrail_session_identify(store, meta, facts, anywhere), ==,
+    g_assert_cmpint(session_identify(store, meta, facts, anywhere), ==,
                     0);
     g_assert_cmpint(btrail_store_close(store), ==, 0);
     g_assert_cmpint(btrail_file_open(&file, open(path, O_RDONLY), false), ==,
@@ -204,8 +204,8 @@ static void identify(const struct btrail_session_facts *facts,
 /* Agents that drain one capture write one trace, unless the names differ. */
 static void test_identify(void)
 {
-    const struct btrail_session_filter all = { 0 };
-    struct btrail_session_facts facts = { .header = &header, .filter = &all };
+    const struct session_filter all = { 0 };
+    struct session_facts facts = { .header = &header, .filter = &all };
     uint8_t first[BTRAIL_ID_SIZE], id[BTRAIL_ID_SIZE];
     bool anywhere;
 

@@ -35,7 +35,7 @@ static uint64_t entry(void *opaque, unsigned vcpu, uint64_t cr3, uint64_t from,
 }
 
 /* A simple reference: is the record wanted, and what does it become? */
-static bool want(const struct btrail_session_filter *f, struct made *m)
+static bool want(const struct session_filter *f, struct made *m)
 {
     bool from = m->record.from >= UINT64_C(1) << 63;
     bool to = m->record.to >= UINT64_C(1) << 63;
@@ -88,8 +88,8 @@ static uint64_t random_address(void)
 struct rig {
     GArray *made;               /* of struct made */
     GArray *kept;               /* of struct made, with the filter's numbers */
-    struct btrail_filtering *f;
-    struct btrail_filtered v;
+    struct filtering *f;
+    struct filtered v;
     uint64_t cr3;
     uint64_t time;
     uint64_t task;
@@ -100,7 +100,7 @@ struct rig {
     bool after_task;            /* the last item was a TASK */
     uint64_t out_index;
     uint64_t gaps;
-    struct btrail_mark marks[8];
+    struct filter_mark marks[8];
     size_t n_marks;
     size_t n_placed;
     uint64_t kernel, out_kernel;
@@ -246,9 +246,9 @@ static void add_slab(struct rig *r, uint64_t *index)
     slab.events = (void *)events->data;
     slab.n_events = events->len;
     g_assert_true(btrail_slab_check(&slab, before, &checked));
-    btrail_filtering_slab(r->f, 3, &r->v, &checked, before,
-                          BTRAIL_GAP_CORRUPT, r->marks + r->n_placed,
-                          r->n_marks - r->n_placed);
+    filtering_slab(r->f, 3, &r->v, &checked, before,
+                   BTRAIL_GAP_CORRUPT, r->marks + r->n_placed,
+                   r->n_marks - r->n_placed);
     g_assert_true(btrail_slab_check(&r->v.checked.slab, r->v.checked.begin,
                                     &checked));
     g_assert_cmpuint(r->v.checked.begin, ==, checked.begin);
@@ -272,7 +272,7 @@ static void test_random(gconstpointer opaque)
         UINT64_C(0x8000000000001020),
     };
     unsigned kind = GPOINTER_TO_UINT(opaque);
-    struct btrail_session_filter filter = {
+    struct session_filter filter = {
         .privilege = kind & 3,
         .cr3s = cr3s,
         .n_cr3s = kind / 4,
@@ -287,8 +287,8 @@ static void test_random(gconstpointer opaque)
 
         r.made = g_array_new(FALSE, FALSE, sizeof(struct made));
         r.kept = g_array_new(FALSE, FALSE, sizeof(struct made));
-        r.f = btrail_filtering_new(&filter, entry, NULL);
-        g_assert_true(btrail_filtering_all(r.f) == !kind);
+        r.f = filtering_new(&filter, entry, NULL);
+        g_assert_true(filtering_all(r.f) == !kind);
         /* A place is of records that are made: no hole comes before. */
         r.n_marks = G_N_ELEMENTS(r.marks);
         for (i = 0; i < r.n_marks; i++) {
@@ -319,7 +319,7 @@ static void test_random(gconstpointer opaque)
         g_assert_cmpuint(k, ==, r.kept->len);
         g_assert_cmpuint(r.n_placed, ==, r.n_marks);
         g_assert_cmpuint(m, ==, 0);
-        btrail_filtering_free(r.f);
+        filtering_free(r.f);
         g_array_unref(r.made);
         g_array_unref(r.kept);
     }
@@ -328,16 +328,16 @@ static void test_random(gconstpointer opaque)
 /* Marks: as many records of the session are before them as were kept */
 static void test_marks(void)
 {
-    const struct btrail_session_filter filter = {
+    const struct session_filter filter = {
         .privilege = BTRAIL_PRIVILEGE_USER,
     };
-    struct btrail_filtering *f = btrail_filtering_new(&filter, entry, NULL);
-    struct btrail_filtered v = { .index = 1000 };
+    struct filtering *f = filtering_new(&filter, entry, NULL);
+    struct filtered v = { .index = 1000 };
     struct btrail_checked_slab checked;
     struct btrail_record records[100] = { 0 };
     struct btrail_event time = { .index = 50, .type = BTRAIL_EVENT_TIME };
     struct btrail_slab slab = { 50, 0, records, 100, &time, 1 };
-    struct btrail_mark marks[] = {
+    struct filter_mark marks[] = {
         { 0, UINT64_MAX }, { 50, UINT64_MAX }, { 51, UINT64_MAX },
         { 52, UINT64_MAX }, { 52, UINT64_MAX }, { 149, UINT64_MAX },
         { 150, UINT64_MAX }, { 151, UINT64_MAX },
@@ -351,37 +351,37 @@ static void test_marks(void)
         records[i].from = records[i].to = i % 2 ? KERNEL : 1;
     }
     g_assert_true(btrail_slab_check(&slab, 50, &checked));
-    btrail_filtering_slab(f, 3, &v, &checked, 50, 0, marks,
-                          G_N_ELEMENTS(marks));
+    filtering_slab(f, 3, &v, &checked, 50, 0, marks,
+                   G_N_ELEMENTS(marks));
     g_assert_cmpuint(v.index, ==, 1050);
     for (i = 0; i < G_N_ELEMENTS(marks); i++) {
         g_assert_cmpuint(marks[i].placed, ==, places[i]);
     }
-    btrail_filtering_free(f);
+    filtering_free(f);
 }
 
 static void test_vcpus(void)
 {
     static const uint32_t vcpus[] = { 1, 4, BTRAIL_MAX_VCPUS };
-    const struct btrail_session_filter filter = { vcpus, 3, .privilege = 0 };
-    struct btrail_filtering *f = btrail_filtering_new(&filter, entry, NULL);
+    const struct session_filter filter = { vcpus, 3, .privilege = 0 };
+    struct filtering *f = filtering_new(&filter, entry, NULL);
 
-    g_assert_true(btrail_filtering_all(f));
-    g_assert_false(btrail_filtering_vcpu(f, 0));
-    g_assert_true(btrail_filtering_vcpu(f, 1));
-    g_assert_true(btrail_filtering_vcpu(f, 4));
-    g_assert_false(btrail_filtering_vcpu(f, BTRAIL_MAX_VCPUS - 1));
-    btrail_filtering_free(f);
+    g_assert_true(filtering_all(f));
+    g_assert_false(filtering_vcpu(f, 0));
+    g_assert_true(filtering_vcpu(f, 1));
+    g_assert_true(filtering_vcpu(f, 4));
+    g_assert_false(filtering_vcpu(f, BTRAIL_MAX_VCPUS - 1));
+    filtering_free(f);
 }
 
-static void add_snapshot(struct btrail_filtering *f, unsigned ms,
+static void add_snapshot(struct filtering *f, unsigned ms,
                          uint32_t flags, struct btrail_process *p, uint32_t n)
 {
     const struct btrail_snapshot snapshot = {
         .flags = flags, .n = n, .processes = p, .end = ms * UINT64_C(1000000),
     };
 
-    btrail_filtering_snapshot(f, &snapshot);
+    filtering_snapshot(f, &snapshot);
 }
 
 /* Processes come, change their names, are only seen, and go. */
@@ -389,10 +389,10 @@ static void test_processes(void)
 {
     static const char *const names[] = { "nginx", "77", "none", NULL };
     static const uint64_t cr3s[] = { 0x99000 };
-    const struct btrail_session_filter filter = {
+    const struct session_filter filter = {
         .processes = names, .cr3s = cr3s, .n_cr3s = 1,
     };
-    struct btrail_filtering *f = btrail_filtering_new(&filter, entry, NULL);
+    struct filtering *f = filtering_new(&filter, entry, NULL);
     struct btrail_process p[] = {
         { .pgd = 0x1000, .user_pgd = 0x2000, .mm = 1, .pid = 5,
           .comm = "nginx" },
@@ -402,20 +402,20 @@ static void test_processes(void)
           .flags = BTRAIL_PROCESS_KERNEL },
     };
 
-    g_assert_false(btrail_filtering_all(f));
-    g_assert_false(btrail_filtering_cr3(f, 0x1000));
-    g_assert_true(btrail_filtering_cr3(f, 0x99001));
-    g_assert_false(btrail_filtering_has_found(f, 0));
+    g_assert_false(filtering_all(f));
+    g_assert_false(filtering_cr3(f, 0x1000));
+    g_assert_true(filtering_cr3(f, 0x99001));
+    g_assert_false(filtering_has_found(f, 0));
     add_snapshot(f, 100, BTRAIL_SNAPSHOT_WHOLE, p, G_N_ELEMENTS(p));
-    g_assert_true(btrail_filtering_has_found(f, 0));
-    g_assert_true(btrail_filtering_has_found(f, 1));
-    g_assert_false(btrail_filtering_has_found(f, 2));
-    g_assert_true(btrail_filtering_cr3(f, 0x1007));
-    g_assert_true(btrail_filtering_cr3(f, 0x2000));
-    g_assert_true(btrail_filtering_cr3(f, 0x3000));
-    g_assert_false(btrail_filtering_cr3(f, 0x4000));
-    g_assert_false(btrail_filtering_cr3(f, 0x5000));
-    g_assert_true(btrail_filtering_cr3(f, 0x99001));
+    g_assert_true(filtering_has_found(f, 0));
+    g_assert_true(filtering_has_found(f, 1));
+    g_assert_false(filtering_has_found(f, 2));
+    g_assert_true(filtering_cr3(f, 0x1007));
+    g_assert_true(filtering_cr3(f, 0x2000));
+    g_assert_true(filtering_cr3(f, 0x3000));
+    g_assert_false(filtering_cr3(f, 0x4000));
+    g_assert_false(filtering_cr3(f, 0x5000));
+    g_assert_true(filtering_cr3(f, 0x99001));
 
     /* One is seen again, one has another name, one is gone. */
     p[0].flags = BTRAIL_PROCESS_SEEN;
@@ -423,26 +423,26 @@ static void test_processes(void)
     p[2].comm = "nginx";
     p[1] = p[2];
     add_snapshot(f, 200, BTRAIL_SNAPSHOT_WHOLE, p, 2);
-    g_assert_true(btrail_filtering_cr3(f, 0x2000));
-    g_assert_true(btrail_filtering_cr3(f, 0x3000));
-    g_assert_true(btrail_filtering_cr3(f, 0x4000));
-    g_assert_true(btrail_filtering_has_found(f, 1));
+    g_assert_true(filtering_cr3(f, 0x2000));
+    g_assert_true(filtering_cr3(f, 0x3000));
+    g_assert_true(filtering_cr3(f, 0x4000));
+    g_assert_true(filtering_has_found(f, 1));
 
     /* Its last records were drained by now. */
     add_snapshot(f, 1200, BTRAIL_SNAPSHOT_WHOLE, p, 2);
-    g_assert_true(btrail_filtering_cr3(f, 0x3000));
+    g_assert_true(filtering_cr3(f, 0x3000));
     add_snapshot(f, 1201, BTRAIL_SNAPSHOT_WHOLE, p, 2);
-    g_assert_false(btrail_filtering_cr3(f, 0x3000));
-    g_assert_true(btrail_filtering_cr3(f, 0x2000));
+    g_assert_false(filtering_cr3(f, 0x3000));
+    g_assert_true(filtering_cr3(f, 0x2000));
 
     /* Not all were found: those that were there still are. */
     add_snapshot(f, 9000, 0, p, 0);
-    g_assert_true(btrail_filtering_cr3(f, 0x1000));
+    g_assert_true(filtering_cr3(f, 0x1000));
     /* Another process has got its page tables. */
     p[0].mm = 9;
     add_snapshot(f, 9001, BTRAIL_SNAPSHOT_WHOLE, p, 1);
-    g_assert_false(btrail_filtering_cr3(f, 0x1000));
-    btrail_filtering_free(f);
+    g_assert_false(filtering_cr3(f, 0x1000));
+    filtering_free(f);
 }
 
 /* A slab that contradicts itself does not come to a filter. */

@@ -11,6 +11,8 @@
 
 #include "backtrail/code.h"
 #include "drain/capture.h"
+#include "drain/session-feed.h"
+#include "lib/agent/budget.h"
 #include "count-files.h"
 #include "fake-producer.h"
 #include "util/json.h"
@@ -23,13 +25,13 @@
 
 struct rig {
     struct fake_producer f;
-    struct btrail_capture *capture;
+    struct capture *capture;
     uint64_t next;              /* record to be published */
 };
 
 struct client {
-    struct btrail_session *session;
-    struct btrail_session_result result;
+    struct session *session;
+    struct session_result result;
     char *path;
 };
 
@@ -52,13 +54,13 @@ static uint64_t cr3_of(uint64_t index)
 static void start(struct rig *r, unsigned vcpus, uint32_t policy,
                   uint32_t code_items)
 {
-    struct btrail_capture_options options = { 0 };
+    struct capture_options options = { 0 };
 
     r->next = 0;
     fake_init_code(&r->f, vcpus, 8, policy, code_items);
     r->f.record = make_record;
     options.sock = r->f.agent_sock;
-    r->capture = btrail_capture_start(&options);
+    r->capture = capture_start(&options);
 }
 
 static void ready(struct rig *r)
@@ -67,7 +69,7 @@ static void ready(struct rig *r)
     fake_expect(&r->f, BTRAIL_MSG_READY);
 }
 
-static void make(struct client *c, struct btrail_session_options *options)
+static void make(struct client *c, struct session_settings *options)
 {
     struct btrail_store_options store = { 0 };
 
@@ -76,25 +78,25 @@ static void make(struct client *c, struct btrail_session_options *options)
     g_assert_cmpint(btrail_store_open(&options->store, &store), ==, 0);
     options->metadata = json_object_new();
     json_object_set_string_member(options->metadata, "session", "client");
-    c->session = btrail_session_new(options, NULL);
+    c->session = session_new(options, NULL);
     g_assert_nonnull(c->session);
     json_object_unref(options->metadata);
 }
 
 static void add(struct rig *r, struct client *c,
-                struct btrail_session_options *options)
+                struct session_settings *options)
 {
     make(c, options);
-    btrail_capture_add(r->capture, c->session);
+    capture_add(r->capture, c->session);
 }
 
 static void wait_begun(struct client *c)
 {
-    struct btrail_session_progress p = { 0 };
+    struct session_progress p = { 0 };
 
     while (!p.begun) {
         g_usleep(1000);
-        btrail_session_progress(c->session, &p);
+        session_progress(c->session, &p);
     }
 }
 
@@ -124,12 +126,12 @@ static void drain(struct rig *r)
 
 static void finish_capture(struct rig *r)
 {
-    struct btrail_capture_result result;
+    struct capture_result result;
 
     fake_wait_free(&r->f, 0);
     fake_publish_end(&r->f, 0, r->next);
     fake_end(&r->f, BTRAIL_END_STOPPED);
-    btrail_capture_finish(r->capture, &result);
+    capture_finish(r->capture, &result);
     g_assert_no_error(result.error);
     fake_clear(&r->f);
 }
@@ -137,7 +139,7 @@ static void finish_capture(struct rig *r)
 static void wait_done(struct client *c)
 {
     struct pollfd pfd = {
-        .fd = btrail_session_done_fd(c->session), .events = POLLIN,
+        .fd = session_done_fd(c->session), .events = POLLIN,
     };
 
     g_assert_cmpint(poll(&pfd, 1, 60000), ==, 1);
@@ -146,7 +148,7 @@ static void wait_done(struct client *c)
 static void finish(struct client *c)
 {
     wait_done(c);
-    btrail_session_finish(c->session, &c->result);
+    session_finish(c->session, &c->result);
     g_assert_no_error(c->result.error);
     g_assert_cmpuint(c->result.unexplained, ==, 0);
 }
@@ -260,7 +262,7 @@ static void check(const char *path, want_fn *want, uint64_t first,
 static void test_several(void)
 {
     static const uint64_t cr3s[] = { CR3_B };
-    struct btrail_session_options options[3] = { { 0 } };
+    struct session_settings options[3] = { { 0 } };
     static want_fn *const wants[] = { want_all, want_user, want_kernel_of_b };
     struct client c[3];
     struct rig r;
@@ -290,11 +292,11 @@ static void test_several(void)
 /* Sessions come and go while it runs; each has what was made meanwhile. */
 static void test_come_and_go(void)
 {
-    struct btrail_session_options all = { 0 };
-    struct btrail_session_options user = {
+    struct session_settings all = { 0 };
+    struct session_settings user = {
         .filter.privilege = BTRAIL_PRIVILEGE_USER,
     };
-    struct btrail_capture_progress p;
+    struct capture_progress p;
     struct client first, second, third;
     struct rig r;
 
@@ -305,28 +307,28 @@ static void test_come_and_go(void)
     drain(&r);
     add(&r, &first, &all);
     wait_begun(&first);
-    g_assert_false(btrail_session_whole(first.session));
+    g_assert_false(session_whole(first.session));
     publish(&r, 20);
     drain(&r);
     add(&r, &second, &user);
     wait_begun(&second);
     publish(&r, 20);
     /* What was published before it is removed is still its. */
-    btrail_capture_remove(r.capture, first.session);
+    capture_remove(r.capture, first.session);
     finish(&first);
     check(first.path, want_all, 20 * SLAB, 60 * SLAB, 0, 0, 0);
     add(&r, &third, &all);
     wait_begun(&third);
     publish(&r, 20);
-    btrail_capture_remove(r.capture, second.session);
+    capture_remove(r.capture, second.session);
     finish(&second);
     check(second.path, want_user, 40 * SLAB, 80 * SLAB, 0, 0, 0);
-    btrail_capture_remove(r.capture, third.session);
+    capture_remove(r.capture, third.session);
     finish(&third);
     check(third.path, want_all, 60 * SLAB, 80 * SLAB, 0, 0, 0);
     publish(&r, 20);
     drain(&r);
-    btrail_capture_progress(r.capture, &p);
+    capture_progress(r.capture, &p);
     g_assert_cmpuint(p.records, ==, 100 * SLAB);
     g_assert_cmpuint(p.lost, ==, 0);
     finish_capture(&r);
@@ -338,8 +340,8 @@ static void test_come_and_go(void)
 /* Only sessions that know that lost records were theirs count them. */
 static void test_gaps(void)
 {
-    struct btrail_session_options all = { 0 };
-    struct btrail_session_options user = {
+    struct session_settings all = { 0 };
+    struct session_settings user = {
         .filter.privilege = BTRAIL_PRIVILEGE_USER,
     };
     struct btrail_event gap = {
@@ -391,7 +393,7 @@ static void test_gaps(void)
 static void test_resume(void)
 {
     static const uint64_t indices[] = { 5000 };
-    struct btrail_session_options options = {
+    struct session_settings options = {
         .resumes = true, .resume = indices, .n_resume = 1,
         .filter.privilege = BTRAIL_PRIVILEGE_USER,
     };
@@ -414,8 +416,8 @@ static void test_resume(void)
  */
 static void test_resume_nothing(void)
 {
-    struct btrail_session_options options = { .resumes = true };
-    struct btrail_session_options begins = { .resumes = false };
+    struct session_settings options = { .resumes = true };
+    struct session_settings begins = { .resumes = false };
     struct client c, other;
     struct rig r;
 
@@ -423,8 +425,8 @@ static void test_resume_nothing(void)
     add(&r, &c, &options);
     add(&r, &other, &begins);
     ready(&r);
-    g_assert_false(btrail_session_whole(c.session));
-    g_assert_true(btrail_session_whole(other.session));
+    g_assert_false(session_whole(c.session));
+    g_assert_true(session_whole(other.session));
     publish(&r, 10);
     finish_capture(&r);
     finish(&c);
@@ -448,7 +450,7 @@ static int read_code(struct btrail_code *code, uint64_t index,
  */
 static void test_code(void)
 {
-    struct btrail_session_options options = {
+    struct session_settings options = {
         .filter.privilege = BTRAIL_PRIVILEGE_USER,
     };
     struct btrail_code_item item = { .type = BTRAIL_CODE_BYTES };
@@ -515,7 +517,7 @@ static void test_description(void)
 {
     static const uint32_t vcpus[] = { 0, 1 };
     static const uint64_t cr3s[] = { CR3_B };
-    struct btrail_session_options options = {
+    struct session_settings options = {
         .filter = { vcpus, 2, cr3s, 1, NULL, BTRAIL_PRIVILEGE_USER },
         .drop = true,
     };
@@ -546,7 +548,7 @@ static void test_description(void)
 static void test_no_names(void)
 {
     static const char *const processes[] = { "nginx", "7", NULL };
-    struct btrail_session_options options = { 0 }, picky = {
+    struct session_settings options = { 0 }, picky = {
         .filter = { .processes = processes },
     };
     struct client c, d;
@@ -556,22 +558,22 @@ static void test_no_names(void)
     start(&r, 1, BTRAIL_OVERFLOW_PAUSE, 0);
     add(&r, &c, &options);
     add(&r, &d, &picky);
-    g_assert_cmpint(btrail_session_has_names(c.session), ==,
-                    BTRAIL_SESSION_NAMES_FINE);
-    g_assert_cmpint(btrail_session_has_names(d.session), ==,
-                    BTRAIL_SESSION_NAMES_UNKNOWN);
+    g_assert_cmpint(session_has_names(c.session), ==,
+                    SESSION_NAMES_FINE);
+    g_assert_cmpint(session_has_names(d.session), ==,
+                    SESSION_NAMES_UNKNOWN);
     ready(&r);
     publish(&r, 1);
     wait_done(&d);
-    g_assert_cmpint(btrail_session_has_names(d.session), ==,
-                    BTRAIL_SESSION_NAMES_MISSING);
+    g_assert_cmpint(session_has_names(d.session), ==,
+                    SESSION_NAMES_MISSING);
     publish(&r, 1);
     finish_capture(&r);
     finish(&c);
     g_assert_cmpuint(c.result.progress.records, ==, 2 * SLAB);
-    btrail_session_finish(d.session, &d.result);
-    g_assert_error(d.result.error, BTRAIL_AGENT_ERROR,
-                   BTRAIL_AGENT_ERROR_NAMES);
+    session_finish(d.session, &d.result);
+    g_assert_error(d.result.error, AGENT_ERROR,
+                   AGENT_ERROR_NAMES);
     g_assert_cmpuint(d.result.progress.records, ==, 0);
     node = read_description(&d);
     g_assert_cmpuint(json_array_get_length(json_object_get_array_member(
@@ -584,15 +586,15 @@ static void test_no_names(void)
 /* Sessions without a record: never added, added too late */
 static void test_nothing(void)
 {
-    struct btrail_session_options options = { 0 }, late = { 0 };
-    struct btrail_capture_result result;
+    struct session_settings options = { 0 }, late = { 0 };
+    struct capture_result result;
     struct btrail_trace *trace;
     struct client c, d;
     struct pollfd done = { .events = POLLIN };
     struct rig r;
 
     make(&c, &options);
-    btrail_session_finish(c.session, &c.result);
+    session_finish(c.session, &c.result);
     g_assert_no_error(c.result.error);
     g_assert_cmpint(btrail_trace_open(&trace, c.path), ==, 0);
     g_assert_cmpuint(btrail_trace_streams(trace), ==, 0);
@@ -602,14 +604,14 @@ static void test_nothing(void)
     start(&r, 1, BTRAIL_OVERFLOW_PAUSE, 0);
     ready(&r);
     fake_end(&r.f, BTRAIL_END_SHUTDOWN);
-    done.fd = btrail_capture_done_fd(r.capture);
+    done.fd = capture_done_fd(r.capture);
     g_assert_cmpint(poll(&done, 1, 60000), ==, 1);
     add(&r, &d, &late);
-    btrail_session_finish(d.session, &d.result);
-    g_assert_error(d.result.error, BTRAIL_AGENT_ERROR,
-                   BTRAIL_AGENT_ERROR_CLOSED);
+    session_finish(d.session, &d.result);
+    g_assert_error(d.result.error, AGENT_ERROR,
+                   AGENT_ERROR_CLOSED);
     clear(&d);
-    btrail_capture_finish(r.capture, &result);
+    capture_finish(r.capture, &result);
     g_assert_no_error(result.error);
     fake_clear(&r.f);
 }
@@ -663,13 +665,13 @@ static uint64_t check_dump(const char *path, uint64_t records, uint64_t end)
     return first;
 }
 
-static uint64_t dump(struct btrail_session *s, const char *path, uint64_t end)
+static uint64_t dump(struct session *s, const char *path, uint64_t end)
 {
-    struct btrail_session_dump d;
+    struct session_dump d;
     GError *error = NULL;
     uint64_t first;
 
-    g_assert_true(btrail_session_dump(s, path, &d, &error));
+    g_assert_true(session_dump(s, path, &d, &error));
     g_assert_no_error(error);
     g_assert_cmpuint(d.bytes, >, 0);
     first = check_dump(path, d.records, end);
@@ -682,29 +684,29 @@ static void test_last(gconstpointer opaque)
 {
     g_autofree char *folder = g_dir_make_tmp("backtrail-XXXXXX", NULL);
     g_autofree char *path = sample_path();
-    struct btrail_session_options options = {
-        .mode = BTRAIL_SESSION_LAST,
+    struct session_settings options = {
+        .mode = SESSION_LAST,
         .folder = folder,
-        .limit = *(const struct btrail_session_limit *)opaque,
+        .limit = *(const struct session_limit *)opaque,
     };
     struct btrail_code_item item = { .type = BTRAIL_CODE_BYTES, .number = 1 };
-    struct btrail_session_dump d;
+    struct session_dump d;
     g_autoptr(GError) error = NULL;
-    struct btrail_session *s;
+    struct session *s;
     struct btrail_code *code;
     struct btrail_trace *trace;
     struct pollfd done = { .events = POLLIN };
-    struct btrail_session_result result;
+    struct session_result result;
     uint64_t first = 0;
     struct rig r;
     unsigned i;
 
     options.metadata = json_object_new();
-    s = btrail_session_new(&options, NULL);
+    s = session_new(&options, NULL);
     json_object_unref(options.metadata);
-    g_assert_false(btrail_session_dump(s, path, &d, &error));
+    g_assert_false(session_dump(s, path, &d, &error));
     start(&r, 1, BTRAIL_OVERFLOW_PAUSE, 16);
-    btrail_capture_add(r.capture, s);
+    capture_add(r.capture, s);
     ready(&r);
     fake_publish_code(&r.f, 0, &item, 77);
     item = (struct btrail_code_item) {
@@ -725,11 +727,11 @@ static void test_last(gconstpointer opaque)
         g_assert_cmpuint(r.next - first, <=, 90000);
     }
     finish_capture(&r);
-    done.fd = btrail_session_done_fd(s);
+    done.fd = session_done_fd(s);
     g_assert_cmpint(poll(&done, 1, 60000), ==, 1);
     dump(s, path, r.next);
     /* Code that was sent once is in each dump. */
-    g_assert_true(btrail_session_dump(s, path, &d, NULL));
+    g_assert_true(session_dump(s, path, &d, NULL));
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     g_assert_cmpint(btrail_code_open(&code, trace), ==, 0);
     g_assert_cmpint(read_code(code, r.next - 1, 0x400000), ==, 77);
@@ -737,11 +739,11 @@ static void test_last(gconstpointer opaque)
     btrail_trace_close(trace);
     /* A file that is there is not written to. */
     g_clear_error(&error);
-    g_assert_false(btrail_session_dump(s, path, &d, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT);
+    g_assert_false(session_dump(s, path, &d, &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_OUTPUT);
     g_assert_cmpint(g_unlink(path), ==, 0);
     g_assert_cmpuint(count_files(folder), >=, 2);
-    btrail_session_finish(s, &result);
+    session_finish(s, &result);
     g_assert_no_error(result.error);
     g_assert_cmpuint(count_files(folder), ==, 0);
     g_assert_cmpint(g_rmdir(folder), ==, 0);
@@ -752,31 +754,31 @@ static void test_trigger_dump(void)
 {
     g_autofree char *folder = g_dir_make_tmp("backtrail-XXXXXX", NULL);
     g_autofree char *path = sample_path();
-    struct btrail_trigger trigger = { .action = BTRAIL_TRIGGER_DUMP };
-    struct btrail_session_options options = {
-        .mode = BTRAIL_SESSION_LAST,
+    struct trigger trigger = { .action = TRIGGER_DUMP };
+    struct session_settings options = {
+        .mode = SESSION_LAST,
         .folder = folder,
         .limit = { 16 << 20, 20000, 0 },
         .triggers = &trigger, .n_triggers = 1,
         .metadata = json_object_new(),
     };
     const uint64_t at = 400 * SLAB;
-    struct btrail_session_result result;
+    struct session_result result;
     struct btrail_record record;
-    struct btrail_session *s;
+    struct session *s;
     struct rig r;
     unsigned i;
 
     make_record(at, &record);
     trigger.address = record.to;
-    s = btrail_session_new(&options, NULL);
+    s = session_new(&options, NULL);
     json_object_unref(options.metadata);
     start(&r, 1, BTRAIL_OVERFLOW_PAUSE, 16);
-    btrail_capture_add(r.capture, s);
+    capture_add(r.capture, s);
     ready(&r);
     publish(&r, 2000);
     drain(&r);
-    g_assert_cmpint(btrail_session_take_fired(s), ==, 0);
+    g_assert_cmpint(session_take_fired(s), ==, 0);
     g_assert_cmpuint(dump(s, path, r.next), <=, at - 20000);
     /* Then it is a ring again. */
     for (i = 0; i < 2; i++) {
@@ -785,7 +787,7 @@ static void test_trigger_dump(void)
     }
     g_assert_cmpuint(r.next - dump(s, path, r.next), <=, 90000);
     finish_capture(&r);
-    btrail_session_finish(s, &result);
+    session_finish(s, &result);
     g_assert_no_error(result.error);
     g_assert_cmpint(g_rmdir(folder), ==, 0);
 }
@@ -793,15 +795,15 @@ static void test_trigger_dump(void)
 /* From one branch's target to another's: the second ends the session. */
 static void test_triggers(void)
 {
-    struct btrail_trigger triggers[] = {
-        { .action = BTRAIL_TRIGGER_START },
-        { .action = BTRAIL_TRIGGER_STOP },
-        { .action = BTRAIL_TRIGGER_DUMP, .hits = 2 },
+    struct trigger triggers[] = {
+        { .action = TRIGGER_START },
+        { .action = TRIGGER_STOP },
+        { .action = TRIGGER_DUMP, .hits = 2 },
     };
-    struct btrail_session_options options = {
+    struct session_settings options = {
         .triggers = triggers, .n_triggers = 2,
     };
-    struct btrail_session_options ends = {
+    struct session_settings ends = {
         .triggers = triggers + 1, .n_triggers = 2,
     };
     struct client first, second;
@@ -824,11 +826,11 @@ static void test_triggers(void)
     finish(&second);
     check(second.path, want_all, 0, 1235, 0, 0, 0);
     g_assert_cmpuint(second.result.reason, ==, BTRAIL_END_STOPPED);
-    fired.fd = btrail_session_fired_fd(first.session);
+    fired.fd = session_fired_fd(first.session);
     g_assert_cmpint(poll(&fired, 1, 60000), ==, 1);
-    g_assert_cmpint(btrail_session_take_fired(first.session), ==, 0);
-    g_assert_cmpint(btrail_session_take_fired(first.session), ==, 1);
-    g_assert_cmpint(btrail_session_take_fired(first.session), ==, -1);
+    g_assert_cmpint(session_take_fired(first.session), ==, 0);
+    g_assert_cmpint(session_take_fired(first.session), ==, 1);
+    g_assert_cmpint(session_take_fired(first.session), ==, -1);
     g_assert_cmpint(poll(&fired, 1, 0), ==, 0);
     finish_capture(&r);
     finish(&first);
@@ -840,24 +842,102 @@ static void test_triggers(void)
 /* A folder that does not exist */
 static void test_no_folder(void)
 {
-    struct btrail_session_options options = {
-        .mode = BTRAIL_SESSION_LAST,
+    struct session_settings options = {
+        .mode = SESSION_LAST,
         .folder = "/dev/null/not",
         .limit.bytes = 1 << 20,
         .metadata = json_object_new(),
     };
     g_autoptr(GError) error = NULL;
 
-    g_assert_null(btrail_session_new(&options, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_OUTPUT);
+    g_assert_null(session_new(&options, &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_OUTPUT);
     json_object_unref(options.metadata);
+}
+
+/* Records of vCPU 0 that a file has, once that has not changed for a while */
+static uint64_t written(const char *path)
+{
+    struct btrail_stream_info info = { 0 };
+    struct btrail_trace *trace;
+    GStatBuf before, after;
+
+    do {
+        g_assert_cmpint(g_stat(path, &before), ==, 0);
+        g_usleep(50000);
+        g_assert_cmpint(g_stat(path, &after), ==, 0);
+    } while (before.st_size != after.st_size);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    btrail_trace_stream(trace, 0, &info);
+    btrail_trace_close(trace);
+    return info.end_index;
+}
+
+/*
+ * What is written was returned to the producer before: who takes over from a
+ * process that is killed drains all else, and must not have it twice.
+ */
+static void test_returned(void)
+{
+    enum { RECORDS = 16384, SLABS = 12 };
+    g_autofree struct btrail_record *records = g_new0(struct btrail_record,
+                                                      RECORDS);
+    const struct btrail_shm_header header = { .vcpus = 1 };
+    struct btrail_budget *budget = btrail_budget_new(1 << 20);
+    const uint64_t none = 0;
+    const struct session_source source = {
+        .header = &header,
+        .beginning = true,
+        .indices = &none,
+        .budget = budget,
+        .wake_fd = -1,
+    };
+    const struct session_ending ending = {
+        .reason = BTRAIL_END_STOPPED,
+    };
+    struct session_settings options = { 0 };
+    struct client c;
+    bool within = false;
+
+    make(&c, &options);
+    session_added(c.session);
+    session_begin(c.session, &source);
+    for (uint64_t i = 0; i < SLABS; i++) {
+        const struct btrail_slab slab = {
+            .first_index = i * RECORDS,
+            .records = records,
+            .n_records = RECORDS,
+        };
+        struct btrail_checked_slab checked;
+
+        /* Blocks of what nothing makes smaller end within slabs. */
+        for (unsigned k = 0; k < RECORDS; k++) {
+            records[k].from = (uint64_t)g_test_rand_int() << 16;
+            records[k].to = (uint64_t)g_test_rand_int() << 16;
+        }
+        g_assert_true(btrail_slab_check(&slab, slab.first_index, &checked));
+        g_assert_cmpint(session_slab(c.session, 0, &checked,
+                                     slab.first_index, 0), ==, 0);
+        g_assert_cmpuint(written(c.path), <=, slab.first_index);
+        session_tick(c.session, false);
+        within |= written(c.path) % RECORDS;
+    }
+    g_assert_true(within);
+    session_tick(c.session, true);
+    g_assert_cmpuint(written(c.path), ==, SLABS * RECORDS);
+    session_end_stream(c.session, 0, SLABS * RECORDS, 0,
+                       BTRAIL_END_STOPPED);
+    session_end(c.session, &ending);
+    finish(&c);
+    clear(&c);
+    btrail_budget_unref(budget);
 }
 
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
-        struct btrail_session_limit limit;
+        struct session_limit limit;
     } limits[] = {
         { "bytes", { .bytes = 1 << 20 } },
         { "records", { .bytes = 1 << 20, .records = 20000 } },
@@ -875,6 +955,7 @@ int main(int argc, char **argv)
     g_test_add_func("/session/description", test_description);
     g_test_add_func("/session/no-names", test_no_names);
     g_test_add_func("/session/nothing", test_nothing);
+    g_test_add_func("/session/returned", test_returned);
     g_test_add_func("/session/triggers", test_triggers);
     for (i = 0; i < G_N_ELEMENTS(limits); i++) {
         g_autofree char *name = g_strdup_printf("/session/last/%s",

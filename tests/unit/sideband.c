@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "lib/internal/sideband.h"
+#include "lib/agent/sideband.h"
 #include "trace-samples.h"
 
 /* What it gets back is what it was made of, and no longer. */
@@ -28,6 +28,38 @@ static void round_trip(const uint8_t *bytes, uint32_t size)
     btrail_buf_free(&payload);
 }
 
+/* The same of data that come in parts */
+static void parts_round_trip(const uint8_t *bytes, uint32_t size)
+{
+    const struct btrail_sideband_info info = {
+        .kind = 3, .kernel = 2, .time = 1234,
+    };
+    struct btrail_sideband_parts *parts = btrail_sideband_begin(&info);
+    struct btrail_buf payload;
+    struct btrail_sideband_info got;
+    uint32_t at, n;
+    void *data;
+
+    for (at = 0; at < size; at += n) {
+        g_autofree uint8_t *part = NULL;
+
+        n = (uint32_t)g_test_rand_int_range(1, 300000);
+        n = MIN(size - at, n);
+        part = g_memdup2(bytes + at, n);
+        btrail_sideband_add(parts, part, n);
+    }
+    btrail_sideband_end(parts, &payload);
+    g_assert_cmpuint(payload.len, <=, BTRAIL_SIDEBAND_HEADER_SIZE + size);
+    g_assert_cmpint(btrail_sideband_unpack(payload.data, payload.len, &got,
+                                           &data), ==, 0);
+    g_assert_cmpuint(got.kind, ==, 3);
+    g_assert_cmpuint(got.kernel, ==, 2);
+    g_assert_cmpuint(got.time, ==, 1234);
+    g_assert_cmpmem(data, got.size, bytes, size);
+    free(data);
+    btrail_buf_free(&payload);
+}
+
 static void test_round_trip(void)
 {
     static const uint32_t sizes[] = {
@@ -39,10 +71,12 @@ static void test_round_trip(void)
     for (i = 0; i < G_N_ELEMENTS(sizes); i++) {
         memset(bytes, 7, sizes[i]);
         round_trip(bytes, sizes[i]);
+        parts_round_trip(bytes, sizes[i]);
         for (k = 0; k < sizes[i]; k++) {
             bytes[k] = g_test_rand_int();
         }
         round_trip(bytes, sizes[i]);
+        parts_round_trip(bytes, sizes[i]);
     }
 }
 

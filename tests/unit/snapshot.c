@@ -174,7 +174,7 @@ static void test_damage(void)
     free(data);
 }
 
-/* A count is not believed before there is room for so many. */
+/* A count is not believed before there is room for this many. */
 static void test_counts(void)
 {
     static const uint8_t strings[] = { 1, 60, 10, 0xff, 0xff, 0x3f, 0, 0 };

@@ -166,7 +166,7 @@ static void test_spans(void)
     }
 }
 
-/* The times in force behind a damaged chunk are not those that were written. */
+/* The times in force after a damaged chunk are not those that were written. */
 static void test_damaged(void)
 {
     unsigned i, stream, chunk;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of walk/spans.h: threads that a kernel moves between two vCPUs at
+ * Tests of find/spans.h: threads that a kernel moves between two vCPUs at
  * random, each with a list of its records.  Spans and their records are
  * found again by a search through these lists.
  *
  * Time has slots of a millisecond.  A vCPU runs one thread in a slot, so all
- * records of a slot but those of other vCPUs are before or behind a moment.
+ * records of a slot but those of other vCPUs are before or after a moment.
  */
 
 #include <math.h>
 #include <string.h>
 
-#include "walk/spans.h"
+#include "find/spans.h"
 #include "trace-samples.h"
 
 #define SLOT    UINT64_C(1000000)

@@ -16,7 +16,7 @@
 #define HANDLER (KERNEL + 0x200)
 #define PROGRAM (KERNEL + 0x300)
 
-/* So many edges are not many yet. */
+/* This many edges are not many yet. */
 #define MANY    20000
 
 static const char *sample;

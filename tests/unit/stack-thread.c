@@ -12,7 +12,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "lib/internal/code-piece.h"
+#include "lib/agent/code-piece.h"
 #include "scratch.h"
 #include "symbolize/stack.h"
 
@@ -448,7 +448,7 @@ static void end_switch(struct machine *m, unsigned vcpu, struct thread *next)
     if (fresh) {
         push(next, FORK, 0);
         if (!next->kernel) {
-            /* It goes to user mode, right behind the call of the kernel. */
+            /* It goes to user mode, right after the call of the kernel. */
             emit(m, vcpu, address_of(FORK) + SPECIAL,
                  address_of(LEFT) + SPECIAL + 2);
             next->path[0] = LEFT;

@@ -40,8 +40,8 @@ static JsonObject *session(const char *id, const char *name, gint64 started)
 
 static JsonObject *capture(const char *name)
 {
-    return btrail_json_new("s:name", name, "s:folder", "vm", "a:sessions",
-                           json_array_new(), NULL);
+    return btrail_json_new("s:name", name, "s:folder", "vm", "s:process",
+                           "", "a:sessions", json_array_new(), NULL);
 }
 
 static void add(JsonObject *capture, JsonObject *session)
@@ -50,10 +50,10 @@ static void add(JsonObject *capture, JsonObject *session)
                                   session);
 }
 
-static struct btrail_state *open_state(void)
+static struct state_files *open_state(void)
 {
     g_autoptr(GError) error = NULL;
-    struct btrail_state *s = btrail_state_open(folder, &error);
+    struct state_files *s = state_files_open(folder, &error);
 
     g_assert_no_error(error);
     return s;
@@ -62,10 +62,10 @@ static struct btrail_state *open_state(void)
 /* What the next process reads */
 static GPtrArray *read_again(void)
 {
-    struct btrail_state *s = open_state();
-    GPtrArray *captures = btrail_state_read(s);
+    struct state_files *s = open_state();
+    GPtrArray *captures = state_files_read(s);
 
-    btrail_state_close(s);
+    state_files_close(s);
     return captures;
 }
 
@@ -86,8 +86,8 @@ static const char *name_at(GPtrArray *captures, unsigned i, unsigned k)
 /* Two captures, with two sessions and with one */
 static void write_some(void)
 {
-    g_autoptr(GPtrArray) captures = btrail_state_new();
-    struct btrail_state *s = open_state();
+    g_autoptr(GPtrArray) captures = state_files_new();
+    struct state_files *s = open_state();
     JsonObject *first = capture("backtraild-1");
     JsonObject *second = capture("backtraild-2");
     JsonObject *two = session(ID(2), "two", 7);
@@ -101,9 +101,9 @@ static void write_some(void)
     add(second, session(ID(3), "three", 1));
     g_ptr_array_add(captures, first);
     g_ptr_array_add(captures, second);
-    g_assert_true(btrail_state_write(s, captures, &error));
+    g_assert_true(state_files_write(s, captures, &error));
     g_assert_no_error(error);
-    btrail_state_close(s);
+    state_files_close(s);
 }
 
 static void test_round(void)
@@ -128,8 +128,8 @@ static void test_round(void)
                                        "folder"), ==, "vm");
     g_assert_cmpstr(btrail_json_string(g_ptr_array_index(captures, 1),
                                        "process"), ==, "1-2-x");
-    g_assert_null(btrail_json_string(g_ptr_array_index(captures, 0),
-                                     "process"));
+    g_assert_cmpstr(btrail_json_string(g_ptr_array_index(captures, 0),
+                                       "process"), ==, "");
     s = session_at(captures, 1, 1);
     g_assert_cmpstr(btrail_json_string(s, "id"), ==, ID(1));
     g_assert_cmpint(btrail_json_int(s, "started", 0), ==,
@@ -150,18 +150,19 @@ static void test_round(void)
 static void test_changes(void)
 {
     g_autoptr(GPtrArray) captures = NULL;
-    g_autofree char *one = path_of(ID(1) ".json"), *two = path_of(ID(2) ".json");
-    struct btrail_state *s;
+    g_autofree char *one = path_of(ID(1) ".json");
+    g_autofree char *two = path_of(ID(2) ".json");
+    struct state_files *s;
     struct stat before[2], after[2];
 
     write_some();
     s = open_state();
-    captures = btrail_state_read(s);
+    captures = state_files_read(s);
     g_assert_cmpint(g_stat(one, &before[0]), ==, 0);
     g_assert_cmpint(g_stat(two, &before[1]), ==, 0);
     json_object_set_boolean_member(session_at(captures, 1, 0), "whole", true);
     g_ptr_array_remove_index(captures, 0);
-    g_assert_true(btrail_state_write(s, captures, NULL));
+    g_assert_true(state_files_write(s, captures, NULL));
     g_assert_cmpint(g_stat(one, &after[0]), ==, 0);
     g_assert_cmpint(g_stat(two, &after[1]), ==, 0);
     g_assert_cmpuint(before[0].st_ino, ==, after[0].st_ino);
@@ -172,7 +173,7 @@ static void test_changes(void)
     g_assert_cmpuint(captures->len, ==, 1);
     g_assert_true(json_object_get_boolean_member(session_at(captures, 0, 0),
                                                  "whole"));
-    btrail_state_close(s);
+    state_files_close(s);
 }
 
 static void make_text(const char *path)
@@ -268,78 +269,29 @@ static void test_no_folder(void)
     }
 }
 
-#define OLD(sessions) "{\"version\":1,\"captures\":[{\"name\":\"n\"," \
-    "\"folder\":\"f\",\"sessions\":[" sessions "]}]}"
-#define OLD_SESSION(name) "{\"command\":{\"do\":\"start\",\"session\":\"" \
-    name "\",\"file\":\"x\"},\"started\":1,\"whole\":true}"
-
-/* What version 1 has left is taken up, once. */
-static void test_old(void)
-{
-    g_autofree char *old = g_build_filename(folder, "sessions.json", NULL);
-    g_autoptr(GPtrArray) captures = NULL;
-    struct btrail_state *s;
-
-    g_assert_true(g_file_set_contents(
-        old, OLD(OLD_SESSION("one") "," OLD_SESSION("two")), -1, NULL));
-    for (unsigned i = 0; i < 3; i++) {
-        s = open_state();
-        captures = btrail_state_read(s);
-        g_assert_cmpuint(captures->len, ==, 1);
-        g_assert_cmpuint(json_array_get_length(btrail_json_array(
-            g_ptr_array_index(captures, 0), "sessions")), ==, 2);
-        g_assert_cmpstr(name_at(captures, 0, 0), ==, "one");
-        g_assert_cmpstr(name_at(captures, 0, 1), ==, "two");
-        if (i == 1) {
-            /* It was killed in between. */
-            g_autofree char *copy = g_build_filename(folder, "copy", NULL);
-
-            g_assert_cmpint(g_rename(old, copy), ==, 0);
-            g_assert_true(btrail_state_write(s, captures, NULL));
-            g_assert_cmpint(g_rename(copy, old), ==, 0);
-        } else if (i == 2) {
-            g_assert_true(btrail_state_write(s, captures, NULL));
-        }
-        btrail_state_close(s);
-        g_clear_pointer(&captures, g_ptr_array_unref);
-    }
-    g_assert_false(g_file_test(old, G_FILE_TEST_EXISTS));
-    captures = read_again();
-    g_assert_cmpuint(captures->len, ==, 1);
-}
-
-static void test_old_spoilt(void)
-{
-    g_autofree char *old = g_build_filename(folder, "sessions.json", NULL);
-
-    for (unsigned i = 0; i < G_N_ELEMENTS(makers); i++) {
-        g_autoptr(GPtrArray) captures = NULL;
-
-        write_some();
-        makers[i](old);
-        captures = read_again();
-        g_assert_cmpuint(captures->len, ==, 2);
-        g_assert_false(g_file_test(old, G_FILE_TEST_EXISTS));
-    }
-}
-
 static void test_refused(void)
 {
+#define COMMAND "{\"command\":{\"do\":\"start\",\"session\":\"s\"," \
+    "\"file\":\"s\"}}"
 #define ONE(session) "{\"version\":2,\"capture\":\"n\",\"folder\":\"f\"," \
-    "\"session\":" session "}"
+    "\"process\":\"\",\"session\":" session "}"
     static const char good[] =
         ONE("{\"command\":{\"do\":\"start\",\"session\":\"s\","
             "\"file\":\"s\"},\"ring\":\"x\"}");
     static const char *const bad[] = {
         "", "[]", "{}", "{\"version\":2}", "{\"version\":2,\"session\":{}}",
-        "{\"version\":3,\"capture\":\"n\",\"folder\":\"f\",\"session\":"
-        "{\"command\":{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\"}}}",
-        "{\"version\":2,\"capture\":\"n\",\"folder\":\"..\",\"session\":"
-        "{\"command\":{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\"}}}",
-        "{\"version\":2,\"capture\":\"n\",\"folder\":\"a/b\",\"session\":"
-        "{\"command\":{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\"}}}",
-        "{\"version\":2,\"capture\":1,\"folder\":\"f\",\"session\":"
-        "{\"command\":{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\"}}}",
+        "{\"version\":3,\"capture\":\"n\",\"folder\":\"f\","
+        "\"process\":\"\",\"session\":" COMMAND "}",
+        "{\"version\":2,\"capture\":\"n\",\"folder\":\"..\","
+        "\"process\":\"\",\"session\":" COMMAND "}",
+        "{\"version\":2,\"capture\":\"n\",\"folder\":\"a/b\","
+        "\"process\":\"\",\"session\":" COMMAND "}",
+        "{\"version\":2,\"capture\":1,\"folder\":\"f\","
+        "\"process\":\"\",\"session\":" COMMAND "}",
+        "{\"version\":2,\"capture\":\"n\",\"folder\":\"f\","
+        "\"session\":" COMMAND "}",
+        "{\"version\":2,\"capture\":\"n\",\"folder\":\"f\","
+        "\"process\":1,\"session\":" COMMAND "}",
         ONE("1"), ONE("{}"), ONE("{\"command\":{\"do\":\"list\"}}"),
         ONE("{\"command\":{\"do\":\"start\",\"session\":\"s\"}}"),
         ONE("{\"command\":{\"do\":\"start\",\"file\":\"s\"}}"),
@@ -354,15 +306,15 @@ static void test_refused(void)
         ONE("{\"command\":{\"do\":\"start\",\"session\":\"s\","
             "\"file\":\"s\"},\"started\":\"x\"}"),
     };
-    g_autoptr(JsonObject) parsed = btrail_state_parse(good, ID(1), NULL);
+    g_autoptr(JsonObject) parsed = state_files_parse(good, ID(1), NULL);
 
     g_assert_nonnull(parsed);
     for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_autoptr(GError) error = NULL;
 
-        g_assert_null(btrail_state_parse(bad[i], ID(1), &error));
-        g_assert_error(error, BTRAIL_SERVICE_ERROR,
-                       BTRAIL_SERVICE_ERROR_CONFIG);
+        g_assert_null(state_files_parse(bad[i], ID(1), &error));
+        g_assert_error(error, SERVICE_ERROR,
+                       SERVICE_ERROR_CONFIG);
     }
 }
 
@@ -382,8 +334,8 @@ static void add_texts(GString *text, const char *member, const char *format,
 /* The most that a client may request is read again by the next process. */
 static void test_most(void)
 {
-    g_autoptr(GPtrArray) captures = btrail_state_new(), again = NULL;
-    struct btrail_state *s = open_state();
+    g_autoptr(GPtrArray) captures = state_files_new(), again = NULL;
+    struct state_files *s = open_state();
     JsonObject *all = capture("backtraild-1");
     g_autofree char *file = g_strnfill(200, 'x');
 
@@ -391,27 +343,27 @@ static void test_most(void)
         GString *text = g_string_new(NULL);
         g_autofree char *id = g_strdup_printf("%016x", i);
         g_autoptr(JsonNode) node = NULL;
-        g_autoptr(btrail_command) c = NULL;
+        g_autoptr(service_command) c = NULL;
 
         g_string_append_printf(text, "{\"do\":\"start\",\"session\":\"s%u\","
                                "\"file\":\"%s\"", i, file);
-        add_texts(text, "processes", "\"%s\"", BTRAIL_COMMAND_MAX_PROCESSES,
-                  '[', BTRAIL_COMMAND_MAX_TEXT);
+        add_texts(text, "processes", "\"%s\"", COMMAND_MAX_PROCESSES,
+                  '[', COMMAND_MAX_TEXT);
         add_texts(text, "triggers", "{\"at\":\"p:%s\",\"do\":\"stop\"}",
-                  BTRAIL_COMMAND_MAX_TRIGGERS, '{',
-                  BTRAIL_COMMAND_MAX_TEXT - 2);
+                  COMMAND_MAX_TRIGGERS, '{',
+                  COMMAND_MAX_TEXT - 2);
         g_string_append_c(text, '}');
         node = btrail_json_parse_object(text->str);
-        c = btrail_command_parse(json_node_get_object(node), NULL);
+        c = command_parse(json_node_get_object(node), NULL);
         g_assert_nonnull(c);
-        g_assert_true(btrail_state_admit(c, NULL));
+        g_assert_true(state_files_admit(c, NULL));
         add(all, btrail_json_new("s:id", id, "o:command",
-                                 btrail_state_command(c), NULL));
+                                 state_files_command(c), NULL));
         g_string_free(text, TRUE);
     }
     g_ptr_array_add(captures, all);
-    g_assert_true(btrail_state_write(s, captures, NULL));
-    btrail_state_close(s);
+    g_assert_true(state_files_write(s, captures, NULL));
+    state_files_close(s);
     again = read_again();
     g_assert_cmpuint(again->len, ==, 1);
     g_assert_cmpuint(json_array_get_length(btrail_json_array(
@@ -424,16 +376,16 @@ static void test_too_much(void)
     GString *text = g_string_new("{\"do\":\"start\",\"session\":\"s\","
                                  "\"file\":\"f\"");
     g_autoptr(JsonNode) node = NULL;
-    g_autoptr(btrail_command) c = NULL;
+    g_autoptr(service_command) c = NULL;
     g_autoptr(GError) error = NULL;
 
     add_texts(text, "cr3", "\"0x%s1\"", 64, '0', 16400);
     g_string_append_c(text, '}');
     node = btrail_json_parse_object(text->str);
-    c = btrail_command_parse(json_node_get_object(node), NULL);
+    c = command_parse(json_node_get_object(node), NULL);
     g_assert_nonnull(c);
-    g_assert_false(btrail_state_admit(c, &error));
-    g_assert_error(error, BTRAIL_SERVICE_ERROR, BTRAIL_SERVICE_ERROR_COMMAND);
+    g_assert_false(state_files_admit(c, &error));
+    g_assert_error(error, SERVICE_ERROR, SERVICE_ERROR_COMMAND);
     g_string_free(text, TRUE);
 }
 
@@ -451,8 +403,6 @@ int main(int argc, char **argv)
     g_test_add_data_func("/state/changes", test_changes, in_folder);
     g_test_add_data_func("/state/spoilt", test_spoilt, in_folder);
     g_test_add_data_func("/state/no-folder", test_no_folder, in_folder);
-    g_test_add_data_func("/state/old", test_old, in_folder);
-    g_test_add_data_func("/state/old/spoilt", test_old_spoilt, in_folder);
     g_test_add_data_func("/state/refused", test_refused, in_folder);
     g_test_add_data_func("/state/most", test_most, in_folder);
     g_test_add_data_func("/state/too-much", test_too_much, in_folder);

@@ -6,7 +6,7 @@
 #include <glib.h>
 #include <sys/stat.h>
 
-#include "lib/internal/parts.h"
+#include "lib/agent/parts.h"
 #include "store-samples.h"
 
 struct store_parts store_parts(const char *path)

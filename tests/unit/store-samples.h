@@ -6,7 +6,7 @@
 #ifndef STORE_SAMPLES_H
 #define STORE_SAMPLES_H
 
-#include "lib/internal/store.h"
+#include "lib/agent/store.h"
 
 /* The parts of a trace that are there, and their bytes */
 struct store_parts {
@@ -18,8 +18,8 @@ struct store_parts {
 struct store_parts store_parts(const char *path);
 
 /*
- * Appends a DATA chunk of so many bytes, for record @index, made @index + 1 ms
- * after the host's start.  Only its header is sound.
+ * Appends a DATA chunk of this many bytes, for record @index, made @index + 1
+ * ms after the host's start.  Only its header is sound.
  */
 int store_put_chunk(struct btrail_store *store, uint64_t index, size_t len);
 

@@ -10,10 +10,10 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "lib/internal/chunk.h"
+#include "lib/agent/chunk.h"
 #include "lib/internal/index.h"
-#include "lib/internal/parts.h"
-#include "lib/internal/store.h"
+#include "lib/agent/parts.h"
+#include "lib/agent/store.h"
 #include "store-samples.h"
 #include "trace-samples.h"
 

@@ -3,7 +3,7 @@
  * Streams of slabs: what comes out, which GAP events, and what is refused.
  */
 
-#include "lib/internal/stream.h"
+#include "lib/agent/stream.h"
 
 /*
  * A sink that unpacks what it gets into lists: what a stream has become.

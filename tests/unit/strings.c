@@ -6,7 +6,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "lib/internal/strings.h"
+#include "lib/agent/strings.h"
 
 static void test_equal(void)
 {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "walk/switches.h"
+#include "find/switches.h"
 #include "trace-samples.h"
 
 #define SLAB    10u
@@ -131,7 +131,7 @@ static void test_nameless(void)
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     s = switches_new(trace, NULL, NULL);
     g_assert_false(switches_next(s, &found, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_NAMES);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_NAMES);
     g_error_free(error);
     switches_free(s);
     btrail_trace_close(trace);

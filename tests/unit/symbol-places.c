@@ -91,72 +91,72 @@ static void begin(void)
     };
 }
 
-static void end(struct btrail_places *p)
+static void end(struct symbol_places *p)
 {
-    btrail_places_free(p);
+    symbol_places_free(p);
     guest_memory_free(f.memory);
     fake_space_clear(&f.space);
 }
 
-static struct btrail_places *places(const char *process, const char *symbol)
+static struct symbol_places *places(const char *process, const char *symbol)
 {
-    static const struct btrail_symbol_files none;
+    static const struct symbol_files none;
 
-    return btrail_places_new(process, symbol, &none);
+    return symbol_places_new(process, symbol, &none);
 }
 
-static void add_snapshot(struct btrail_places *p)
+static void add_snapshot(struct symbol_places *p)
 {
-    btrail_places_snapshot(p, &f.snapshot, f.memory, FAKE_SPACE_LEVELS);
+    symbol_places_snapshot(p, &f.snapshot, f.memory, FAKE_SPACE_LEVELS);
 }
 
-static bool has(struct btrail_places *p, unsigned space, unsigned place)
+static bool has(struct symbol_places *p, unsigned space, unsigned place)
 {
-    return btrail_places_has(p, f.processes[space].pgd | 0x123,
+    return symbol_places_has(p, f.processes[space].pgd | 0x123,
                              place_of(place));
 }
 
 /* In each process at its own address, and in no other process */
 static void test_spaces(void)
 {
-    struct btrail_places *p;
+    struct symbol_places *p;
     unsigned i, k;
 
     begin();
     p = places("web", SYMBOL);
-    g_assert_cmpuint(btrail_places_count(p), ==, 0);
+    g_assert_cmpuint(symbol_places_count(p), ==, 0);
     add_snapshot(p);
-    g_assert_cmpuint(btrail_places_count(p), ==, 3);
+    g_assert_cmpuint(symbol_places_count(p), ==, 3);
     for (i = 0; i < PROCESSES; i++) {
         for (k = 0; k < PROCESSES; k++) {
             g_assert_cmpint(has(p, i, k), ==, i == k && i != 3);
         }
-        g_assert_false(btrail_places_has(p, f.processes[i].pgd,
+        g_assert_false(symbol_places_has(p, f.processes[i].pgd,
                                          place_of(i) + 1));
     }
     /* With KPTI there are two tables. */
-    g_assert_true(btrail_places_has(p, 0x700000, place_of(1)));
-    g_assert_false(btrail_places_has(p, 0, place_of(0)));
+    g_assert_true(symbol_places_has(p, 0x700000, place_of(1)));
+    g_assert_false(symbol_places_has(p, 0, place_of(0)));
     end(p);
 
     begin();
     p = places("102", SYMBOL);
     add_snapshot(p);
-    g_assert_cmpuint(btrail_places_count(p), ==, 1);
+    g_assert_cmpuint(symbol_places_count(p), ==, 1);
     g_assert_true(has(p, 2, 2));
     end(p);
 
     begin();
     p = places("web", "sample_nowhere");
     add_snapshot(p);
-    g_assert_cmpuint(btrail_places_count(p), ==, 0);
+    g_assert_cmpuint(symbol_places_count(p), ==, 0);
     end(p);
 }
 
 /* Those that are gone, are another one now, or were only seen */
 static void test_changes(void)
 {
-    struct btrail_places *p;
+    struct symbol_places *p;
     unsigned i;
 
     begin();
@@ -167,7 +167,7 @@ static void test_changes(void)
         f.processes[i].n_mappings = 0;
     }
     add_snapshot(p);
-    g_assert_cmpuint(btrail_places_count(p), ==, 3);
+    g_assert_cmpuint(symbol_places_count(p), ==, 3);
     /* A snapshot that is not whole removes no process, */
     f.snapshot.n = 2;
     f.snapshot.flags = 0;
@@ -177,7 +177,7 @@ static void test_changes(void)
     f.snapshot.flags = BTRAIL_SNAPSHOT_WHOLE;
     add_snapshot(p);
     g_assert_false(has(p, 2, 2));
-    g_assert_cmpuint(btrail_places_count(p), ==, 2);
+    g_assert_cmpuint(symbol_places_count(p), ==, 2);
     /* Its page tables are another process's now, of which only that is seen */
     f.processes[0].pid = 7;
     add_snapshot(p);
@@ -186,8 +186,8 @@ static void test_changes(void)
     f.processes[1].flags = 0;
     f.processes[1].comm = "exec";
     add_snapshot(p);
-    g_assert_cmpuint(btrail_places_count(p), ==, 0);
-    g_assert_false(btrail_places_has(p, 0x700000, place_of(1)));
+    g_assert_cmpuint(symbol_places_count(p), ==, 0);
+    g_assert_false(symbol_places_has(p, 0x700000, place_of(1)));
     /* And again, without the library, with it, and elsewhere */
     f.processes[1].comm = "web";
     add_snapshot(p);
@@ -210,7 +210,7 @@ static void test_changes(void)
 /* What is not in memory at one snapshot is found later. */
 static void test_absent(void)
 {
-    struct btrail_places *p;
+    struct symbol_places *p;
     uint64_t *root, entry;
     unsigned i;
 
@@ -221,7 +221,7 @@ static void test_absent(void)
     entry = *root;
     *root = 0;
     add_snapshot(p);
-    g_assert_cmpuint(btrail_places_count(p), ==, 2);
+    g_assert_cmpuint(symbol_places_count(p), ==, 2);
     for (i = 0; i < PROCESSES; i++) {
         f.processes[i].flags = BTRAIL_PROCESS_SEEN;
         f.processes[i].n_mappings = 0;
@@ -231,14 +231,14 @@ static void test_absent(void)
     *root = entry;
     add_snapshot(p);
     g_assert_true(has(p, 0, 0));
-    g_assert_cmpuint(btrail_places_count(p), ==, 3);
+    g_assert_cmpuint(symbol_places_count(p), ==, 3);
     end(p);
 }
 
 /* What is executable in several pieces, as mprotect() leaves it */
 static void test_split(void)
 {
-    struct btrail_places *p;
+    struct symbol_places *p;
     struct btrail_mapping pieces[16];
     unsigned n = 0, i;
 
@@ -269,12 +269,12 @@ static void test_split(void)
 }
 
 struct files {
-    enum btrail_symbol_answer answer;
+    enum symbol_answer answer;
     uint64_t offset;
     unsigned asked;
 };
 
-static enum btrail_symbol_answer
+static enum symbol_answer
 find_file(void *opaque, const char *path, const uint8_t *build_id,
           size_t build_id_size, const char *symbol, uint64_t *offset)
 {
@@ -291,9 +291,9 @@ find_file(void *opaque, const char *path, const uint8_t *build_id,
 /* A file that is known is what counts, whatever is in memory. */
 static void test_files(void)
 {
-    struct files files = { BTRAIL_SYMBOL_FOUND, 0, 0 };
-    const struct btrail_symbol_files finder = { find_file, &files };
-    struct btrail_places *p;
+    struct files files = { SYMBOL_FOUND, 0, 0 };
+    const struct symbol_files finder = { find_file, &files };
+    struct symbol_places *p;
     unsigned i;
 
     begin();
@@ -303,10 +303,10 @@ static void test_files(void)
             break;
         }
     }
-    p = btrail_places_new("web", SYMBOL, &finder);
+    p = symbol_places_new("web", SYMBOL, &finder);
     add_snapshot(p);
-    g_assert_cmpuint(btrail_places_count(p), ==, 3);
-    g_assert_true(btrail_places_has(p, f.processes[0].pgd,
+    g_assert_cmpuint(symbol_places_count(p), ==, 3);
+    g_assert_true(symbol_places_has(p, f.processes[0].pgd,
                                     f.mappings[0][i].start + 4));
     /* Whoever is known is not asked for again, even in a new snapshot. */
     g_assert_cmpuint(files.asked, ==, 3);
@@ -315,26 +315,26 @@ static void test_files(void)
     end(p);
 
     begin();
-    files.answer = BTRAIL_SYMBOL_NONE;
-    p = btrail_places_new("web", SYMBOL, &finder);
+    files.answer = SYMBOL_NONE;
+    p = symbol_places_new("web", SYMBOL, &finder);
     add_snapshot(p);
-    g_assert_cmpuint(btrail_places_count(p), ==, 0);
+    g_assert_cmpuint(symbol_places_count(p), ==, 0);
     end(p);
 
     begin();
-    files.answer = BTRAIL_SYMBOL_NO_FILE;
-    p = btrail_places_new("web", SYMBOL, &finder);
+    files.answer = SYMBOL_NO_FILE;
+    p = symbol_places_new("web", SYMBOL, &finder);
     add_snapshot(p);
     g_assert_true(has(p, 0, 0));
     end(p);
 
     /* What was deleted is not what is at its path now. */
     begin();
-    files = (struct files) { BTRAIL_SYMBOL_NONE };
+    files = (struct files) { SYMBOL_NONE };
     for (i = 0; i < PROCESSES * 4; i++) {
         f.mappings[i / 4][i % 4].flags |= BTRAIL_MAPPING_DELETED;
     }
-    p = btrail_places_new("web", SYMBOL, &finder);
+    p = symbol_places_new("web", SYMBOL, &finder);
     add_snapshot(p);
     g_assert_cmpuint(files.asked, ==, 0);
     g_assert_true(has(p, 0, 0));
@@ -344,9 +344,9 @@ static void test_files(void)
 /* However many a guest has, there is a limit, and it makes no place wrong. */
 static void test_many(void)
 {
-    const unsigned n = 3 * BTRAIL_PLACES_PROCESSES;
+    const unsigned n = 3 * PLACES_PROCESSES;
     g_autofree struct btrail_process *many = g_new(struct btrail_process, n);
-    struct btrail_places *p;
+    struct symbol_places *p;
     unsigned i, found = 0, round;
 
     begin();
@@ -366,7 +366,7 @@ static void test_many(void)
     for (round = 0; round < 50; round++) {
         add_snapshot(p);
     }
-    g_assert_cmpuint(btrail_places_count(p), ==, 3);
+    g_assert_cmpuint(symbol_places_count(p), ==, 3);
     for (i = 0; i < 3; i++) {
         found += has(p, i, i);
     }

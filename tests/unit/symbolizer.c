@@ -977,7 +977,7 @@ static void test_times(void)
             check_place(s, 0, SYMBOL_SAMPLES_KERNEL + 1,
                         "do_work+1 [kernel.kallsyms]");
         }
-        /* Behind its end nothing is a module's. */
+        /* After its end nothing is a module's. */
         check_place(s, 1500, module + 0x10f, "dummy_setup+f [dummy]");
         check_place(s, 1500, module + 0x110, "[unknown]+0 [kernel.kallsyms]");
         check_place(s, 3500, module + 0x100, "[unknown]+0 [kernel.kallsyms]");

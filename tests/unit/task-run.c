@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "walk/task-run.h"
+#include "find/task-run.h"
 #include "trace-samples.h"
 
 #define SLAB    10u

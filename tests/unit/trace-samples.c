@@ -55,7 +55,7 @@ void sample_sideband(unsigned i, struct btrail_sideband_info *info,
     uint32_t random = i, k;
 
     *info = (struct btrail_sideband_info) {
-        .kind = 1 + i % 5, .size = i * 37 % SAMPLE_SIDEBAND_MAX,
+        .kind = 1 + i % 5, .size = i * 137 % SAMPLE_SIDEBAND_MAX,
         .time = i % 3 ? 1000000 * (i + 1) : 0,
     };
     for (k = 0; k < info->size; k++) {

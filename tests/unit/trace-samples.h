@@ -33,12 +33,12 @@ void sample_write(const char *path, unsigned chunks);
 void sample_write_with(const char *path, unsigned chunks,
                        const struct btrail_writer_options *options);
 
-/* The same with a piece of sideband behind each chunk of both vCPUs */
+/* The same with a piece of sideband after each chunk of both vCPUs */
 void sample_write_sideband(const char *path, unsigned chunks,
                            const struct btrail_writer_options *options);
 
 /* Piece @i of it; @bytes has room for SAMPLE_SIDEBAND_MAX. */
-#define SAMPLE_SIDEBAND_MAX     300
+#define SAMPLE_SIDEBAND_MAX     600
 void sample_sideband(unsigned i, struct btrail_sideband_info *info,
                      uint8_t *bytes);
 

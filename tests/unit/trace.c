@@ -9,9 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lib/internal/bytes.h"
-#include "lib/internal/chunk.h"
-#include "lib/internal/parts.h"
+#include "lib/agent/bytes.h"
+#include "lib/agent/chunk.h"
+#include "lib/agent/parts.h"
 #include "trace-samples.h"
 
 #define CHUNKS          4

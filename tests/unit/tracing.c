@@ -9,18 +9,18 @@
 
 #define QEMU_NS " xmlns:qemu=\"http://libvirt.org/schemas/domain/qemu/1.0\""
 
-static const struct btrail_tracing_options plain = { "/opt/qemu", NULL, false };
-static const struct btrail_tracing_options full = {
+static const struct tracing_options plain = { "/opt/qemu", NULL, false };
+static const struct tracing_options full = {
     "/opt/other", "/run/a,b.sock", true
 };
-static const struct btrail_tracing_options names = {
+static const struct tracing_options names = {
     .emulator = "/opt/qemu", .agent = "/run/agent", .guest_names = true,
 };
 
 static xmlDoc *parse(const char *text)
 {
     g_autoptr(GError) error = NULL;
-    xmlDoc *doc = btrail_document_parse(text, strlen(text), &error);
+    xmlDoc *doc = document_parse(text, strlen(text), &error);
 
     g_assert_no_error(error);
     return doc;
@@ -28,15 +28,15 @@ static xmlDoc *parse(const char *text)
 
 /* The changes are left in *@changes, if that is not NULL. */
 static char *enable(const char *text,
-                    const struct btrail_tracing_options *options,
+                    const struct tracing_options *options,
                     GPtrArray **changes)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(xmlDoc) doc = parse(text);
 
-    btrail_tracing_enable(doc, options, changes, &error);
+    tracing_enable(doc, options, changes, &error);
     g_assert_no_error(error);
-    return btrail_document_text(doc);
+    return document_text(doc);
 }
 
 static char *disable(const char *text, GPtrArray **changes)
@@ -44,14 +44,14 @@ static char *disable(const char *text, GPtrArray **changes)
     g_autoptr(GError) error = NULL;
     g_autoptr(xmlDoc) doc = parse(text);
 
-    btrail_tracing_disable(doc, changes, &error);
+    tracing_disable(doc, changes, &error);
     g_assert_no_error(error);
-    return btrail_document_text(doc);
+    return document_text(doc);
 }
 
 /* Enabling is undone by disabling, and twice is once. */
 static void check_undone(const char *text,
-                         const struct btrail_tracing_options *options)
+                         const struct tracing_options *options)
 {
     g_autofree char *on = enable(text, options, NULL);
     g_autofree char *twice = enable(on, options, NULL);
@@ -108,7 +108,7 @@ static void test_undone(void)
 
     for (i = 0; i < G_N_ELEMENTS(texts); i++) {
         g_autoptr(xmlDoc) doc = parse(texts[i]);
-        g_autofree char *text = btrail_document_text(doc);
+        g_autofree char *text = document_text(doc);
 
         /* So that it is writing that is compared, and not reading. */
         check_undone(text, &plain);
@@ -203,7 +203,7 @@ static void test_bits(void)
         { "<cpu mode='host-model'><feature name='lm' policy='forbid'/></cpu>",
           "x86_64", false },
     };
-    static const struct btrail_tracing_options tcg = {
+    static const struct tracing_options tcg = {
         "/opt/qemu", NULL, true
     };
 
@@ -214,17 +214,17 @@ static void test_bits(void)
         g_autofree char *emulated = enable(text, &tcg, NULL);
         g_autoptr(xmlDoc) doc = parse(text);
         g_autoptr(GError) error = NULL;
-        struct btrail_tracing_state state;
+        struct tracing_state state;
 
-        g_assert_true(btrail_tracing_inspect(doc, &state, NULL));
+        g_assert_true(tracing_inspect(doc, &state, NULL));
         g_assert_cmpint(state.bits_64, ==, cpus[i].bits_64);
-        btrail_tracing_state_clear(&state);
+        tracing_state_clear(&state);
         g_assert_nonnull(strstr(emulated, "type=\"qemu\""));
-        g_assert_cmpint(btrail_tracing_enable(doc, &plain, NULL, &error), ==,
+        g_assert_cmpint(tracing_enable(doc, &plain, NULL, &error), ==,
                         cpus[i].bits_64);
         if (!cpus[i].bits_64) {
-            g_assert_error(error, BTRAIL_DOMAIN_ERROR,
-                           BTRAIL_DOMAIN_ERROR_UNSUPPORTED);
+            g_assert_error(error, DOMAIN_ERROR,
+                           DOMAIN_ERROR_UNSUPPORTED);
             g_assert_nonnull(strstr(error->message, "--tcg"));
         }
     }
@@ -242,7 +242,7 @@ static void test_there_already(void)
         "  <qemu:commandline>\n    <qemu:arg value=\"-device\"/>\n"
         "    <qemu:arg value=\"branch-trace,agent=/x\"/>\n"
         "  </qemu:commandline>\n</domain>\n";
-    static const struct btrail_tracing_options any = {
+    static const struct tracing_options any = {
         "/opt/qemu", "/run/agent", false, true
     };
     GPtrArray *changes;
@@ -275,7 +275,7 @@ static void test_changed_since(void)
     g_assert_null(strstr(off, "memfd"));
     g_assert_null(strstr(off, "backtrail"));
     for (i = 0; i < changes->len; i++) {
-        struct btrail_tracing_change *c = g_ptr_array_index(changes, i);
+        struct tracing_change *c = g_ptr_array_index(changes, i);
 
         if (c->kept) {
             kept++;
@@ -331,7 +331,7 @@ static void test_guest_names(void)
     g_autofree char *moved = replace(on, "/run/agent.names\">", "/x\">");
     g_autofree char *kept = NULL;
     g_autoptr(xmlDoc) doc = parse(on), plain_doc = parse(sample);
-    struct btrail_tracing_state state;
+    struct tracing_state state;
     GPtrArray *changes;
     unsigned n = 0;
 
@@ -346,28 +346,28 @@ static void test_guest_names(void)
     kept = disable(moved, &changes);
     g_assert_nonnull(strstr(kept, "org.backtrail.guest.0"));
     for (unsigned i = 0; i < changes->len; i++) {
-        n += ((struct btrail_tracing_change *)g_ptr_array_index(changes,
-                                                                i))->kept;
+        n += ((struct tracing_change *)g_ptr_array_index(changes,
+                                                         i))->kept;
     }
     g_assert_cmpuint(n, ==, 1);
     g_ptr_array_unref(changes);
-    g_assert_true(btrail_tracing_inspect(doc, &state, NULL));
+    g_assert_true(tracing_inspect(doc, &state, NULL));
     g_assert_true(state.guest_names);
-    btrail_tracing_state_clear(&state);
-    g_assert_true(btrail_tracing_inspect(plain_doc, &state, NULL));
+    tracing_state_clear(&state);
+    g_assert_true(tracing_inspect(plain_doc, &state, NULL));
     g_assert_false(state.guest_names);
-    btrail_tracing_state_clear(&state);
+    tracing_state_clear(&state);
 }
 
 static void refuse(const char *text,
-                   const struct btrail_tracing_options *options, int code,
+                   const struct tracing_options *options, int code,
                    const char *why)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(xmlDoc) doc = parse(text);
 
-    g_assert_false(btrail_tracing_enable(doc, options, NULL, &error));
-    g_assert_error(error, BTRAIL_DOMAIN_ERROR, code);
+    g_assert_false(tracing_enable(doc, options, NULL, &error));
+    g_assert_error(error, DOMAIN_ERROR, code);
     if (!strstr(error->message, why)) {
         g_error("'%s' does not say '%s'", error->message, why);
     }
@@ -375,33 +375,33 @@ static void refuse(const char *text,
 
 static void test_refused(void)
 {
-    static const struct btrail_tracing_options relative = { "qemu" };
-    static const struct btrail_tracing_options control = { "/a\nb" };
-    static const struct btrail_tracing_options bytes = { "/a\xff" };
-    static const struct btrail_tracing_options agent = { "/a", "b" };
+    static const struct tracing_options relative = { "qemu" };
+    static const struct tracing_options control = { "/a\nb" };
+    static const struct tracing_options bytes = { "/a\xff" };
+    static const struct tracing_options agent = { "/a", "b" };
 
-    refuse("<network/>", &plain, BTRAIL_DOMAIN_ERROR_XML, "<domain>");
-    refuse("<domain xmlns='x'/>", &plain, BTRAIL_DOMAIN_ERROR_XML, "<domain>");
-    refuse("<domain/>", &plain, BTRAIL_DOMAIN_ERROR_UNSUPPORTED, "type");
-    refuse("<domain type='xen'/>", &plain, BTRAIL_DOMAIN_ERROR_UNSUPPORTED,
+    refuse("<network/>", &plain, DOMAIN_ERROR_XML, "<domain>");
+    refuse("<domain xmlns='x'/>", &plain, DOMAIN_ERROR_XML, "<domain>");
+    refuse("<domain/>", &plain, DOMAIN_ERROR_UNSUPPORTED, "type");
+    refuse("<domain type='xen'/>", &plain, DOMAIN_ERROR_UNSUPPORTED,
            "xen");
     refuse("<domain type='qemu'><os><type arch='riscv64'/></os></domain>",
-           &plain, BTRAIL_DOMAIN_ERROR_UNSUPPORTED, "riscv64");
+           &plain, DOMAIN_ERROR_UNSUPPORTED, "riscv64");
     refuse("<domain type='qemu'" QEMU_NS "><qemu:commandline>"
            "<qemu:arg value='-device'/><qemu:arg "
            "value='{\"driver\": \"branch-trace\"}'/></qemu:commandline>"
-           "</domain>", &full, BTRAIL_DOMAIN_ERROR_CONFLICT, "only one");
+           "</domain>", &full, DOMAIN_ERROR_CONFLICT, "only one");
     refuse("<domain type='qemu'" QEMU_NS "><qemu:commandline>"
            "<qemu:arg value='-device'/><qemu:arg value='branch-trace'/>"
            "</qemu:commandline></domain>", &full,
-           BTRAIL_DOMAIN_ERROR_CONFLICT, "only one");
-    refuse(sample, &relative, BTRAIL_DOMAIN_ERROR_UNSUPPORTED, "emulator");
-    refuse(sample, &control, BTRAIL_DOMAIN_ERROR_UNSUPPORTED, "emulator");
-    refuse(sample, &bytes, BTRAIL_DOMAIN_ERROR_UNSUPPORTED, "emulator");
-    refuse(sample, &agent, BTRAIL_DOMAIN_ERROR_UNSUPPORTED, "agent");
+           DOMAIN_ERROR_CONFLICT, "only one");
+    refuse(sample, &relative, DOMAIN_ERROR_UNSUPPORTED, "emulator");
+    refuse(sample, &control, DOMAIN_ERROR_UNSUPPORTED, "emulator");
+    refuse(sample, &bytes, DOMAIN_ERROR_UNSUPPORTED, "emulator");
+    refuse(sample, &agent, DOMAIN_ERROR_UNSUPPORTED, "agent");
     refuse("<domain type='qemu'><devices><channel type='pty'><target "
            "type='virtio' name='org.backtrail.guest.0'/></channel></devices>"
-           "</domain>", &names, BTRAIL_DOMAIN_ERROR_CONFLICT,
+           "</domain>", &names, DOMAIN_ERROR_CONFLICT,
            "omit --guest-names");
 }
 
@@ -425,13 +425,13 @@ static void test_bad_record(void)
     for (i = 0; i < G_N_ELEMENTS(notes); i++) {
         g_autofree char *text = g_strdup_printf(
             "<domain type='kvm'><devices><emulator>/x</emulator></devices>"
-            "<metadata><b:domain xmlns:b='" BTRAIL_TRACING_NAMESPACE "'>%s"
+            "<metadata><b:domain xmlns:b='" TRACING_NAMESPACE "'>%s"
             "</b:domain></metadata></domain>", notes[i]);
         g_autoptr(GError) error = NULL;
         g_autoptr(xmlDoc) doc = parse(text);
 
-        g_assert_false(btrail_tracing_disable(doc, NULL, &error));
-        g_assert_error(error, BTRAIL_DOMAIN_ERROR, BTRAIL_DOMAIN_ERROR_RECORD);
+        g_assert_false(tracing_disable(doc, NULL, &error));
+        g_assert_error(error, DOMAIN_ERROR, DOMAIN_ERROR_RECORD);
     }
 }
 
@@ -440,8 +440,8 @@ static void test_two_records(void)
 {
     g_autofree char *off = disable(
         "<domain type='kvm'><metadata>"
-        "<domain xmlns='" BTRAIL_TRACING_NAMESPACE "'/>"
-        "<domain created='1' xmlns='" BTRAIL_TRACING_NAMESPACE "'/>"
+        "<domain xmlns='" TRACING_NAMESPACE "'/>"
+        "<domain created='1' xmlns='" TRACING_NAMESPACE "'/>"
         "</metadata></domain>", NULL);
 
     g_assert_cmpstr(off, ==, "<domain type=\"kvm\"/>\n");
@@ -478,28 +478,28 @@ static void test_inspect(void)
     g_autoptr(xmlDoc) before = parse(sample), after = parse(on);
     g_autoptr(xmlDoc) panic = parse(
         "<domain><devices><panic model='isa'/></devices></domain>");
-    struct btrail_tracing_state state;
+    struct tracing_state state;
 
-    g_assert_true(btrail_tracing_inspect(before, &state, NULL));
+    g_assert_true(tracing_inspect(before, &state, NULL));
     g_assert_cmpstr(state.emulator, ==, "/usr/bin/kvm");
     g_assert_null(state.device);
     g_assert_true(state.kvm);
     g_assert_false(state.noted || state.shared || state.vmcoreinfo ||
                    state.panic);
-    btrail_tracing_state_clear(&state);
+    tracing_state_clear(&state);
 
-    g_assert_true(btrail_tracing_inspect(after, &state, NULL));
+    g_assert_true(tracing_inspect(after, &state, NULL));
     g_assert_cmpstr(state.emulator, ==, "/opt/other");
     g_assert_cmpstr(state.device, ==, "branch-trace,agent=/run/a,,b.sock");
     g_assert_cmpstr(state.agent, ==, "/run/a,b.sock");
     g_assert_false(state.kvm);
     g_assert_true(state.noted && state.shared && state.vmcoreinfo);
     g_assert_false(state.partly);
-    btrail_tracing_state_clear(&state);
+    tracing_state_clear(&state);
 
-    g_assert_true(btrail_tracing_inspect(panic, &state, NULL));
+    g_assert_true(tracing_inspect(panic, &state, NULL));
     g_assert_true(state.panic);
-    btrail_tracing_state_clear(&state);
+    tracing_state_clear(&state);
 
     for (unsigned i = 0; i < G_N_ELEMENTS(parts); i++) {
         g_autofree char *text = g_strdup_printf(
@@ -508,9 +508,9 @@ static void test_inspect(void)
             parts[i].mode, parts[i].xml);
         g_autoptr(xmlDoc) doc = parse(text);
 
-        g_assert_true(btrail_tracing_inspect(doc, &state, NULL));
+        g_assert_true(tracing_inspect(doc, &state, NULL));
         g_assert_cmpint(state.partly, ==, parts[i].partly);
-        btrail_tracing_state_clear(&state);
+        tracing_state_clear(&state);
     }
 
     for (unsigned i = 0; i < G_N_ELEMENTS(devices); i++) {
@@ -520,10 +520,10 @@ static void test_inspect(void)
             devices[i].value);
         g_autoptr(xmlDoc) doc = parse(text);
 
-        g_assert_true(btrail_tracing_inspect(doc, &state, NULL));
+        g_assert_true(tracing_inspect(doc, &state, NULL));
         g_assert_nonnull(state.device);
         g_assert_cmpint(state.root_entry, ==, devices[i].root_entry);
-        btrail_tracing_state_clear(&state);
+        tracing_state_clear(&state);
     }
 }
 

@@ -13,39 +13,50 @@
 #define K   UINT64_C(0xffffffff81000040)
 
 static unsigned fired_n[4];
+static struct gate gate;
 
 static void fired(void *opaque, unsigned trigger,
-                  enum btrail_trigger_action action)
+                  enum trigger_action action)
 {
     g_assert_cmpuint(trigger, <, G_N_ELEMENTS(fired_n));
     fired_n[trigger]++;
 }
 
 /* A record of no place in particular */
-static bool pass(struct btrail_triggers *t, uint64_t cr3, uint64_t to)
+static bool pass(struct triggers *t, uint64_t cr3, uint64_t to)
 {
-    struct btrail_gate gate = btrail_triggers_gate(t, 1000000, 1, NULL);
-
+    g_assert_true(gate.opaque == t);
     return gate.record(gate.opaque, 0, 0, cr3, 1, to);
 }
 
-static struct btrail_triggers *make(const struct btrail_trigger *t, unsigned n)
+static struct triggers *
+make_with(const struct trigger *list, unsigned n,
+          const struct symbol_files *files)
 {
+    struct triggers *t = triggers_new(list, n, files, fired,
+                                      NULL);
+
     memset(fired_n, 0, sizeof(fired_n));
-    return btrail_triggers_new(t, n, NULL, fired, NULL);
+    gate = triggers_gate(t, 1000000, 1, NULL);
+    return t;
+}
+
+static struct triggers *make(const struct trigger *t, unsigned n)
+{
+    return make_with(t, n, NULL);
 }
 
 /* From one address up to another, as often as it is there */
 static void test_start_stop(void)
 {
-    static const struct btrail_trigger list[] = {
-        { .address = A, .action = BTRAIL_TRIGGER_START },
-        { .address = B, .action = BTRAIL_TRIGGER_STOP },
+    static const struct trigger list[] = {
+        { .address = A, .action = TRIGGER_START },
+        { .address = B, .action = TRIGGER_STOP },
     };
-    struct btrail_triggers *t = make(list, 2);
+    struct triggers *t = make(list, 2);
     unsigned i;
 
-    g_assert_false(btrail_triggers_over(t));
+    g_assert_false(triggers_over(t));
     for (i = 0; i < 3; i++) {
         g_assert_false(pass(t, 0, 5));
         g_assert_false(pass(t, 0, A + 1));
@@ -54,57 +65,57 @@ static void test_start_stop(void)
         g_assert_true(pass(t, 0, B));
     }
     g_assert_false(pass(t, 0, B));
-    g_assert_false(btrail_triggers_over(t));
+    g_assert_false(triggers_over(t));
     g_assert_cmpuint(fired_n[0], ==, 3);
     g_assert_cmpuint(fired_n[1], ==, 4);
-    btrail_triggers_unref(t);
+    triggers_unref(t);
 }
 
 static void test_stop_alone(void)
 {
-    static const struct btrail_trigger list[] = {
-        { .address = B, .action = BTRAIL_TRIGGER_STOP, .hits = 3 },
+    static const struct trigger list[] = {
+        { .address = B, .action = TRIGGER_STOP, .hits = 3 },
     };
-    struct btrail_triggers *t = make(list, 1);
+    struct triggers *t = make(list, 1);
 
     g_assert_true(pass(t, 0, B));
     g_assert_true(pass(t, 0, B));
-    g_assert_false(btrail_triggers_over(t));
+    g_assert_false(triggers_over(t));
     g_assert_true(pass(t, 0, B));
-    g_assert_true(btrail_triggers_over(t));
+    g_assert_true(triggers_over(t));
     g_assert_false(pass(t, 0, A));
     g_assert_cmpuint(fired_n[0], ==, 1);
-    btrail_triggers_unref(t);
+    triggers_unref(t);
 }
 
 /* It goes on where another process was. */
 static void test_keep(void)
 {
-    static const struct btrail_trigger list[] = {
-        { .address = A, .action = BTRAIL_TRIGGER_START, .hits = 1 },
-        { .address = B, .action = BTRAIL_TRIGGER_STOP, .hits = 1 },
+    static const struct trigger list[] = {
+        { .address = A, .action = TRIGGER_START, .hits = 1 },
+        { .address = B, .action = TRIGGER_STOP, .hits = 1 },
     };
-    struct btrail_triggers *t = make(list, 2);
+    struct triggers *t = make(list, 2);
 
-    g_assert_false(btrail_triggers_keeping(t));
+    g_assert_false(triggers_keeping(t));
     g_assert_false(pass(t, 0, A + 1));
-    btrail_triggers_keep(t);
-    g_assert_true(btrail_triggers_keeping(t));
+    triggers_keep(t);
+    g_assert_true(triggers_keeping(t));
     g_assert_true(pass(t, 0, A + 1));
     g_assert_true(pass(t, 0, B));
-    g_assert_false(btrail_triggers_keeping(t));
+    g_assert_false(triggers_keeping(t));
     g_assert_cmpuint(fired_n[0], ==, 0);
     g_assert_cmpuint(fired_n[1], ==, 1);
-    btrail_triggers_unref(t);
+    triggers_unref(t);
 }
 
 /* A symbol counts once it is known, and a process once it is found. */
 static void test_names(void)
 {
-    static const struct btrail_trigger list[] = {
-        { .symbol = "panic", .action = BTRAIL_TRIGGER_DUMP },
-        { .process = "nginx", .address = A, .action = BTRAIL_TRIGGER_DUMP },
-        { .symbol = "nowhere", .action = BTRAIL_TRIGGER_DUMP },
+    static const struct trigger list[] = {
+        { .symbol = "panic", .action = TRIGGER_DUMP },
+        { .process = "nginx", .address = A, .action = TRIGGER_DUMP },
+        { .symbol = "nowhere", .action = TRIGGER_DUMP },
     };
     static const char text[] =
         "ffffffff81000000 T panic_on_warn\n"
@@ -114,15 +125,15 @@ static void test_names(void)
         "ffffffff81000040 T panic";
     struct btrail_process p = { .pgd = 0x5000, .mm = 1, .comm = "nginx" };
     const struct btrail_snapshot snapshot = { .n = 1, .processes = &p };
-    struct btrail_triggers *t = make(list, 3);
+    struct triggers *t = make(list, 3);
     unsigned i;
 
     g_assert_true(pass(t, 0x5000, K));
     g_assert_true(pass(t, 0x5000, A));
     g_assert_true(pass(t, 0x5000, 0));
     g_assert_cmpuint(fired_n[0] + fired_n[1] + fired_n[2], ==, 0);
-    btrail_triggers_symbols(t, 0, text, strlen(text));
-    btrail_triggers_snapshot(t, &snapshot);
+    triggers_symbols(t, 0, text, strlen(text));
+    triggers_snapshot(t, &snapshot);
     for (i = 0; i < 0x80; i++) {
         pass(t, 0x5000, K - 0x40 + i);
     }
@@ -132,23 +143,23 @@ static void test_names(void)
     pass(t, 0x5007, A);
     g_assert_cmpuint(fired_n[1], ==, 1);
     g_assert_cmpuint(fired_n[2], ==, 0);
-    g_assert_false(btrail_triggers_over(t));
-    btrail_triggers_unref(t);
+    g_assert_false(triggers_over(t));
+    triggers_unref(t);
 }
 
-static void tell(struct btrail_triggers *t, uint16_t kernel, const char *text)
+static void tell(struct triggers *t, uint16_t kernel, const char *text)
 {
-    btrail_triggers_symbols(t, kernel, text, strlen(text));
+    triggers_symbols(t, kernel, text, strlen(text));
 }
 
 /* What a kernel has loaded can go, and another one can take its place. */
 static void test_loaded(void)
 {
-    static const struct btrail_trigger list[] = {
-        { .symbol = "load", .action = BTRAIL_TRIGGER_DUMP },
-        { .symbol = "panic", .action = BTRAIL_TRIGGER_DUMP },
+    static const struct trigger list[] = {
+        { .symbol = "load", .action = TRIGGER_DUMP },
+        { .symbol = "panic", .action = TRIGGER_DUMP },
     };
-    struct btrail_triggers *t = make(list, 2);
+    struct triggers *t = make(list, 2);
 
     tell(t, 1, "ffffffff81000040 T panic\n");
     tell(t, 1, "ffffffffc0000010 t load\t[mod]\n");
@@ -157,7 +168,7 @@ static void test_loaded(void)
     g_assert_cmpuint(fired_n[0], ==, 1);
     g_assert_cmpuint(fired_n[1], ==, 1);
     tell(t, 1, "ffffffffc0000010 t other\t[new]\n");
-    g_assert_cmpuint(btrail_triggers_places(t, 0), ==, 0);
+    g_assert_cmpuint(triggers_places(t, 0), ==, 0);
     pass(t, 0x5000, UINT64_C(0xffffffffc0000010));
     pass(t, 0x5000, K);
     g_assert_cmpuint(fired_n[0], ==, 1);
@@ -171,13 +182,12 @@ static void test_loaded(void)
     pass(t, 0x5000, K);
     g_assert_cmpuint(fired_n[0], ==, 2);
     g_assert_cmpuint(fired_n[1], ==, 3);
-    btrail_triggers_unref(t);
+    triggers_unref(t);
 }
 
-static void run_kernel(struct btrail_triggers *t, uint16_t flags,
+static void run_kernel(struct triggers *t, uint16_t flags,
                        uint16_t number)
 {
-    const struct btrail_gate gate = btrail_triggers_gate(t, 0, 1, NULL);
     const struct btrail_event e = {
         .type = BTRAIL_EVENT_KERNEL, .reason = flags, .data = { number },
     };
@@ -188,11 +198,11 @@ static void run_kernel(struct btrail_triggers *t, uint16_t flags,
 /* A symbol is of one kernel; another one, or a nested guest, has other code. */
 static void test_kernels(void)
 {
-    static const struct btrail_trigger list[] = {
-        { .symbol = "panic", .action = BTRAIL_TRIGGER_DUMP },
-        { .address = K, .action = BTRAIL_TRIGGER_DUMP },
+    static const struct trigger list[] = {
+        { .symbol = "panic", .action = TRIGGER_DUMP },
+        { .address = K, .action = TRIGGER_DUMP },
     };
-    struct btrail_triggers *t = make(list, 2);
+    struct triggers *t = make(list, 2);
     unsigned passed = 0;
 
     tell(t, 1, "ffffffff81000040 T panic\n");
@@ -224,34 +234,34 @@ static void test_kernels(void)
     g_assert_cmpuint(fired_n[0], ==, 4);
     /* An address is one of any. */
     g_assert_cmpuint(fired_n[1], ==, passed - 2);
-    btrail_triggers_unref(t);
+    triggers_unref(t);
 }
 
 /* One function in two processes, at addresses of their own: see symbol-places.
  * That a file is known is enough to have places. */
-static enum btrail_symbol_answer
+static enum symbol_answer
 find_file(void *opaque, const char *path, const uint8_t *build_id,
           size_t build_id_size, const char *symbol, uint64_t *offset)
 {
     *offset = 0x1010;
-    return strcmp(symbol, "main") ? BTRAIL_SYMBOL_NONE : BTRAIL_SYMBOL_FOUND;
+    return strcmp(symbol, "main") ? SYMBOL_NONE : SYMBOL_FOUND;
 }
 
 static void test_spaces(void)
 {
-    static const struct btrail_trigger list[] = {
+    static const struct trigger list[] = {
         { .process = "one", .symbol = "main", .user = true, .hits = 2,
-          .action = BTRAIL_TRIGGER_DUMP },
+          .action = TRIGGER_DUMP },
         { .process = "two", .symbol = "main", .user = true,
-          .action = BTRAIL_TRIGGER_STOP },
+          .action = TRIGGER_STOP },
         { .process = "two", .symbol = "nowhere", .user = true,
-          .action = BTRAIL_TRIGGER_STOP },
+          .action = TRIGGER_STOP },
         { .process = "two", .symbol = "panic",
-          .action = BTRAIL_TRIGGER_DUMP },
+          .action = TRIGGER_DUMP },
     };
     static const char text[] = "ffffffff81000040 T panic\n"
                                "ffffffff81000080 T main\n";
-    const struct btrail_symbol_files files = { find_file, NULL };
+    const struct symbol_files files = { find_file, NULL };
     struct btrail_mapping maps[] = {
         { .start = 0x550000001000, .end = 0x550000002000, .offset = 0x1000,
           .flags = BTRAIL_MAPPING_FILE | BTRAIL_MAPPING_EXEC,
@@ -271,23 +281,22 @@ static void test_spaces(void)
     };
     const uint64_t one = 0x550000001010, two = 0x560000001010;
     struct guest_memory *memory = guest_memory_new();
-    struct btrail_triggers *t, *ref;
+    struct triggers *t, *ref;
 
-    memset(fired_n, 0, sizeof(fired_n));
-    t = btrail_triggers_new(list, 4, &files, fired, NULL);
-    g_assert_true(btrail_triggers_want_names(t));
-    g_assert_false(btrail_triggers_new_places(t));
+    t = make_with(list, 4, &files);
+    g_assert_true(triggers_want_names(t));
+    g_assert_false(triggers_new_places(t));
     pass(t, 0x5000, one);
-    btrail_triggers_find(t, &snapshot, memory, 4);
-    btrail_triggers_snapshot(t, &snapshot);
-    g_assert_true(btrail_triggers_new_places(t));
-    g_assert_false(btrail_triggers_new_places(t));
-    btrail_triggers_symbols(t, 0, text, strlen(text));
-    g_assert_true(btrail_triggers_new_places(t));
-    g_assert_cmpuint(btrail_triggers_places(t, 0), ==, 1);
-    g_assert_cmpuint(btrail_triggers_places(t, 1), ==, 1);
-    g_assert_cmpuint(btrail_triggers_places(t, 2), ==, 0);
-    g_assert_cmpuint(btrail_triggers_places(t, 3), ==, 1);
+    triggers_find(t, &snapshot, memory, 4);
+    triggers_snapshot(t, &snapshot);
+    g_assert_true(triggers_new_places(t));
+    g_assert_false(triggers_new_places(t));
+    triggers_symbols(t, 0, text, strlen(text));
+    g_assert_true(triggers_new_places(t));
+    g_assert_cmpuint(triggers_places(t, 0), ==, 1);
+    g_assert_cmpuint(triggers_places(t, 1), ==, 1);
+    g_assert_cmpuint(triggers_places(t, 2), ==, 0);
+    g_assert_cmpuint(triggers_places(t, 3), ==, 1);
     /* Each at its own address alone, and not at the kernel's main */
     pass(t, 0x5000, two);
     pass(t, 0x6000, one);
@@ -303,27 +312,26 @@ static void test_spaces(void)
     g_assert_cmpuint(fired_n[3], ==, 1);
     /* The process has ended: no process has the address. */
     snapshot.n = 1;
-    btrail_triggers_find(t, &snapshot, memory, 4);
-    g_assert_cmpuint(btrail_triggers_places(t, 1), ==, 0);
+    triggers_find(t, &snapshot, memory, 4);
+    g_assert_cmpuint(triggers_places(t, 1), ==, 0);
     pass(t, 0x6000, two);
     g_assert_cmpuint(fired_n[1], ==, 0);
-    g_assert_false(btrail_triggers_over(t));
+    g_assert_false(triggers_over(t));
     snapshot.n = 2;
-    btrail_triggers_find(t, &snapshot, memory, 4);
+    triggers_find(t, &snapshot, memory, 4);
     /* The scanner may still search while the session ends. */
-    ref = btrail_triggers_ref(t);
+    ref = triggers_ref(t);
     g_assert_true(pass(t, 0x6000, two));
-    g_assert_true(btrail_triggers_over(t));
-    btrail_triggers_unref(t);
-    btrail_triggers_find(ref, &snapshot, memory, 4);
-    btrail_triggers_unref(ref);
+    g_assert_true(triggers_over(t));
+    triggers_unref(t);
+    triggers_find(ref, &snapshot, memory, 4);
+    triggers_unref(ref);
     guest_memory_free(memory);
 }
 
-static void put_event(struct btrail_triggers *t, uint16_t type, uint64_t data)
+static void put_event(struct triggers *t, uint16_t type, uint64_t data)
 {
     const struct btrail_event e = { .type = type, .data = { data } };
-    struct btrail_gate gate = btrail_triggers_gate(t, 1000000, 1, NULL);
 
     gate.event(gate.opaque, 0, &e);
 }
@@ -331,18 +339,19 @@ static void put_event(struct btrail_triggers *t, uint16_t type, uint64_t data)
 /* A trigger that measures counts calls that are too long, and no others. */
 static void test_longer(void)
 {
-    static const struct btrail_trigger list[] = {
-        { .address = A, .action = BTRAIL_TRIGGER_DUMP,
+    static const struct trigger list[] = {
+        { .address = A, .action = TRIGGER_DUMP,
           .longer_ns = 5000000, .hits = 2 },
-        { .address = A, .action = BTRAIL_TRIGGER_START },
+        { .address = A, .action = TRIGGER_START },
     };
-    struct btrail_triggers *t = make(list, 2);
+    struct triggers *t = make(list, 2);
     uint64_t ms = 1000000, now = 0;
 
     put_event(t, BTRAIL_EVENT_TASK, 7);
     for (unsigned i = 0; i < 4; i++) {
         put_event(t, BTRAIL_EVENT_TIME, now += 100 * ms);
         g_assert_cmpint(pass(t, 0, A), ==, true);
+        put_event(t, BTRAIL_EVENT_TIME, now + ms);
         put_event(t, BTRAIL_EVENT_TIME, now += i % 2 ? 20 * ms : 4 * ms);
         pass(t, 0, 1 + 5);
     }
@@ -351,24 +360,28 @@ static void test_longer(void)
     /* Its thread waits. */
     pass(t, 0, A);
     put_event(t, BTRAIL_EVENT_TASK, 8);
-    btrail_triggers_tick(t, now + 5 * ms);
-    btrail_triggers_tick(t, now + 500 * ms);
-    btrail_triggers_tick(t, now + 900 * ms);
+    triggers_passed(t, 0, now + 5 * ms);
+    triggers_tick(t);
+    triggers_passed(t, 0, now + 500 * ms);
+    triggers_tick(t);
+    triggers_passed(t, 0, now + 900 * ms);
+    triggers_tick(t);
     pass(t, 0, A);
+    put_event(t, BTRAIL_EVENT_TIME, now + ms);
     put_event(t, BTRAIL_EVENT_TIME, now += 20 * ms);
     g_assert_cmpuint(fired_n[0], ==, 2);
-    btrail_triggers_unref(t);
+    triggers_unref(t);
 }
 
 /* Marks, whose code comes before their records: with a process, with hits, and
  * with a value; beside a trigger of another kind */
 static void test_marks(void)
 {
-    struct btrail_trigger list[] = {
-        { .address = B, .action = BTRAIL_TRIGGER_DUMP },
-        { .action = BTRAIL_TRIGGER_START, .hits = 2 },
-        { .action = BTRAIL_TRIGGER_STOP },
-        { .process = "nginx", .action = BTRAIL_TRIGGER_DUMP },
+    struct trigger list[] = {
+        { .address = B, .action = TRIGGER_DUMP },
+        { .action = TRIGGER_START, .hits = 2 },
+        { .action = TRIGGER_STOP },
+        { .process = "nginx", .action = TRIGGER_DUMP },
     };
     static const char *const texts[] = {
         NULL, "mark:one", "mark:one=0", "mark:one",
@@ -378,8 +391,7 @@ static void test_marks(void)
     const uint64_t at = A + 0x80, code = at + 16;
     uint8_t page[BTRAIL_CODE_PAGE_SIZE] = { 0 };
     struct btrail_code_item item = sample_code_bytes(1);
-    struct btrail_triggers *t;
-    struct btrail_gate gate;
+    struct triggers *t;
 
     for (unsigned i = 1; i < G_N_ELEMENTS(list); i++) {
         mark_wanted_parse(texts[i], &list[i].mark);
@@ -388,19 +400,18 @@ static void test_marks(void)
     for (unsigned i = 1; i < G_N_ELEMENTS(list); i++) {
         mark_wanted_clear(&list[i].mark);
     }
-    gate = btrail_triggers_gate(t, 1000000, 1, NULL);
-    g_assert_true(btrail_triggers_want_code(t));
-    g_assert_cmpuint(btrail_triggers_places(t, 1), ==, 0);
+    g_assert_true(triggers_want_code(t));
+    g_assert_cmpuint(triggers_places(t, 1), ==, 0);
     sample_mark(page + 0x80, "one", true);
-    g_assert_true(btrail_triggers_code(t, 0, &item, page));
+    g_assert_true(triggers_code(t, 0, &item, page));
     for (unsigned i = 0; i < 2; i++) {
         item = sample_code_page(10, 0x5000 + i * 0x1000, A, 1);
-        g_assert_false(btrail_triggers_code(t, 0, &item, NULL));
+        g_assert_false(triggers_code(t, 0, &item, NULL));
     }
-    g_assert_false(btrail_triggers_lack_code(t));
-    g_assert_cmpuint(btrail_triggers_places(t, 0), ==, 1);
-    g_assert_cmpuint(btrail_triggers_places(t, 3), ==, 1);
-    btrail_triggers_snapshot(t, &snapshot);
+    g_assert_false(triggers_lack_code(t));
+    g_assert_cmpuint(triggers_places(t, 0), ==, 1);
+    g_assert_cmpuint(triggers_places(t, 3), ==, 1);
+    triggers_snapshot(t, &snapshot);
 
     /* Before its code it is a jump as others are. */
     g_assert_false(gate.record(gate.opaque, 0, 9, 0x5000, at, code));
@@ -419,8 +430,8 @@ static void test_marks(void)
     g_assert_cmpuint(fired_n[2], ==, 1);
     g_assert_false(gate.record(gate.opaque, 0, 16, 0x6000, A, B));
     g_assert_cmpuint(fired_n[0], ==, 1);
-    g_assert_false(btrail_triggers_over(t));
-    btrail_triggers_unref(t);
+    g_assert_false(triggers_over(t));
+    triggers_unref(t);
 }
 
 int main(int argc, char **argv)

@@ -233,8 +233,8 @@ static void test_damaged(struct fixture *f, gconstpointer data)
         g_byte_array_append(f->log, (const uint8_t *)cases[i].bytes,
                             cases[i].n);
         g_assert_null(load(f, &error));
-        g_assert_error(error, BTRAIL_AGENT_ERROR,
-                       BTRAIL_AGENT_ERROR_PROTOCOL);
+        g_assert_error(error, AGENT_ERROR,
+                       AGENT_ERROR_PROTOCOL);
     }
     for (unsigned i = 0; i < 2; i++) {
         g_autoptr(GError) error = NULL;
@@ -242,8 +242,8 @@ static void test_damaged(struct fixture *f, gconstpointer data)
         g_byte_array_set_size(f->log, i ? 3 : head);
         f->log->data[3] = 'x';
         g_assert_null(load(f, &error));
-        g_assert_error(error, BTRAIL_AGENT_ERROR,
-                       BTRAIL_AGENT_ERROR_PROTOCOL);
+        g_assert_error(error, AGENT_ERROR,
+                       AGENT_ERROR_PROTOCOL);
     }
 }
 
@@ -279,7 +279,7 @@ static void test_missing(struct fixture *f, gconstpointer data)
     g_autoptr(GError) error = NULL;
 
     g_assert_null(turns_load(f->path, &f->start, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_SYSTEM);
 }
 
 #define ADD(name, test) \

@@ -3,6 +3,7 @@
  * Test connections to unix sockets
  */
 
+#include <errno.h>
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,8 +17,8 @@ static void check_refused(const char *path, const char *why)
 {
     g_autoptr(GError) error = NULL;
 
-    g_assert_cmpint(btrail_unix_connect(path, &error), ==, -1);
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_SYSTEM);
+    g_assert_cmpint(unix_connect(path, &error), ==, -1);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_SYSTEM);
     g_assert_true(g_str_has_prefix(error->message, path));
     g_assert_nonnull(strstr(error->message, why));
 }
@@ -39,13 +40,16 @@ static void test_connect(void)
                          sizeof(address)), ==, 0);
     check_refused(path, "refused");
     g_assert_cmpint(listen(listener, 1), ==, 0);
-    ours = btrail_unix_connect(path, NULL);
+    ours = unix_connect(path, NULL);
     g_assert_cmpint(ours, >=, 0);
     theirs = accept(listener, NULL, NULL);
     g_assert_cmpint(write(ours, &byte, 1), ==, 1);
     byte = 0;
     g_assert_cmpint(read(theirs, &byte, 1), ==, 1);
     g_assert_cmpint(byte, ==, 'a');
+    /* Of another type, which the kernel refuses */
+    g_assert_cmpint(unix_try(path, SOCK_DGRAM), ==, -1);
+    g_assert_cmpint(errno, ==, EPROTOTYPE);
     close(ours);
     close(theirs);
     close(listener);

@@ -13,21 +13,21 @@
 
 static char *scratch, *path;
 
-static void is_refused(enum btrail_agent_error code)
+static void is_refused(enum agent_error code)
 {
     g_autoptr(GError) error = NULL;
-    uint8_t key[BTRAIL_USER_KEY_SIZE];
+    uint8_t key[USER_KEY_SIZE];
 
     g_assert_false(user_key_get(key, false, &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, (int)code);
+    g_assert_error(error, AGENT_ERROR, (int)code);
 }
 
 static void test_key(void)
 {
-    uint8_t key[BTRAIL_USER_KEY_SIZE], same[BTRAIL_USER_KEY_SIZE];
+    uint8_t key[USER_KEY_SIZE], same[USER_KEY_SIZE];
     struct stat st;
 
-    is_refused(BTRAIL_AGENT_ERROR_SYSTEM);
+    is_refused(AGENT_ERROR_SYSTEM);
     g_assert_true(user_key_get(key, true, NULL));
     g_assert_true(user_key_get(same, true, NULL));
     g_assert_cmpmem(key, sizeof(key), same, sizeof(same));
@@ -43,18 +43,18 @@ static void test_key(void)
 static void test_refused(void)
 {
     g_autofree char *moved = g_strconcat(path, ".moved", NULL);
-    uint8_t key[BTRAIL_USER_KEY_SIZE];
+    uint8_t key[USER_KEY_SIZE];
 
     g_assert_true(user_key_get(key, true, NULL));
     g_assert_cmpint(chmod(path, 0640), ==, 0);
-    is_refused(BTRAIL_AGENT_ERROR_PROTOCOL);
+    is_refused(AGENT_ERROR_PROTOCOL);
     g_assert_cmpint(chmod(path, 0600), ==, 0);
     g_assert_true(user_key_get(key, false, NULL));
     g_assert_cmpint(truncate(path, sizeof(key) - 1), ==, 0);
-    is_refused(BTRAIL_AGENT_ERROR_PROTOCOL);
+    is_refused(AGENT_ERROR_PROTOCOL);
     g_assert_cmpint(g_rename(path, moved), ==, 0);
     g_assert_cmpint(symlink(moved, path), ==, 0);
-    is_refused(BTRAIL_AGENT_ERROR_SYSTEM);
+    is_refused(AGENT_ERROR_SYSTEM);
 }
 
 int main(int argc, char **argv)

@@ -17,7 +17,7 @@ static struct btrail_snapshot *encode(const struct btrail_snapshot *snapshot,
     size_t size, i;
     void *data;
 
-    g_assert_cmpint(btrail_snapshot_encode_user(snapshot, key, &data, &size),
+    g_assert_cmpint(snapshot_encode_user(snapshot, key, &data, &size),
                     ==, 0);
     /* Nothing of the kernel's half, at any place of it */
     for (i = 0; i + 8 <= size; i++) {
@@ -33,7 +33,7 @@ static struct btrail_snapshot *encode(const struct btrail_snapshot *snapshot,
 
 static void test_mm(void)
 {
-    uint8_t key[BTRAIL_USER_SNAPSHOT_KEY] = { 1 };
+    uint8_t key[USER_SNAPSHOT_KEY] = { 1 };
     struct btrail_process p[] = {
         { .pgd = 0x1000, .mm = 0xffff888012345000, .pid = 1, .comm = "init",
           .exe = "", .command_line = "" },

@@ -46,25 +46,25 @@ static char *sample_id(uint8_t id[20])
     return text;
 }
 
-static void configure(struct btrail_user_symbols *u, const char *group)
+static void configure(struct user_symbols *u, const char *group)
 {
     g_autofree char *text = g_strdup_printf("[guests]\n%s\n", group);
-    struct btrail_config *c = btrail_config_parse(text, "f", NULL);
+    struct config *c = config_parse(text, "f", NULL);
 
     g_assert_nonnull(c);
-    btrail_user_symbols_set(u, c);
-    btrail_config_free(c);
+    user_symbols_set(u, c);
+    config_free(c);
 }
 
-static void want(struct btrail_user_symbols *u, const char *path,
-                 const uint8_t *id, enum btrail_symbol_answer answer)
+static void want(struct user_symbols *u, const char *path,
+                 const uint8_t *id, enum symbol_answer answer)
 {
     uint64_t offset;
 
-    g_assert_cmpint(btrail_user_symbols_find(u, path, id, id ? 20 : 0,
-                                             "sample_label", &offset), ==,
+    g_assert_cmpint(user_symbols_find(u, path, id, id ? 20 : 0,
+                                      "sample_label", &offset), ==,
                     answer);
-    if (answer == BTRAIL_SYMBOL_FOUND) {
+    if (answer == SYMBOL_FOUND) {
         g_autofree char *content = NULL;
         gsize size;
 
@@ -73,41 +73,41 @@ static void want(struct btrail_user_symbols *u, const char *path,
         g_assert_cmpuint(offset + 5, <=, size);
         g_assert_cmpint(memcmp(content + offset, "\x90\x90\x90\xc3\xc3", 5),
                         ==, 0);
-        g_assert_cmpint(btrail_user_symbols_find(u, path, id, id ? 20 : 0,
-                                                 "sample_nowhere", &offset),
-                        ==, BTRAIL_SYMBOL_NONE);
+        g_assert_cmpint(user_symbols_find(u, path, id, id ? 20 : 0,
+                                          "sample_nowhere", &offset),
+                        ==, SYMBOL_NONE);
     }
 }
 
 static void test_sysroots(void)
 {
-    struct btrail_user_symbols *u = btrail_user_symbols_new();
+    struct user_symbols *u = user_symbols_new();
     g_autofree char *group = g_strdup_printf("sysroots=%s/none;%s/root",
                                              folder, folder);
     uint8_t id[20], other[20] = { 1 };
     g_autofree char *text = sample_id(id);
 
     put("root/bin/sample");
-    want(u, "/bin/sample", NULL, BTRAIL_SYMBOL_NO_FILE);
+    want(u, "/bin/sample", NULL, SYMBOL_NO_FILE);
     /* The host's own files are not the guest's. */
-    want(u, sample, NULL, BTRAIL_SYMBOL_NO_FILE);
+    want(u, sample, NULL, SYMBOL_NO_FILE);
     configure(u, group);
-    want(u, "/bin/sample", NULL, BTRAIL_SYMBOL_FOUND);
-    want(u, "/bin/sample", id, BTRAIL_SYMBOL_FOUND);
-    want(u, "/bin/sample", other, BTRAIL_SYMBOL_NO_FILE);
-    want(u, "/bin/other", NULL, BTRAIL_SYMBOL_NO_FILE);
+    want(u, "/bin/sample", NULL, SYMBOL_FOUND);
+    want(u, "/bin/sample", id, SYMBOL_FOUND);
+    want(u, "/bin/sample", other, SYMBOL_NO_FILE);
+    want(u, "/bin/other", NULL, SYMBOL_NO_FILE);
     /* What comes later is there once the configuration is read again. */
     put("root/bin/other");
     configure(u, group);
-    want(u, "/bin/other", NULL, BTRAIL_SYMBOL_FOUND);
+    want(u, "/bin/other", NULL, SYMBOL_FOUND);
     configure(u, "sysroots=");
-    want(u, "/bin/sample", NULL, BTRAIL_SYMBOL_NO_FILE);
-    btrail_user_symbols_free(u);
+    want(u, "/bin/sample", NULL, SYMBOL_NO_FILE);
+    user_symbols_free(u);
 }
 
 static void test_debug_dirs(void)
 {
-    struct btrail_user_symbols *u = btrail_user_symbols_new();
+    struct user_symbols *u = user_symbols_new();
     g_autofree char *group = g_strdup_printf("debug-dirs=%s/debug", folder);
     uint8_t id[20];
     g_autofree char *text = sample_id(id);
@@ -116,15 +116,15 @@ static void test_debug_dirs(void)
 
     put(name);
     configure(u, group);
-    want(u, "/bin/renamed", id, BTRAIL_SYMBOL_FOUND);
-    want(u, "/bin/renamed", NULL, BTRAIL_SYMBOL_NO_FILE);
-    btrail_user_symbols_free(u);
+    want(u, "/bin/renamed", id, SYMBOL_FOUND);
+    want(u, "/bin/renamed", NULL, SYMBOL_NO_FILE);
+    user_symbols_free(u);
 }
 
 /* A guest may ask for anything. */
 static void test_many(void)
 {
-    struct btrail_user_symbols *u = btrail_user_symbols_new();
+    struct user_symbols *u = user_symbols_new();
     g_autofree char *group = g_strdup_printf("sysroots=%s/root", folder);
     unsigned i;
 
@@ -133,14 +133,14 @@ static void test_many(void)
     for (i = 0; i < 3000; i++) {
         g_autofree char *path = g_strdup_printf("/bin/%u", i);
 
-        want(u, path, NULL, BTRAIL_SYMBOL_NO_FILE);
+        want(u, path, NULL, SYMBOL_NO_FILE);
         if (i % 100 == 0) {
-            want(u, "/bin/sample", NULL, BTRAIL_SYMBOL_FOUND);
+            want(u, "/bin/sample", NULL, SYMBOL_FOUND);
         }
     }
-    want(u, "/../../../bin/sh", NULL, BTRAIL_SYMBOL_NO_FILE);
-    want(u, "", NULL, BTRAIL_SYMBOL_NO_FILE);
-    btrail_user_symbols_free(u);
+    want(u, "/../../../bin/sh", NULL, SYMBOL_NO_FILE);
+    want(u, "", NULL, SYMBOL_NO_FILE);
+    user_symbols_free(u);
 }
 
 int main(int argc, char **argv)

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "walk/visits.h"
+#include "find/visits.h"
 #include "trace-samples.h"
 
 #define VCPUS   3u
@@ -89,8 +89,8 @@ static char *write_trace(void)
     return path;
 }
 
-/* Does the moment behind record @i count? */
-static bool matches(const struct sought *s, unsigned vcpu, unsigned i)
+/* Does the moment after record @i count? */
+static bool matches(const struct find_target *s, unsigned vcpu, unsigned i)
 {
     const struct known *k = &all[vcpu][i];
 
@@ -107,7 +107,7 @@ static bool matches(const struct sought *s, unsigned vcpu, unsigned i)
 }
 
 /* What there is to find, in order */
-static GArray *search_all(const struct sought *s, const uint64_t *begin,
+static GArray *search_all(const struct find_target *s, const uint64_t *begin,
                           const uint64_t *end)
 {
     GArray *found = g_array_new(FALSE, FALSE, sizeof(struct known));
@@ -151,7 +151,8 @@ static void add(void *opaque, unsigned worker, const struct visit *visit)
 }
 
 static struct visits *limited(const struct btrail_trace *trace,
-                              const struct sought *s, const uint64_t *begin,
+                              const struct find_target *s,
+                              const uint64_t *begin,
                               const uint64_t *end)
 {
     struct visits *v = visits_new(trace, NULL, s, NULL);
@@ -164,7 +165,7 @@ static struct visits *limited(const struct btrail_trace *trace,
 
 /* All ways find what a search through all records does. */
 static unsigned compare(const struct btrail_trace *trace,
-                        const struct sought *s, const uint64_t *begin,
+                        const struct find_target *s, const uint64_t *begin,
                         const uint64_t *end)
 {
     g_autoptr(GArray) want = search_all(s, begin, end);
@@ -208,18 +209,18 @@ static uint64_t some_address(unsigned near)
     return k->record.to + (near ? 4 * g_test_rand_int_range(0, near) : 0);
 }
 
-static struct sought *some_code(bool blocks)
+static struct find_target *some_code(bool blocks)
 {
     unsigned n = g_test_rand_int_range(1, 4);
     GArray *addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    struct sought *s;
+    struct find_target *s;
 
     for (unsigned i = 0; i < n; i++) {
         uint64_t address = some_address(blocks ? 10 : 0);
 
         g_array_append_val(addresses, address);
     }
-    s = sought_addresses(addresses);
+    s = find_target_addresses(addresses);
     s->blocks = blocks;
     return s;
 }
@@ -233,7 +234,7 @@ static void test_found(gconstpointer data)
 
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     for (unsigned i = 0; i < 60; i++) {
-        struct sought *s = some_code(blocks);
+        struct find_target *s = some_code(blocks);
         uint64_t begin[VCPUS] = { 0 };
         uint64_t end[VCPUS] = { UINT64_MAX, UINT64_MAX, UINT64_MAX };
 
@@ -243,7 +244,7 @@ static void test_found(gconstpointer data)
             end[vcpu] = g_test_rand_int_range(0, N + 2 * LOST);
         }
         compare(trace, s, begin, end);
-        sought_free(s);
+        find_target_free(s);
     }
     g_assert_cmpuint(found, >, 60);
     btrail_trace_close(trace);
@@ -262,14 +263,14 @@ static void test_last(void)
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     for (unsigned vcpu = 0; vcpu < VCPUS; vcpu++) {
         GArray *addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-        struct sought *s;
+        struct find_target *s;
 
         g_array_append_val(addresses, all[vcpu][N - 1].record.to);
-        s = sought_addresses(addresses);
+        s = find_target_addresses(addresses);
         g_assert_cmpuint(compare(trace, s, begin, end), >, 0);
         s->blocks = true;
         compare(trace, s, begin, end);
-        sought_free(s);
+        find_target_free(s);
     }
     btrail_trace_close(trace);
     sample_remove(g_steal_pointer(&path));
@@ -286,7 +287,7 @@ static void test_many(void)
     g_autofree char *path = sample_path();
     struct btrail_trace *trace;
     struct btrail_writer *w;
-    struct sought *s;
+    struct find_target *s;
     struct visits *v;
     struct visit visit;
 
@@ -298,7 +299,7 @@ static void test_many(void)
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     g_array_append_val(addresses, address);
-    s = sought_addresses(addresses);
+    s = find_target_addresses(addresses);
     v = visits_new(trace, NULL, s, NULL);
     for (unsigned i = n; i; i--) {
         g_assert_true(visits_previous(v, &visit, NULL));
@@ -306,7 +307,7 @@ static void test_many(void)
     }
     g_assert_false(visits_previous(v, &visit, NULL));
     visits_free(v);
-    sought_free(s);
+    find_target_free(s);
     btrail_trace_close(trace);
     sample_remove(g_steal_pointer(&path));
 }

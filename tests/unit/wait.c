@@ -35,12 +35,12 @@ static void test_ready(void)
 {
     setup();
     g_assert_cmpint(write(data[1], "x", 1), ==, 1);
-    g_assert_true(btrail_wait(data[0], POLLIN, -1, -1, "late", NULL));
-    g_assert_true(btrail_wait(data[0], POLLIN, in_ms(60000), cancel[0],
+    g_assert_true(wait_for_fd(data[0], POLLIN, -1, -1, "late", NULL));
+    g_assert_true(wait_for_fd(data[0], POLLIN, in_ms(60000), cancel[0],
                               "late", NULL));
     /* Even if it is too late */
-    g_assert_true(btrail_wait(data[0], POLLIN, 0, cancel[0], "late", NULL));
-    g_assert_true(btrail_wait(data[1], POLLOUT, -1, -1, "late", NULL));
+    g_assert_true(wait_for_fd(data[0], POLLIN, 0, cancel[0], "late", NULL));
+    g_assert_true(wait_for_fd(data[1], POLLOUT, -1, -1, "late", NULL));
     teardown();
 }
 
@@ -49,7 +49,7 @@ static void test_broken(void)
 {
     setup();
     close(data[1]);
-    g_assert_true(btrail_wait(data[0], POLLIN, -1, -1, "late", NULL));
+    g_assert_true(wait_for_fd(data[0], POLLIN, -1, -1, "late", NULL));
     teardown();
 }
 
@@ -60,9 +60,9 @@ static void test_late(void)
 
     setup();
     deadline = in_ms(30);
-    g_assert_false(btrail_wait(data[0], POLLIN, deadline, cancel[0], "late",
+    g_assert_false(wait_for_fd(data[0], POLLIN, deadline, cancel[0], "late",
                                &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_TIMEOUT);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_TIMEOUT);
     g_assert_cmpstr(error->message, ==, "late");
     g_assert_cmpint(g_get_monotonic_time(), >=, deadline);
     teardown();
@@ -75,9 +75,9 @@ static void test_cancelled(void)
     setup();
     g_assert_cmpint(write(data[1], "x", 1), ==, 1);
     g_assert_cmpint(write(cancel[1], "x", 1), ==, 1);
-    g_assert_false(btrail_wait(data[0], POLLIN, -1, cancel[0], "late",
+    g_assert_false(wait_for_fd(data[0], POLLIN, -1, cancel[0], "late",
                                &error));
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_CANCELLED);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_CANCELLED);
     teardown();
 }
 
@@ -99,10 +99,10 @@ static void test_interrupted(void)
     signal(SIGALRM, count_signal);
     g_assert_cmpint(setitimer(ITIMER_REAL, &often, NULL), ==, 0);
     deadline = in_ms(100);
-    g_assert_false(btrail_wait(data[0], POLLIN, deadline, -1, "late",
+    g_assert_false(wait_for_fd(data[0], POLLIN, deadline, -1, "late",
                                &error));
     g_assert_cmpint(setitimer(ITIMER_REAL, &off, NULL), ==, 0);
-    g_assert_error(error, BTRAIL_AGENT_ERROR, BTRAIL_AGENT_ERROR_TIMEOUT);
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_TIMEOUT);
     g_assert_cmpint(g_get_monotonic_time(), >=, deadline);
     g_assert_cmpint(signals, >, 0);
     teardown();

@@ -279,7 +279,7 @@ static void require_pieces(const struct walk_window *w,
  * Blocks in code of which each instruction is known
  */
 
-/* The block behind each step: instructions of the user's page */
+/* The block after each step: instructions of the user's page */
 static struct range {
     unsigned first;
     unsigned last;
@@ -454,10 +454,10 @@ static struct step *make_blocks(const struct piece *blocks, size_t n)
 }
 
 /* Code was changed: on the way there a window ends before, on the way back it
- * begins behind. */
+ * begins after. */
 static void test_changed(void)
 {
-    /* The first block behind whose record there is other code */
+    /* The first block after whose record there is other code */
     enum { FIRST = CHANGED - 1, BLOCKS = 2 * CHANGED };
     struct piece blocks[BLOCKS];
     g_autofree struct step *steps = NULL;
@@ -497,7 +497,7 @@ static void test_changed(void)
     g_assert_cmphex(byte, ==, 0x90);
     walk_window_free(w);
 
-    /* Of the first one with other code, as much as it stands behind */
+    /* Of the first one with other code, as much as it stands after */
     w = window(&f, FIRST, 6, 100, 0);
     spot = spot_of(&f, FIRST, 0);
     require_same(walk_window_begin(w), &spot);
@@ -548,7 +548,7 @@ static void test_same_block(void)
     teardown(&f);
 }
 
-/* Records are missing right behind where it stands: it ends there, and has what
+/* Records are missing right after where it stands: it ends there, and has what
  * is before. */
 static void test_lost_behind(void)
 {
@@ -617,7 +617,7 @@ static void test_retpoline(void)
         g_assert_true(walk_window_has(w, &spot));
     }
     walk_window_free(w);
-    /* Also if it stands right behind */
+    /* Also if it stands right after */
     w = window(&f, 3, 0, 50, 0);
     require_pieces(w, ends, G_N_ELEMENTS(ends));
     walk_window_free(w);

@@ -15,7 +15,7 @@
 
 static struct btrail_record records[N];
 
-/* What ran: addresses, and behind which record */
+/* What ran: addresses, and after which record */
 struct step {
     uint64_t pc;
     uint64_t index;
@@ -239,7 +239,7 @@ static void ways(unsigned lost)
         int found = search_all(f.steps, from, forward, addresses, stops.n);
         enum walker_way way;
 
-        /* Of which the second half begins behind what is missing. */
+        /* Of which the second half begins after what is missing. */
         if (found >= 0 && lost && (from < half) != (found < (int)half)) {
             found = -1;
         }

@@ -13,17 +13,17 @@
 
 #define SIZE    (1u << 20)
 
-struct pieces {
+struct candidates {
     int fd;
     const char *bytes;
 };
 
 static gpointer write_pieces(gpointer opaque)
 {
-    struct pieces *p = opaque;
+    struct candidates *p = opaque;
 
-    g_assert_cmpint(btrail_write_all(p->fd, p->bytes, 3), ==, 0);
-    g_assert_cmpint(btrail_write_all(p->fd, p->bytes + 3, SIZE - 3), ==, 0);
+    g_assert_cmpint(whole_write(p->fd, p->bytes, 3), ==, 0);
+    g_assert_cmpint(whole_write(p->fd, p->bytes + 3, SIZE - 3), ==, 0);
     close(p->fd);
     return NULL;
 }
@@ -32,7 +32,7 @@ static void test_pipe(void)
 {
     g_autofree char *sent = g_malloc(SIZE);
     g_autofree char *got = g_malloc(SIZE * 2);
-    struct pieces pieces = { .bytes = sent };
+    struct candidates pieces = { .bytes = sent };
     GThread *thread;
     int ends[2];
 
@@ -42,9 +42,9 @@ static void test_pipe(void)
     g_assert_cmpint(pipe(ends), ==, 0);
     pieces.fd = ends[1];
     thread = g_thread_new("write", write_pieces, &pieces);
-    g_assert_cmpint(btrail_read_all(ends[0], got, SIZE / 2), ==, SIZE / 2);
+    g_assert_cmpint(whole_read(ends[0], got, SIZE / 2), ==, SIZE / 2);
     /* More than there is */
-    g_assert_cmpint(btrail_read_all(ends[0], got + SIZE / 2, SIZE), ==,
+    g_assert_cmpint(whole_read(ends[0], got + SIZE / 2, SIZE), ==,
                     SIZE / 2);
     g_thread_join(thread);
     close(ends[0]);
@@ -56,13 +56,13 @@ static void test_errors(void)
     char byte = 0;
     int ends[2];
 
-    g_assert_cmpint(btrail_read_all(-1, &byte, 1), ==, -1);
+    g_assert_cmpint(whole_read(-1, &byte, 1), ==, -1);
     g_assert_cmpint(errno, ==, EBADF);
-    g_assert_cmpint(btrail_write_all(-1, &byte, 1), ==, EBADF);
+    g_assert_cmpint(whole_write(-1, &byte, 1), ==, EBADF);
     signal(SIGPIPE, SIG_IGN);
     g_assert_cmpint(pipe(ends), ==, 0);
     close(ends[0]);
-    g_assert_cmpint(btrail_write_all(ends[1], &byte, 1), ==, EPIPE);
+    g_assert_cmpint(whole_write(ends[1], &byte, 1), ==, EPIPE);
     close(ends[1]);
 }
 
@@ -73,9 +73,9 @@ static void test_hang_up(void)
 
     signal(SIGPIPE, SIG_DFL);
     g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), ==, 0);
-    g_assert_cmpint(btrail_send_all(ends[1], &byte, 1), ==, 0);
+    g_assert_cmpint(whole_send(ends[1], &byte, 1), ==, 0);
     close(ends[0]);
-    g_assert_cmpint(btrail_send_all(ends[1], &byte, 1), ==, EPIPE);
+    g_assert_cmpint(whole_send(ends[1], &byte, 1), ==, EPIPE);
     close(ends[1]);
 }
 

@@ -18,7 +18,7 @@ static void save(const char *folder, const char *what, const char *name,
                  xmlDoc *doc)
 {
     g_autofree char *path = g_build_filename(folder, what, name, NULL);
-    g_autofree char *text = btrail_document_text(doc);
+    g_autofree char *text = document_text(doc);
 
     g_assert_true(g_file_set_contents(path, text, -1, NULL));
 }
@@ -26,18 +26,18 @@ static void save(const char *folder, const char *what, const char *name,
 static void prepare(const char *folder, const char *name, const char *text,
                     gsize len)
 {
-    g_autoptr(xmlDoc) doc = btrail_document_parse(text, len, NULL);
-    struct btrail_replayable r;
+    g_autoptr(xmlDoc) doc = document_parse(text, len, NULL);
+    struct replayable r;
 
-    if (btrail_replayable_make(doc, false, &r, NULL)) {
+    if (replayable_make(doc, false, &r, NULL)) {
         save(folder, "rr", name, doc);
-        btrail_replayable_clear(&r);
+        replayable_clear(&r);
     }
 }
 
 static void convert(const char *folder, const char *name)
 {
-    static const struct btrail_tracing_options options = {
+    static const struct tracing_options options = {
         "/opt/qemu", "/run/agent", true
     };
     g_autofree char *path = g_build_filename(folder, "in", name, NULL);
@@ -47,16 +47,16 @@ static void convert(const char *folder, const char *name)
     gsize len;
 
     g_assert_true(g_file_get_contents(path, &text, &len, NULL));
-    doc = btrail_document_parse(text, len, &error);
-    if (!doc || !btrail_tracing_enable(doc, &options, NULL, &error)) {
+    doc = document_parse(text, len, &error);
+    if (!doc || !tracing_enable(doc, &options, NULL, &error)) {
         printf("%s: %s\n", name, error->message);
         return;
     }
     save(folder, "on", name, doc);
-    on = btrail_document_text(doc);
-    enabled = btrail_document_parse(on, strlen(on), &error);
+    on = document_text(doc);
+    enabled = document_parse(on, strlen(on), &error);
     g_assert_no_error(error);
-    btrail_tracing_disable(enabled, NULL, &error);
+    tracing_disable(enabled, NULL, &error);
     g_assert_no_error(error);
     save(folder, "off", name, enabled);
     prepare(folder, name, text, len);

@@ -10,7 +10,7 @@
 #define BTRAIL_BLOCK_H
 
 #include "backtrail/trace.h"
-#include "lib/internal/bytes.h"
+#include "lib/agent/bytes.h"
 #include "lib/internal/codec.h"
 #include "lib/internal/cr3set.h"
 #include "lib/internal/footprint.h"
@@ -144,7 +144,7 @@ void btrail_packer_pack(struct btrail_packer *packer,
 
 /* Reading */
 
-/* Of one entry in the table of sections, which is behind the header */
+/* Of one entry in the table of sections, which is after the header */
 #define BTRAIL_BLOCK_ENTRY_SIZE 8
 
 /* The most sections that there can be: of the codec, of events, and one more */

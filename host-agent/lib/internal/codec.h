@@ -15,7 +15,7 @@
 #define BTRAIL_CODEC_H
 
 #include "backtrail/transport.h"
-#include "lib/internal/bytes.h"
+#include "lib/agent/bytes.h"
 #include "lib/internal/footprint.h"
 
 #define BTRAIL_CODEC_PATH           1
@@ -104,8 +104,8 @@ void btrail_encoder_end(struct btrail_encoder *enc);
 struct btrail_decoder *btrail_decoder_new(void);
 void btrail_decoder_free(struct btrail_decoder *dec);
 
-/* The most bytes that a decoder uses for so many records from so many bytes,
- * but for tables that are always as large */
+/* The most bytes that a decoder uses to get this many records from this many
+ * bytes, but for tables that are always as large */
 uint64_t btrail_decoder_memory(uint32_t records, uint64_t bytes);
 
 /**

@@ -7,8 +7,8 @@
 #ifndef BTRAIL_COPY_H
 #define BTRAIL_COPY_H
 
-#include "lib/internal/file.h"
-#include "lib/internal/store.h"
+#include "lib/agent/file.h"
+#include "lib/agent/store.h"
 
 struct btrail_copy;
 
@@ -56,7 +56,7 @@ int btrail_copy_sideband(struct btrail_copy *copy,
                          const struct btrail_index_entry *entry);
 
 /**
- * btrail_copy_follow - a stream continues, or ends, behind a chunk elsewhere
+ * btrail_copy_follow - a stream continues, or ends, after a chunk elsewhere
  * @entry: the last chunk of the stream, in a file that comes before
  *
  * Copies nothing.  Errors: IO, MEMORY, VERSION.

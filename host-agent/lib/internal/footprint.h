@@ -11,7 +11,7 @@
 #ifndef BTRAIL_FOOTPRINT_H
 #define BTRAIL_FOOTPRINT_H
 
-#include "lib/internal/bytes.h"
+#include "lib/agent/bytes.h"
 
 #define BTRAIL_FOOTPRINT_SHIFT 6
 
@@ -30,7 +30,7 @@
 
 /**
  * struct btrail_footprint - that of a chunk that is being written
- * @pieces: of uint64_t, first line << 6 | lines behind it, in any order,
+ * @pieces: of uint64_t, first line << 6 | lines after it, in any order,
  *          perhaps twice
  * @any:    there are too many: the chunk may have run anything
  * @gap:    records are missing in the chunk

@@ -6,9 +6,9 @@
 #ifndef BTRAIL_INDEX_H
 #define BTRAIL_INDEX_H
 
+#include "lib/agent/chunk.h"
+#include "lib/agent/sideband.h"
 #include "lib/internal/block.h"
-#include "lib/internal/chunk.h"
-#include "lib/internal/sideband.h"
 
 /* The most META, DATA and SIDEBAND chunks that a file can have */
 #define BTRAIL_MAX_CHUNKS   (1u << 24)
@@ -116,7 +116,7 @@ void btrail_index_entry_append(struct btrail_buf *payload,
                                const GArray *roots);
 
 /*
- * Gets the entry at @p, and adds its list to @roots.  Returns what is behind
+ * Gets the entry at @p, and adds its list to @roots.  Returns what is after
  * it, or NULL if it is damaged or cannot be that of any chunk.
  */
 const uint8_t *btrail_index_entry_get(const uint8_t *p, const uint8_t *end,

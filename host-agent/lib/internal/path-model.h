@@ -41,7 +41,7 @@
 #define MISS_KNOWN      0u      /* the one taken here the last time */
 #define MISS_SEEN       1u      /* the last one from that address */
 #define MISS_NEW        2u
-#define MISS_RETURN     3u      /* new, goes back to behind a branch */
+#define MISS_RETURN     3u      /* new, goes back to after a branch */
 #define MISS_KIND       3u
 #define MISS_STRAIGHT   4u      /* a number in the straights follows */
 #define MISS_FORKS      3       /* shift of the number of forks passed */
@@ -58,7 +58,7 @@
 #define CALLS           64
 /* How many of them, from the latest, are checked */
 #define CALL_DEPTH      16
-/* The most bytes from a branch to behind it: no instruction is longer. */
+/* The most bytes from a branch to after it: no instruction is longer. */
 #define CALL_LENGTH     15
 /* A branch that goes less far forward is not a call. */
 #define CALL_DISTANCE   128
@@ -67,7 +67,7 @@
 #define PATH_PAD        2
 
 /*
- * Steps that the encoder compares at once after so many predicted ones:
+ * Steps that the encoder compares at once after this many predicted ones:
  * short runs end sooner step by step.
  */
 #define WIDE            4
@@ -134,7 +134,7 @@ static inline uint32_t repeat(uint32_t step)
     return step < STEP_ONCE ? step : step - STEP_ONCE;
 }
 
-/* So many steps, or an answer for each: all bits or none */
+/* This many steps, or an answer for each: all bits or none */
 typedef uint32_t wide_steps __attribute__((vector_size(WIDE * 4)));
 
 static inline wide_steps wide_load(const uint32_t *steps)
@@ -182,7 +182,7 @@ static inline unsigned wide_count(unsigned bits)
 
 void btrail_path_model_free(struct path_model *m);
 
-/* Gets memory for so many steps; false if there is none. */
+/* Gets memory for this many steps; false if there is none. */
 bool btrail_path_model_reserve(struct path_model *m, uint32_t steps);
 
 /* Forgets everything, for the first record. */

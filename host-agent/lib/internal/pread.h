@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reading from a place in a file, and closing without a change of errno
+ * Reading from a place in a file
  */
 
 #ifndef BTRAIL_PREAD_H
@@ -10,17 +10,7 @@
 #include <unistd.h>
 
 #include "backtrail/trace.h"
-
-/* Closes a file, unless @fd is negative. */
-static inline void btrail_close(int fd)
-{
-    int error = errno;
-
-    if (fd >= 0) {
-        close(fd);
-    }
-    errno = error;
-}
+#include "util/close.h"
 
 /*
  * Reads @len bytes from @offset on; fewer only at the end of the file, and @len

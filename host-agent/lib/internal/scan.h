@@ -6,8 +6,8 @@
 #ifndef BTRAIL_SCAN_H
 #define BTRAIL_SCAN_H
 
+#include "lib/agent/chunk.h"
 #include "lib/internal/block.h"
-#include "lib/internal/chunk.h"
 
 /**
  * struct btrail_scan_chunk - a chunk that was found
@@ -26,7 +26,7 @@ struct btrail_scan_chunk {
 /**
  * struct btrail_scan - a scan
  * @skipped: bytes between chunks so far that belong to none
- * @cut:     bytes behind the last chunk, at the end of the scan
+ * @cut:     bytes after the last chunk, at the end of the scan
  *
  * The other members are private.
  */
@@ -36,7 +36,7 @@ struct btrail_scan {
 
     int fd;
     uint64_t size;
-    uint64_t offset;            /* behind the last chunk */
+    uint64_t offset;            /* after the last chunk */
     uint8_t *window;            /* bytes of the file from window_at on */
     uint64_t window_at;
     size_t window_len;
@@ -44,7 +44,7 @@ struct btrail_scan {
 
 /*
  * Begins at @offset of a file that is @size bytes long.  The file may change
- * during the scan, which does not read what is written behind @size.
+ * during the scan, which does not read what is written after @size.
  */
 void btrail_scan_begin(struct btrail_scan *scan, int fd, uint64_t offset,
                        uint64_t size);

@@ -7,7 +7,7 @@
 #define BTRAIL_SNAPSHOT_H
 
 #include "backtrail/names.h"
-#include "lib/internal/strings.h"
+#include "lib/agent/strings.h"
 
 /*
  * As btrail_snapshot_decode(); all strings and build-ids of the snapshot are

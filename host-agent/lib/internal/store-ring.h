@@ -7,7 +7,7 @@
 #ifndef BTRAIL_STORE_RING_H
 #define BTRAIL_STORE_RING_H
 
-#include "lib/internal/store.h"
+#include "lib/agent/store.h"
 
 /**
  * struct btrail_ring_part - a part that is finished
@@ -51,7 +51,7 @@ void btrail_store_ring_add(struct btrail_store_ring *ring,
                            const struct btrail_ring_part *part);
 
 /*
- * Makes room for a part of so many bytes, and for the sideband that this
+ * Makes room for a part of this many bytes, and for the sideband that this
  * carries over; false if there is no such room.
  */
 bool btrail_store_ring_make_room(struct btrail_store_ring *ring,

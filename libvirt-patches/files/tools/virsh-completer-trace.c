@@ -9,8 +9,9 @@
 #include "virsh-completer-trace.h"
 #include "virsh-completer.h"
 #include "virsh-trace-session.h"
-#include "virsh-trace.h"
 #include "virsh-util.h"
+
+#include "client/session-options.h"
 
 char **
 virshTraceSessionCompleter(vshControl *ctl,
@@ -29,36 +30,18 @@ virshTraceSessionCompleter(vshControl *ctl,
     if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)))
         return NULL;
 
-    return virshTraceActiveSessions(ctl, dom);
+    return virshTraceActiveSessions(dom);
 }
 
-#define VIRSH_TRACE_WORD_COMPLETER(_what) \
-char ** \
-virshTrace ## _what ## Completer(vshControl *ctl G_GNUC_UNUSED, \
-                                 const vshCmd *cmd G_GNUC_UNUSED, \
-                                 unsigned int flags) \
-{ \
-    virCheckFlags(0, NULL); \
-\
-    return g_strdupv((char **) virshTrace ## _what ## s); \
-}
-
-VIRSH_TRACE_WORD_COMPLETER(Overflow)
-VIRSH_TRACE_WORD_COMPLETER(Mode)
-VIRSH_TRACE_WORD_COMPLETER(Name)
-
-char **
-virshTraceVcpusCompleter(vshControl *ctl,
-                         const vshCmd *cmd,
-                         unsigned int flags)
+static char **
+virshTraceVcpus(vshControl *ctl,
+                const vshCmd *cmd)
 {
     g_autoptr(virshDomain) dom = NULL;
     g_auto(GStrv) vcpulist = NULL;
     const char *vcpus = NULL;
     int nvcpus;
     size_t i;
-
-    virCheckFlags(0, NULL);
 
     if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)) ||
         vshCommandOptStringQuiet(ctl, cmd, "vcpus", &vcpus) < 0 ||
@@ -71,4 +54,27 @@ virshTraceVcpusCompleter(vshControl *ctl,
         vcpulist[i] = g_strdup_printf("%zu", i);
 
     return virshCommaStringListComplete(vcpus, (const char **) vcpulist);
+}
+
+/* The flags are an enum session_option. */
+char **
+virshTraceOptionCompleter(vshControl *ctl,
+                          const vshCmd *cmd,
+                          unsigned int flags)
+{
+    g_autoptr(GPtrArray) list = NULL;
+    word_fn *words;
+    const char *value;
+    size_t i;
+
+    if (flags == SESSION_OPTION_vcpus)
+        return virshTraceVcpus(ctl, cmd);
+
+    list = g_ptr_array_new();
+    words = session_option_words(flags, &value);
+    for (i = 0; words && words(i); i++)
+        g_ptr_array_add(list, g_strdup(words(i)));
+    g_ptr_array_add(list, NULL);
+
+    return (char **) g_ptr_array_steal(list, NULL);
 }

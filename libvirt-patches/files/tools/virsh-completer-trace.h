@@ -14,21 +14,6 @@ virshTraceSessionCompleter(vshControl *ctl,
                            unsigned int flags);
 
 char **
-virshTraceOverflowCompleter(vshControl *ctl,
-                            const vshCmd *cmd,
-                            unsigned int flags);
-
-char **
-virshTraceModeCompleter(vshControl *ctl,
-                        const vshCmd *cmd,
-                        unsigned int flags);
-
-char **
-virshTraceNameCompleter(vshControl *ctl,
-                        const vshCmd *cmd,
-                        unsigned int flags);
-
-char **
-virshTraceVcpusCompleter(vshControl *ctl,
-                         const vshCmd *cmd,
-                         unsigned int flags);
+virshTraceOptionCompleter(vshControl *ctl,
+                          const vshCmd *cmd,
+                          unsigned int flags);

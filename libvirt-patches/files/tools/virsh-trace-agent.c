@@ -6,209 +6,133 @@
 
 #include <config.h>
 #include "virsh-trace-agent.h"
-#include "virsh-trace-answer.h"
 #include "virsh-trace-text.h"
 
 #include <libvirt/libvirt-qemu.h>
 
-#include "virstring.h"
+#include "monitor/qmp-message.h"
+#include "util/json.h"
 
-/* How long QEMU waits for its agent before it reports an error */
-#define VIRSH_TRACE_TIMEOUT_MS 30000
-
-void
-virshTraceErrorClear(virshTraceError *err)
-{
-    g_clear_pointer(&err->message, g_free);
-    err->unable = false;
-}
-
-/* Stores an error in @err, or reports it if that is NULL. */
-void
-virshTraceFail(vshControl *ctl,
-               virshTraceError *err,
-               bool unable,
-               const char *format,
-               ...)
-{
-    g_autofree char *message = NULL;
-    va_list args;
-
-    va_start(args, format);
-    message = g_strdup_vprintf(format, args);
-    va_end(args);
-
-    if (err) {
-        virshTraceErrorClear(err);
-        err->unable = unable;
-        err->message = g_steal_pointer(&message);
-    } else {
-        virshTraceComplain(ctl, "%s", message);
-    }
-}
-
-/* Stores the error of a libvirt function that has failed in @err.  If that is
- * NULL, reports the error as virsh does. */
+/* Stores the error of a libvirt function that has failed. */
 static void
-virshTraceFailLibvirt(vshControl *ctl,
-                      virDomainPtr dom,
-                      virshTraceError *err)
+virshTraceFailLibvirt(virDomainPtr dom,
+                      GError **error)
 {
     int code = virGetLastErrorCode();
     /* Any other call resets it. */
     g_autofree char *why = g_strdup(virGetLastErrorMessage());
-    bool unable;
+    bool unable = code == VIR_ERR_NO_DOMAIN || code == VIR_ERR_NO_SUPPORT ||
+                  virDomainIsActive(dom) == 0;
 
-    if (!err) {
-        virshTraceComplain(ctl, "%s", why);
-        vshResetLibvirtError();
-        return;
-    }
-
-    unable = code == VIR_ERR_NO_DOMAIN || code == VIR_ERR_NO_SUPPORT ||
-             virDomainIsActive(dom) == 0;
-    virshTraceFail(ctl, err, unable, _("domain '%1$s': %2$s"),
-                   virDomainGetName(dom), why);
+    agent_fail(error, unable ? AGENT_ERROR_CLOSED :
+               AGENT_ERROR_SYSTEM, "%s", why);
     vshResetLibvirtError();
 }
 
 /**
- * virshTraceQmp:
- * @ctl: virsh control structure
+ * virshTraceExecute:
  * @dom: a running domain
- * @err: gets the error; NULL to have it reported
  * @name: QMP command
  * @arguments: its arguments, stolen; NULL for none
+ * @error: gets the error
  *
  * Returns what the command returned, or NULL on error.
  */
-static virJSONValue *
-virshTraceQmp(vshControl *ctl,
-              virDomainPtr dom,
-              virshTraceError *err,
-              const char *name,
-              virJSONValue **arguments)
+static JsonObject *
+virshTraceExecute(virDomainPtr dom,
+                  const char *name,
+                  JsonObject *arguments,
+                  GError **error)
 {
-    g_autoptr(virJSONValue) command = NULL;
-    g_autoptr(virJSONValue) reply = NULL;
-    g_autofree char *commandstr = NULL;
-    g_autofree char *replystr = NULL;
-    g_autofree char *desc = NULL;
-    virJSONValue *error = NULL;
-    virJSONValue *ret;
-    const char *domain = virDomainGetName(dom);
-    const char *klass;
+    g_autofree char *command = qmp_format(name, arguments, 0);
+    g_autofree char *answer = NULL;
+    g_autoptr(JsonNode) reply = NULL;
+    g_autoptr(JsonNode) result = NULL;
 
-    if (virJSONValueObjectAdd(&command,
-                              "s:execute", name,
-                              "A:arguments", arguments,
-                              NULL) < 0 ||
-        !(commandstr = virJSONValueToString(command, false))) {
-        vshSaveLibvirtError();
+    if (virDomainQemuMonitorCommand(dom, command, &answer, 0) < 0) {
+        virshTraceFailLibvirt(dom, error);
         return NULL;
     }
 
-    if (virDomainQemuMonitorCommand(dom, commandstr, &replystr, 0) < 0) {
-        virshTraceFailLibvirt(ctl, dom, err);
+    if ((reply = btrail_json_parse_object(answer)) &&
+        !(result = qmp_result(json_node_get_object(reply), error)))
+        return NULL;
+
+    if (!result || !JSON_NODE_HOLDS_OBJECT(result)) {
+        agent_fail(error, AGENT_ERROR_PROTOCOL,
+                   _("the reply of QEMU to '%1$s' is malformed"), name);
         return NULL;
     }
 
-    if ((reply = virJSONValueFromString(replystr)) &&
-        virJSONValueIsObject(reply)) {
-        if ((ret = virJSONValueObjectStealObject(reply, "return")))
-            return ret;
-
-        error = virJSONValueObjectGetObject(reply, "error");
-    }
-
-    if (!error) {
-        vshResetLibvirtError();
-        virshTraceFail(ctl, err, false,
-                       _("domain '%1$s': the reply of QEMU to '%2$s' is malformed"),
-                       domain, name);
-        return NULL;
-    }
-
-    klass = virJSONValueObjectGetString(error, "class");
-    desc = virshTraceGetText(error, "desc");
-
-    if (STREQ_NULLABLE(klass, "CommandNotFound")) {
-        virshTraceFail(ctl, err, true,
-                       _("the QEMU of domain '%1$s' cannot trace branches"),
-                       domain);
-    } else if (STREQ_NULLABLE(klass, "DeviceNotFound")) {
-        virshTraceFail(ctl, err, true,
-                       _("domain '%1$s' has no branch-trace device; it must be started with one"),
-                       domain);
-    } else {
-        virshTraceFail(ctl, err, false, _("domain '%1$s': %2$s"), domain, desc);
-    }
-    return NULL;
+    return json_node_dup_object(result);
 }
 
 /* Returns what the domain's device says. */
-virJSONValue *
-virshTraceQuery(vshControl *ctl,
-                virDomainPtr dom,
-                virshTraceError *err)
+JsonObject *
+virshTraceQuery(virDomainPtr dom,
+                GError **error)
 {
-    virJSONValue *arguments = NULL;
-
-    return virshTraceQmp(ctl, dom, err, "query-branch-trace", &arguments);
+    return virshTraceExecute(dom, "query-branch-trace", NULL, error);
 }
 
 /* Returns what the agent on the domain's host returned to @command, which is
  * stolen. */
-virJSONValue *
-virshTraceCommand(vshControl *ctl,
-                  virDomainPtr dom,
-                  virshTraceError *err,
-                  virJSONValue **command)
+JsonObject *
+virshTraceAsk(virDomainPtr dom,
+              JsonObject *command,
+              GError **error)
 {
-    g_autoptr(virJSONValue) arguments = NULL;
-
-    if (virJSONValueObjectAdd(&arguments,
-                              "a:command", command,
-                              "u:timeout", VIRSH_TRACE_TIMEOUT_MS,
-                              NULL) < 0) {
-        vshSaveLibvirtError();
-        return NULL;
-    }
-
-    return virshTraceQmp(ctl, dom, err, "branch-trace-agent", &arguments);
+    return virshTraceExecute(dom, SERVICE_CLIENT_COMMAND,
+                             service_client_arguments(command, NULL), error);
 }
 
-/* Returns what the agent returned to a command with these members; see
- * virJSONValueObjectAdd(). */
-virJSONValue *
-virshTraceAsk(vshControl *ctl,
-              virDomainPtr dom,
-              virshTraceError *err,
-              ...)
+static JsonObject *
+virshTraceClientAsk(void *opaque,
+                    JsonObject *command,
+                    GError **error)
 {
-    g_autoptr(virJSONValue) command = NULL;
-    va_list args;
-    int rc;
+    return virshTraceAsk(opaque, command, error);
+}
 
-    va_start(args, err);
-    rc = virJSONValueObjectAddVArgs(&command, args);
-    va_end(args);
-
-    if (rc < 0) {
-        vshSaveLibvirtError();
-        return NULL;
-    }
-
-    return virshTraceCommand(ctl, dom, err, &command);
+struct service_client
+virshTraceClient(virDomainPtr dom)
+{
+    return (struct service_client) { .ask = virshTraceClientAsk, .opaque = dom };
 }
 
 /* Is the domain being traced, whether its agent answers or not? */
 bool
-virshTraceIsCaptured(vshControl *ctl,
-                     virDomainPtr dom)
+virshTraceIsCaptured(virDomainPtr dom)
 {
-    g_auto(virshTraceError) err = { 0 };
-    g_autoptr(virJSONValue) info = virshTraceQuery(ctl, dom, &err);
+    g_autoptr(JsonObject) info = virshTraceQuery(dom, NULL);
 
-    return info && STRNEQ(virshTraceState(info), "inactive");
+    return info && STRNEQ_NULLABLE(btrail_json_string(info, "state"), "inactive");
+}
+
+/* Can the domain not be traced, or is it not running? */
+bool
+virshTraceIsUnable(const GError *error)
+{
+    return error->domain == AGENT_ERROR &&
+           (error->code == AGENT_ERROR_CLOSED ||
+            error->code == AGENT_ERROR_NO_COMMAND ||
+            error->code == AGENT_ERROR_NO_DEVICE);
+}
+
+void
+virshTraceReport(vshControl *ctl,
+                 const char *domain,
+                 const GError *error)
+{
+    if (g_error_matches(error, AGENT_ERROR,
+                        AGENT_ERROR_NO_COMMAND)) {
+        virshTraceComplain(ctl, _("the QEMU of domain '%1$s' cannot trace branches"),
+                           domain);
+    } else if (g_error_matches(error, AGENT_ERROR,
+                               AGENT_ERROR_NO_DEVICE)) {
+        virshTraceComplain(ctl, _("domain '%1$s' has no branch-trace device; it must be started with one"),
+                           domain);
+    } else {
+        virshTraceComplain(ctl, _("domain '%1$s': %2$s"), domain, error->message);
+    }
 }

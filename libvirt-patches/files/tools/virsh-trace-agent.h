@@ -6,49 +6,32 @@
 
 #pragma once
 
-#include "virjson.h"
 #include "virsh.h"
 
-/* An error that is not reported at once, as it may be none */
-typedef struct _virshTraceError virshTraceError;
-struct _virshTraceError {
-    bool unable; /* the domain cannot be traced, or is not running */
-    char *message;
-};
+#include "client/service-client.h"
 
-void
-virshTraceErrorClear(virshTraceError *err);
+/* Errors are those of util/agent-error.h.  CLOSED is of a domain that is not
+ * running. */
 
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(virshTraceError, virshTraceErrorClear);
+JsonObject *
+virshTraceQuery(virDomainPtr dom,
+                GError **error);
 
-void
-virshTraceFail(vshControl *ctl,
-               virshTraceError *err,
-               bool unable,
-               const char *format,
-               ...)
-    G_GNUC_PRINTF(4, 5);
+JsonObject *
+virshTraceAsk(virDomainPtr dom,
+              JsonObject *command,
+              GError **error);
 
-/* These return NULL on error.  @err gets the error; NULL to have it reported */
-
-virJSONValue *
-virshTraceQuery(vshControl *ctl,
-                virDomainPtr dom,
-                virshTraceError *err);
-
-virJSONValue *
-virshTraceCommand(vshControl *ctl,
-                  virDomainPtr dom,
-                  virshTraceError *err,
-                  virJSONValue **command);
-
-virJSONValue *
-virshTraceAsk(vshControl *ctl,
-              virDomainPtr dom,
-              virshTraceError *err,
-              ...)
-    G_GNUC_NULL_TERMINATED;
+struct service_client
+virshTraceClient(virDomainPtr dom);
 
 bool
-virshTraceIsCaptured(vshControl *ctl,
-                     virDomainPtr dom);
+virshTraceIsCaptured(virDomainPtr dom);
+
+bool
+virshTraceIsUnable(const GError *error);
+
+void
+virshTraceReport(vshControl *ctl,
+                 const char *domain,
+                 const GError *error);

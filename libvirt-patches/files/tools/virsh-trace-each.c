@@ -9,7 +9,7 @@
 #include "virsh-trace-text.h"
 #include "virsh-util.h"
 
-#include "util/quote.h"
+#include "util/json.h"
 
 /* @domains ends with NULL. */
 void
@@ -46,23 +46,18 @@ virshTraceDomains(vshControl *ctl,
 }
 
 /* One line for each domain, so that a program knows where each ends */
-static int
+static void
 virshTracePrintJSON(vshControl *ctl,
                     virDomainPtr dom,
-                    virJSONValue *info)
+                    JsonObject *info)
 {
+    g_autoptr(JsonObject) named = btrail_json_new("s:domain",
+                                                  virDomainGetName(dom), NULL);
     g_autofree char *text = NULL;
-    g_autoptr(GString) quoted = g_string_new(NULL);
 
-    if (virJSONValueObjectPrependString(info, "domain", virDomainGetName(dom)) < 0 ||
-        !(text = virJSONValueToString(info, false))) {
-        vshSaveLibvirtError();
-        return -1;
-    }
-
-    btrail_quote_json(quoted, text, "");
-    vshPrint(ctl, "%s\n", quoted->str);
-    return 0;
+    btrail_json_add_all(named, info);
+    text = btrail_json_text(named, FALSE);
+    vshPrint(ctl, "%s\n", text);
 }
 
 /**
@@ -95,19 +90,19 @@ virshTraceEach(vshControl *ctl,
         return -1;
 
     for (i = 0; i < n; i++) {
-        g_autoptr(virJSONValue) info = NULL;
-        g_auto(virshTraceError) err = { 0 };
+        g_autoptr(GError) error = NULL;
+        g_autoptr(JsonObject) info = ask(ctl, domains[i], opaque, &error);
 
-        if ((info = ask(ctl, domains[i], all ? &err : NULL, opaque))) {
-            if (handle(domains[i], info, opaque) < 0 ||
-                (vshCommandOptBool(cmd, "json") &&
-                 virshTracePrintJSON(ctl, domains[i], info) < 0))
+        if (info) {
+            if (handle(domains[i], info, opaque) < 0)
                 goto cleanup;
-        } else if (!all) {
-            goto cleanup;
-        } else if (!err.unable) {
-            virshTraceComplain(ctl, "%s", err.message);
+            if (vshCommandOptBool(cmd, "json"))
+                virshTracePrintJSON(ctl, domains[i], info);
+        } else if (!all || !virshTraceIsUnable(error)) {
+            virshTraceReport(ctl, virDomainGetName(domains[i]), error);
             *failed = true;
+            if (!all)
+                goto cleanup;
         }
     }
     ret = 0;

@@ -8,16 +8,15 @@
 
 #include "virsh-trace-agent.h"
 
-/* Returns an answer about a domain, or NULL on error; see virsh-trace-agent.h
- * for @err. */
-typedef virJSONValue *(*virshTraceEachAsk)(vshControl *ctl,
-                                           virDomainPtr dom,
-                                           virshTraceError *err,
-                                           void *opaque);
+/* Returns an answer about a domain, or NULL on error. */
+typedef JsonObject *(*virshTraceEachAsk)(vshControl *ctl,
+                                         virDomainPtr dom,
+                                         void *opaque,
+                                         GError **error);
 
 /* Handles an answer.  Returns -1 on error. */
 typedef int (*virshTraceEachHandle)(virDomainPtr dom,
-                                    virJSONValue *info,
+                                    JsonObject *info,
                                     void *opaque);
 
 void

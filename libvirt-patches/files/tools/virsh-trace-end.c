@@ -7,90 +7,76 @@
 #include <config.h>
 #include "virsh-trace-end.h"
 #include "virsh-trace-agent.h"
-#include "virsh-trace-answer.h"
 #include "virsh-trace-text.h"
-#include "virsh-trace-wait.h"
 
-/* The result of a session */
-static void
-virshTracePrintSums(vshControl *ctl,
-                    virJSONValue *session)
-{
-    g_autofree char *size = virshTraceSizeText(session, "bytes");
-    g_autofree char *file = virshTracePath(session);
-    g_autofree char *why = virshTraceGetText(session, "why");
-
-    virshTraceSay(ctl, _("%1$llu branches recorded, %2$llu lost, vCPUs paused for %3$.3f s"),
-                  virshTraceNumber(session, "records"),
-                  virshTraceNumber(session, "lost"),
-                  virshTraceNumber(session, "paused-ns") / 1e9);
-    if (*file)
-        virshTraceSay(ctl, _("Trace '%1$s' has %2$s"), file, size);
-    if (*why && STRNEQ(virshTraceState(session), "failed"))
-        virshTraceSay(ctl, _("Reason: %1$s"), why);
-}
+#include "client/answer.h"
+#include "client/session-wait.h"
+#include "util/agent-error.h"
+#include "util/json.h"
 
 /* Print the result of a session.  Returns false if it has failed. */
 static bool
 virshTracePrintEnd(vshControl *ctl,
                    const char *session,
-                   virJSONValue *info,
+                   JsonObject *info,
                    bool stopped)
 {
-    g_autofree char *why = virshTraceGetText(info, "why");
+    const char *why = answer_why(info);
+    bool failed = answer_has_failed(info);
+    struct progress progress = answer_progress(info);
+    g_autofree char *path = answer_path(info);
+    g_autofree char *sum = progress_sum(path, &progress, failed ? NULL : why);
 
-    if (STREQ(virshTraceState(info), "failed")) {
-        virshTracePrintSums(ctl, info);
-        virshTraceComplain(ctl, _("session '%1$s' has failed; its trace is incomplete: %2$s"),
-                           session, *why ? why : _("unknown reason"));
-        return false;
-    }
-
-    if (stopped)
+    if (!failed && stopped)
         virshTraceSay(ctl, _("Session '%1$s' stopped"), session);
-    else
+    else if (!failed)
         virshTraceSay(ctl, _("Session '%1$s' has ended"), session);
-    virshTracePrintSums(ctl, info);
-    return true;
+    virshTraceSay(ctl, "%s", sum);
+    if (failed) {
+        virshTraceComplain(ctl, _("session '%1$s' has failed; its trace is incomplete: %2$s"),
+                           session, why ? why : _("unknown reason"));
+    }
+    return !failed;
 }
 
 /* Print the result of a dump.  Returns false if it has failed. */
 static bool
 virshTracePrintDump(vshControl *ctl,
-                    virJSONValue *info)
+                    JsonObject *info)
 {
-    g_autofree char *file = virshTracePath(info);
-    g_autofree char *why = virshTraceGetText(info, "why");
-    g_autofree char *size = virshTraceSizeText(info, "bytes");
+    const char *why = answer_why(info);
+    struct progress progress = answer_progress(info);
+    g_autofree char *path = answer_path(info);
+    g_autofree char *written = progress_written(path, &progress);
 
-    if (STREQ(virshTraceState(info), "failed")) {
-        virshTraceComplain(ctl, _("trace '%1$s' could not be written: %2$s"), file, why);
+    if (answer_has_failed(info)) {
+        virshTraceComplain(ctl, _("trace '%1$s' could not be written: %2$s"),
+                           path, why ? why : _("unknown reason"));
         return false;
     }
 
-    virshTraceSay(ctl, _("Trace: %1$s"), file);
-    virshTraceSay(ctl, _("%1$llu branches, %2$s"),
-                  virshTraceNumber(info, "records"), size);
+    virshTraceSay(ctl, "%s", written);
     return true;
 }
 
 /* A wait for the end of a session or of a dump */
 typedef struct _virshTraceWaiter virshTraceWaiter;
 struct _virshTraceWaiter {
-    virshTraceWait wait;
+    struct session_wait wait;
     vshControl *ctl;
     virshDomain *dom; /* NULL while there is no connection */
     char *name; /* of the domain */
     unsigned char uuid[VIR_UUID_BUFLEN];
     const char *session;
-    const char *file; /* of a dump; NULL to wait for the session's end */
+    bool dump; /* wait for this file, and not for the session's end */
+    char *file;
     bool verbose;
     bool stopped; /* the agent has been asked to stop the session */
     bool interrupted;
-    bool printed; /* the cursor is behind the progress */
+    bool printed; /* the cursor is after the progress */
     gint64 begin;
-    virJSONValue *info; /* the last answer */
-    virshTraceError err;
+    JsonObject *info; /* the last answer */
+    GError *error; /* if there was none */
 };
 
 static void
@@ -98,8 +84,9 @@ virshTraceWaiterClear(virshTraceWaiter *w)
 {
     g_clear_pointer(&w->dom, virshDomainFree);
     g_clear_pointer(&w->name, g_free);
-    g_clear_pointer(&w->info, virJSONValueFree);
-    virshTraceErrorClear(&w->err);
+    g_clear_pointer(&w->file, g_free);
+    g_clear_pointer(&w->info, json_object_unref);
+    g_clear_error(&w->error);
 }
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(virshTraceWaiter, virshTraceWaiterClear);
@@ -107,16 +94,11 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(virshTraceWaiter, virshTraceWaiterClear);
 static void
 virshTracePrintProgress(virshTraceWaiter *w)
 {
-    g_autofree char *size = virshTraceSizeText(w->info, "bytes");
-    long long seconds = (g_get_monotonic_time() - w->begin) / G_USEC_PER_SEC;
+    struct progress progress = answer_progress(w->info);
+    g_autofree char *line = progress_line((g_get_monotonic_time() - w->begin) * 1000,
+                                          &progress, PROGRESS_NO_RATE);
 
-    if (w->file) {
-        vshPrintExtra(w->ctl, _("\rWriting: [%1$3lld s] "), seconds);
-    } else {
-        vshPrintExtra(w->ctl, _("\rTracing: [%1$3lld s] %2$llu branches recorded, %3$llu lost, %4$s "),
-                      seconds, virshTraceNumber(w->info, "records"),
-                      virshTraceNumber(w->info, "lost"), size);
-    }
+    vshPrintExtra(w->ctl, "\r%s", line);
     w->printed = true;
     fflush(stdout);
 }
@@ -136,7 +118,7 @@ static void
 virshTraceGiveUp(virshTraceWaiter *w)
 {
     virshTraceEndProgress(w);
-    if (w->file) {
+    if (w->dump) {
         virshTraceComplain(w->ctl, _("trace '%1$s' is still being written; 'trace-list %2$s' shows when it is whole"),
                            w->file, w->name);
     } else if (w->stopped) {
@@ -149,7 +131,7 @@ virshTraceGiveUp(virshTraceWaiter *w)
 }
 
 /*
- * What virshTraceWaitPoll() calls
+ * What session_wait_poll() calls
  */
 static void
 virshTraceLost(void *opaque)
@@ -162,7 +144,15 @@ virshTraceLost(void *opaque)
     g_clear_pointer(&w->dom, virshDomainFree);
 }
 
-static virDomainPtr
+static bool
+virshTraceIsConnected(void *opaque)
+{
+    virshTraceWaiter *w = opaque;
+
+    return virConnectIsAlive(virDomainGetConnect(w->dom)) == 1;
+}
+
+static bool
 virshTraceConnect(void *opaque)
 {
     virshTraceWaiter *w = opaque;
@@ -171,54 +161,50 @@ virshTraceConnect(void *opaque)
     if (w->ctl->hooks->connHandler(w->ctl))
         w->dom = virDomainLookupByUUID(priv->conn, w->uuid);
 
-    return w->dom;
+    return !!w->dom;
 }
 
 /* The status of the session, or of the dump; NULL on error */
-static virJSONValue *
+static JsonObject *
 virshTraceGetStatus(virshTraceWaiter *w)
 {
-    g_autoptr(virJSONValue) info = NULL;
-    virJSONValue *array;
-    size_t n;
+    const struct service_client client = virshTraceClient(w->dom);
+    g_autoptr(JsonObject) info = NULL;
+    JsonObject *last;
 
-    if (!(info = virshTraceAsk(w->ctl, w->dom, &w->err, "s:do", "status",
-                               "s:session", w->session, NULL)))
+    if (!(info = service_client_status(&client, w->session, &w->error)))
         return NULL;
 
     /* Earlier sessions of this name may have ended before it. */
-    for (n = virshTraceCount(info, w->file ? "dumps" : "sessions", &array); n > 0; n--) {
-        virJSONValue *one = virJSONValueArrayGet(array, n - 1);
+    if ((last = answer_last(info, w->dump ? ANSWER_DUMPS : ANSWER_SESSIONS,
+                            NULL, w->file)))
+        return json_object_ref(last);
 
-        if (!w->file ||
-            STREQ_NULLABLE(virJSONValueObjectGetString(one, "file"), w->file))
-            return virJSONValueCopy(one);
-    }
-
-    if (w->file) {
-        virshTraceFail(w->ctl, &w->err, false,
-                       _("the agent of domain '%1$s' no longer knows the dump '%2$s'; trace-list shows whether it is whole"),
-                       virDomainGetName(w->dom), w->file);
+    if (w->dump) {
+        agent_fail(&w->error, AGENT_ERROR_COMMAND,
+                   _("the agent no longer knows the dump '%1$s'; trace-list shows whether it is whole"),
+                   w->file);
     } else {
-        virshTraceFail(w->ctl, &w->err, false,
-                       _("domain '%1$s' has no session '%2$s'"),
-                       virDomainGetName(w->dom), w->session);
+        agent_fail(&w->error, AGENT_ERROR_COMMAND,
+                   _("it has no session '%1$s'"), w->session);
     }
     return NULL;
 }
 
 /* After an interrupt, the session is stopped once. */
-static gboolean
+static bool
 virshTraceWaiterAsk(void *opaque)
 {
     virshTraceWaiter *w = opaque;
 
-    g_clear_pointer(&w->info, virJSONValueFree);
-    virshTraceErrorClear(&w->err);
+    g_clear_pointer(&w->info, json_object_unref);
+    g_clear_error(&w->error);
 
     if (w->interrupted && !w->stopped) {
-        w->info = virshTraceAsk(w->ctl, w->dom, &w->err, "s:do", "stop",
-                                "s:session", w->session, NULL);
+        w->info = virshTraceAsk(w->dom,
+                                btrail_json_new("s:do", "stop", "s:session",
+                                                w->session, NULL),
+                                &w->error);
         w->stopped = !!w->info;
     } else {
         w->info = virshTraceGetStatus(w);
@@ -227,12 +213,20 @@ virshTraceWaiterAsk(void *opaque)
     return !!w->info;
 }
 
-static gboolean
-virshTraceCaptured(void *opaque)
+static bool
+virshTraceIsOff(void *opaque)
 {
     virshTraceWaiter *w = opaque;
 
-    return virshTraceIsCaptured(w->ctl, w->dom);
+    return virDomainIsActive(w->dom) == 0;
+}
+
+static bool
+virshTraceWaiterCaptured(void *opaque)
+{
+    virshTraceWaiter *w = opaque;
+
+    return virshTraceIsCaptured(w->dom);
 }
 
 /* The domain has been shut off; its session is complete, a dump may not be. */
@@ -240,7 +234,7 @@ static bool
 virshTracePrintShutOff(virshTraceWaiter *w)
 {
     virshTraceEndProgress(w);
-    if (w->file) {
+    if (w->dump) {
         virshTraceComplain(w->ctl, _("domain '%1$s' has ended while '%2$s' was being written"),
                            w->name, w->file);
         return false;
@@ -261,14 +255,29 @@ virshTraceWaiterInit(virshTraceWaiter *w,
     ignore_value(virDomainGetUUID(w->dom, w->uuid));
     w->session = session;
     w->begin = g_get_monotonic_time();
-    w->wait = (virshTraceWait) {
-        .dom = w->dom,
+    w->wait = (struct session_wait) {
         .opaque = w,
+        .is_connected = virshTraceIsConnected,
         .lost = virshTraceLost,
         .connect = virshTraceConnect,
         .ask = virshTraceWaiterAsk,
-        .captured = virshTraceCaptured,
+        .is_off = virshTraceIsOff,
+        .is_captured = virshTraceWaiterCaptured,
     };
+}
+
+/* Is what was waited for written?  If so, @ret gets whether it is in order. */
+static bool
+virshTraceIsDone(virshTraceWaiter *w,
+                 bool *ret)
+{
+    if (!(w->dump ? answer_is_written(w->info) : answer_has_ended(w->info)))
+        return false;
+
+    virshTraceEndProgress(w);
+    *ret = w->dump ? virshTracePrintDump(w->ctl, w->info) :
+        virshTracePrintEnd(w->ctl, w->session, w->info, w->stopped);
+    return true;
 }
 
 /**
@@ -284,8 +293,9 @@ static bool
 virshTraceWaitEnd(virshTraceWaiter *w)
 {
     while (true) {
-        virshTraceWaitResult result;
+        enum session_wait_result result;
         int event = vshEventWait(w->ctl);
+        bool ret;
 
         if (event < 0)
             return false;
@@ -298,60 +308,59 @@ virshTraceWaitEnd(virshTraceWaiter *w)
             w->interrupted = true;
         }
 
-        result = virshTraceWaitPoll(&w->wait);
+        result = session_wait_poll(&w->wait);
         vshResetLibvirtError();
         switch (result) {
-        case VIRSH_TRACE_WAIT_AGAIN:
+        case SESSION_WAIT_AGAIN:
             continue;
 
-        case VIRSH_TRACE_WAIT_LOST:
+        case SESSION_WAIT_LOST:
             virshTraceGiveUp(w);
             return false;
 
-        case VIRSH_TRACE_WAIT_SHUT_OFF:
+        case SESSION_WAIT_OFF:
             return virshTracePrintShutOff(w);
 
-        case VIRSH_TRACE_WAIT_NO_ANSWER:
+        case SESSION_WAIT_NO_ANSWER:
             virshTraceEndProgress(w);
-            virshTraceComplain(w->ctl, "%s", NULLSTR(w->err.message));
+            virshTraceReport(w->ctl, w->name, w->error);
             return false;
 
-        case VIRSH_TRACE_WAIT_ANSWERED:
+        case SESSION_WAIT_ANSWERED:
             break;
         }
 
         if (w->verbose)
             virshTracePrintProgress(w);
 
-        if (w->file && STRNEQ(virshTraceState(w->info), "writing")) {
-            virshTraceEndProgress(w);
-            return virshTracePrintDump(w->ctl, w->info);
-        }
-
-        if (!w->file && virshTraceHasEnded(w->info)) {
-            virshTraceEndProgress(w);
-            return virshTracePrintEnd(w->ctl, w->session, w->info, w->stopped);
-        }
+        if (virshTraceIsDone(w, &ret))
+            return ret;
     }
 }
 
-/* Wait until what has been stopped or dumped is written. */
+/* Have a session do something, and wait until the result is written. */
 static bool
-virshTraceWaitWritten(virshTraceWaiter *w)
+virshTraceDo(virshTraceWaiter *w,
+             JsonObject *command)
 {
-    bool ret;
+    bool ret = false;
 
     w->stopped = true;
     w->verbose = isatty(STDOUT_FILENO);
-    if (vshEventStart(w->ctl, VIRSH_TRACE_POLL_MS) < 0)
+    if (!(w->info = virshTraceAsk(w->dom, command, &w->error))) {
+        virshTraceReport(w->ctl, w->name, w->error);
         return false;
+    }
+
+    w->file = w->dump ? g_strdup(btrail_json_string(w->info, "file")) : NULL;
+    if (virshTraceIsDone(w, &ret) || vshEventStart(w->ctl, SESSION_WAIT_MS) < 0)
+        return ret;
 
     ret = virshTraceWaitEnd(w);
     vshEventCleanup(w->ctl);
     return ret;
 }
 
-/* A session that has just started.  vshEventStart() has been called. */
 bool
 virshTraceEndSession(vshControl *ctl,
                      virshDomain **dom,
@@ -364,36 +373,28 @@ virshTraceEndSession(vshControl *ctl,
     return virshTraceWaitEnd(&waiter);
 }
 
-/* A session that has been stopped, with the agent's answer @info to that */
 bool
 virshTraceEndStopped(vshControl *ctl,
                      virshDomain **dom,
-                     const char *session,
-                     virJSONValue *info)
+                     const char *session)
 {
     g_auto(virshTraceWaiter) waiter = { 0 };
 
-    if (virshTraceHasEnded(info))
-        return virshTracePrintEnd(ctl, session, info, true);
-
     virshTraceWaiterInit(&waiter, ctl, dom, session);
-    return virshTraceWaitWritten(&waiter);
+    return virshTraceDo(&waiter, btrail_json_new("s:do", "stop", "s:session",
+                                                 session, NULL));
 }
 
-/* A dump, with the agent's answer @info to the request */
 bool
 virshTraceEndDump(vshControl *ctl,
                   virshDomain **dom,
                   const char *session,
-                  virJSONValue *info)
+                  const char *file)
 {
-    g_auto(virshTraceWaiter) waiter = {
-        .file = virJSONValueObjectGetString(info, "file"),
-    };
-
-    if (!waiter.file || STRNEQ(virshTraceState(info), "writing"))
-        return virshTracePrintDump(ctl, info);
+    g_auto(virshTraceWaiter) waiter = { .dump = true };
 
     virshTraceWaiterInit(&waiter, ctl, dom, session);
-    return virshTraceWaitWritten(&waiter);
+    return virshTraceDo(&waiter, btrail_json_new("s:do", "dump", "s:session",
+                                                 session, "S:file", file,
+                                                 NULL));
 }

@@ -6,7 +6,6 @@
 
 #pragma once
 
-#include "virjson.h"
 #include "virsh-util.h"
 
 /*
@@ -14,20 +13,22 @@
  * did not end in order.  @dom is stolen.
  */
 
+/* A session that has just started, after vshEventStart() */
 bool
 virshTraceEndSession(vshControl *ctl,
                      virshDomain **dom,
                      const char *session,
                      bool verbose);
 
+/* Stop a session. */
 bool
 virshTraceEndStopped(vshControl *ctl,
                      virshDomain **dom,
-                     const char *session,
-                     virJSONValue *info);
+                     const char *session);
 
+/* Dump a session, into @file; NULL for one of the agent's choice */
 bool
 virshTraceEndDump(vshControl *ctl,
                   virshDomain **dom,
                   const char *session,
-                  virJSONValue *info);
+                  const char *file);

@@ -6,7 +6,6 @@
 
 #include <config.h>
 #include "virsh-trace.h"
-#include "virsh-trace-answer.h"
 #include "virsh-trace-each.h"
 #include "virsh-trace-option.h"
 #include "virsh-trace-text.h"
@@ -14,6 +13,10 @@
 
 #include "virbuffer.h"
 #include "vsh-table.h"
+
+#include "client/answer.h"
+#include "util/agent-error.h"
+#include "util/json.h"
 
 const vshCmdInfo info_trace_list = {
     .help = N_("list the traces of domains"),
@@ -31,41 +34,45 @@ const vshCmdOptDef opts_trace_list[] = {
  * The agent can only be asked through a running QEMU.  For a domain that is off
  * any other one of its host and user will do.
  */
-static virJSONValue *
+static JsonObject *
 virshTraceListShutOff(vshControl *ctl,
-                      virDomainPtr dom)
+                      virDomainPtr dom,
+                      GError **error)
 {
     virshControl *priv = ctl->privData;
     const char *name = virDomainGetName(dom);
     char uuid[VIR_UUID_STRING_BUFLEN] = "";
-    g_auto(virshTraceError) err = { 0 };
+    g_autoptr(GError) why = NULL;
     virDomainPtr *others = NULL;
-    virJSONValue *ret = NULL;
+    JsonObject *ret = NULL;
     size_t i;
 
     ignore_value(virDomainGetUUIDString(dom, uuid));
-    if (virConnectListAllDomains(priv->conn, &others,
-                                 VIR_CONNECT_LIST_DOMAINS_ACTIVE) < 0)
-        return NULL;
+    ignore_value(virConnectListAllDomains(priv->conn, &others,
+                                          VIR_CONNECT_LIST_DOMAINS_ACTIVE));
 
-    for (i = 0; others[i] && !ret; i++) {
-        g_auto(virshTraceError) why = { 0 };
+    for (i = 0; others && others[i] && !ret; i++) {
+        g_autoptr(GError) one = NULL;
 
-        if (!(ret = virshTraceAsk(ctl, others[i], &why,
-                                  "s:do", "list",
-                                  "s:guest", name,
-                                  "s:uuid", uuid,
-                                  NULL)) &&
-            why.message && !why.unable)
-            virshTraceFail(ctl, &err, false, "%s", why.message);
+        if (!(ret = virshTraceAsk(others[i],
+                                  btrail_json_new("s:do", "list",
+                                                  "s:guest", name,
+                                                  "s:uuid", uuid, NULL),
+                                  &one)) &&
+            !virshTraceIsUnable(one)) {
+            g_clear_error(&why);
+            why = g_steal_pointer(&one);
+        }
     }
 
-    if (!ret && err.message) {
-        virshTraceComplain(ctl, _("domain '%1$s' is not running, and its traces cannot be listed through another one: %2$s"),
-                           name, err.message);
+    if (!ret && why) {
+        agent_fail(error, AGENT_ERROR_CLOSED,
+                   _("it is not running, and its traces cannot be listed through another domain: %1$s"),
+                   why->message);
     } else if (!ret) {
-        virshTraceComplain(ctl, _("domain '%1$s' is not running, and no running domain can be asked for its traces; on its host, 'backtrail list %1$s' lists them, usually in /var/lib/backtrail/traces/%1$s"),
-                           name);
+        agent_fail(error, AGENT_ERROR_CLOSED,
+                   _("it is not running, and no running domain can be asked for its traces; on its host, 'backtrail list %1$s' lists them, usually in /var/lib/backtrail/traces/%1$s"),
+                   name);
     }
 
     virshTraceDomainsFree(others);
@@ -101,27 +108,27 @@ struct _virshTraceTraces {
     virBuffer folders;
 };
 
-static virJSONValue *
+static JsonObject *
 virshTraceListAsk(vshControl *ctl,
                   virDomainPtr dom,
-                  virshTraceError *err,
-                  void *opaque G_GNUC_UNUSED)
+                  void *opaque G_GNUC_UNUSED,
+                  GError **error)
 {
-    if (!err && virDomainIsActive(dom) == 0)
-        return virshTraceListShutOff(ctl, dom);
+    if (virDomainIsActive(dom) == 0)
+        return virshTraceListShutOff(ctl, dom, error);
 
-    return virshTraceAsk(ctl, dom, err, "s:do", "list", NULL);
+    return virshTraceAsk(dom, btrail_json_new("s:do", "list", NULL), error);
 }
 
 static int
 virshTraceAddTrace(vshTable *table,
                    virDomainPtr dom,
-                   virJSONValue *info)
+                   JsonObject *info)
 {
     static const char *const names[] = { "file", "session", "state", "begin" };
     g_autofree char *domain = virshTraceQuote(virDomainGetName(dom));
-    g_autofree char *records = g_strdup_printf("%llu", virshTraceNumber(info, "records"));
-    g_autofree char *size = virshTraceSizeText(info, "bytes");
+    g_autofree char *records = virshTraceNumber(info, "records");
+    g_autofree char *size = answer_size_text(info, "bytes");
     g_auto(GStrv) fields = virshTraceFields(info, names, G_N_ELEMENTS(names));
 
     return vshTableRowAppend(table, domain, fields[0], fields[1], fields[2],
@@ -130,18 +137,17 @@ virshTraceAddTrace(vshTable *table,
 
 static int
 virshTraceListHandle(virDomainPtr dom,
-                     virJSONValue *info,
+                     JsonObject *info,
                      void *opaque)
 {
     virshTraceTraces *t = opaque;
-    const char *folder = virJSONValueObjectGetString(info, "folder");
-    virJSONValue *traces;
-    size_t n = virshTraceCount(info, "traces", &traces);
-    size_t i;
+    const char *folder = btrail_json_string(info, "folder");
+    unsigned i;
 
-    for (i = 0; i < n; i++) {
-        if (virshTraceAddTrace(t->table, dom,
-                               virJSONValueArrayGet(traces, i)) < 0)
+    for (i = 0; i < answer_members(info, "traces"); i++) {
+        JsonObject *one = answer_member(info, "traces", i);
+
+        if (one && virshTraceAddTrace(t->table, dom, one) < 0)
             return -1;
     }
 

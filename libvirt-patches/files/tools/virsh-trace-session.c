@@ -7,56 +7,24 @@
 #include <config.h>
 #include "virsh-trace-session.h"
 #include "virsh-trace-agent.h"
-#include "virsh-trace-answer.h"
 #include "virsh-trace-text.h"
 
-/* Users of different hosts are different owners. */
-char *
-virshTraceOwner(void)
-{
-    return g_strdup_printf("%s@%s", g_get_user_name(), g_get_host_name());
-}
-
-/* The names of sessions that have not ended, of @owner; of all if that is
- * NULL */
-static char **
-virshTraceSessionNames(virJSONValue *info,
-                       const char *owner)
-{
-    virJSONValue *sessions;
-    size_t n = virshTraceCount(info, "sessions", &sessions);
-    char **names = g_new0(char *, n + 1);
-    size_t used = 0;
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        virJSONValue *one = virJSONValueArrayGet(sessions, i);
-        const char *name = virJSONValueObjectGetString(one, "session");
-
-        if (name && !virshTraceHasEnded(one) &&
-            (!owner ||
-             STREQ_NULLABLE(virJSONValueObjectGetString(one, "owner"), owner)))
-            names[used++] = g_strdup(name);
-    }
-
-    return names;
-}
+#include "client/answer.h"
 
 /* Those that a terminal shows as they are, to complete a command with */
 char **
-virshTraceActiveSessions(vshControl *ctl,
-                         virDomainPtr dom)
+virshTraceActiveSessions(virDomainPtr dom)
 {
-    g_autoptr(virJSONValue) info = NULL;
-    g_auto(virshTraceError) err = { 0 };
+    const struct service_client client = virshTraceClient(dom);
+    g_autoptr(JsonObject) info = service_client_status(&client, NULL, NULL);
     char **names;
     size_t used = 0;
     size_t i;
 
-    if (!(info = virshTraceAsk(ctl, dom, &err, "s:do", "status", NULL)))
+    if (!info)
         return NULL;
 
-    names = virshTraceSessionNames(info, NULL);
+    names = answer_active(info, NULL);
     for (i = 0; names[i]; i++) {
         g_autofree char *quoted = virshTraceQuote(names[i]);
 
@@ -82,39 +50,16 @@ virshTraceGetSession(vshControl *ctl,
                      virDomainPtr dom,
                      const vshCmd *cmd)
 {
-    g_autoptr(virJSONValue) info = NULL;
-    g_autofree char *owner = virshTraceOwner();
-    g_auto(GStrv) mine = NULL;
-    g_auto(GStrv) all = NULL;
+    const struct service_client client = virshTraceClient(dom);
+    g_autoptr(GError) error = NULL;
     const char *session = NULL;
-    const char *domain = virDomainGetName(dom);
+    char *name;
 
     if (vshCommandOptString(ctl, cmd, "session", &session) < 0)
         return NULL;
 
-    if (session)
-        return g_strdup(session);
+    if (!(name = service_client_choose(&client, session, &error)))
+        virshTraceReport(ctl, virDomainGetName(dom), error);
 
-    if (!(info = virshTraceAsk(ctl, dom, NULL, "s:do", "status", NULL)))
-        return NULL;
-
-    mine = virshTraceSessionNames(info, owner);
-    all = virshTraceSessionNames(info, NULL);
-
-    if (g_strv_length(mine) == 1)
-        return g_strdup(mine[0]);
-
-    if (*mine) {
-        virshTraceComplain(ctl,
-                           _("domain '%1$s' has several sessions of yours; name one with --session"),
-                           domain);
-    } else if (*all) {
-        virshTraceComplain(ctl,
-                           _("domain '%1$s' has sessions of other users only; name one with --session"),
-                           domain);
-    } else {
-        virshTraceComplain(ctl, _("domain '%1$s' is not being traced"), domain);
-    }
-
-    return NULL;
+    return name;
 }

@@ -8,12 +8,8 @@
 
 #include "virsh.h"
 
-char *
-virshTraceOwner(void);
-
 char **
-virshTraceActiveSessions(vshControl *ctl,
-                         virDomainPtr dom);
+virshTraceActiveSessions(virDomainPtr dom);
 
 char *
 virshTraceGetSession(vshControl *ctl,

@@ -6,14 +6,16 @@
 
 #include <config.h>
 #include "virsh-trace.h"
-#include "virsh-trace-answer.h"
 #include "virsh-trace-each.h"
 #include "virsh-trace-option.h"
 #include "virsh-trace-text.h"
 #include "virsh-util.h"
 
-#include "virbuffer.h"
 #include "vsh-table.h"
+
+#include "client/answer.h"
+#include "client/session-facts.h"
+#include "util/json.h"
 
 const vshCmdInfo info_trace_status = {
     .help = N_("show the trace sessions of domains"),
@@ -34,217 +36,14 @@ const vshCmdOptDef opts_trace_status[] = {
     {.name = NULL}
 };
 
-/*
- * A session in detail
- */
-
 static void
-virshTracePrintFact(vshControl *ctl,
+virshTracePrintFact(void *opaque,
                     const char *title,
                     const char *value)
 {
-    if (value && *value) {
-        g_autofree char *quoted = virshTraceQuote(value);
+    g_autofree char *quoted = virshTraceQuote(value);
 
-        vshPrint(ctl, "%-15s %s\n", title, quoted);
-    }
-}
-
-/* The following return a member as text; NULL if it is not there. */
-
-/* A string, or a number as it is */
-static char *
-virshTraceMember(virJSONValue *object,
-                 const char *name)
-{
-    virJSONValue *value = virJSONValueObjectGet(object, name);
-    const char *string;
-
-    if (!value)
-        return NULL;
-
-    if (!(string = virJSONValueGetString(value)))
-        string = virJSONValueGetNumberString(value);
-
-    return g_strdup(string);
-}
-
-/* Values of an array, in one line; those of CR3 are addresses. */
-static char *
-virshTraceValues(virJSONValue *object,
-                 const char *name)
-{
-    g_auto(virBuffer) buf = VIR_BUFFER_INITIALIZER;
-    virJSONValue *array;
-    size_t n = virshTraceCount(object, name, &array);
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        virJSONValue *value = virJSONValueArrayGet(array, i);
-        const char *text = virJSONValueGetString(value);
-        unsigned long long number;
-
-        if (text && *text)
-            virBufferAsprintf(&buf, "%s,", text);
-        else if (virJSONValueGetNumberUlong(value, &number) == 0)
-            virBufferAsprintf(&buf, STREQ(name, "cr3") ? "0x%llx," : "%llu,", number);
-    }
-    virBufferTrim(&buf, ",");
-
-    return virBufferContentAndReset(&buf);
-}
-
-static char *
-virshTraceBytes(virJSONValue *object,
-                const char *name)
-{
-    if (!virJSONValueObjectHasKey(object, name))
-        return NULL;
-
-    return virshTraceSizeText(object, name);
-}
-
-static char *
-virshTraceNanoseconds(virJSONValue *object,
-                      const char *name)
-{
-    if (!virJSONValueObjectHasKey(object, name))
-        return NULL;
-
-    return g_strdup_printf("%.3f s", virshTraceNumber(object, name) / 1e9);
-}
-
-static char *
-virshTraceSeconds(virJSONValue *object,
-                  const char *name)
-{
-    double seconds;
-
-    if (virJSONValueObjectGetNumberDouble(object, name, &seconds) < 0)
-        return NULL;
-
-    return g_strdup_printf("%g s", seconds);
-}
-
-/* How much a session of last branches keeps */
-static char *
-virshTraceKept(virJSONValue *object,
-               const char *name)
-{
-    virJSONValue *size = virJSONValueObjectGetObject(object, name);
-    unsigned long long number;
-
-    if (!size)
-        return NULL;
-
-    if (virJSONValueObjectGetNumberUlong(size, "records", &number) == 0)
-        return g_strdup_printf(_("%1$llu branches"), number);
-
-    if (virJSONValueObjectGetNumberUlong(size, "seconds", &number) == 0)
-        return g_strdup_printf(_("%1$llu s"), number);
-
-    return virshTraceBytes(size, "bytes");
-}
-
-typedef struct _virshTraceFact virshTraceFact;
-struct _virshTraceFact {
-    const char *title;
-    const char *name;
-    char *(*text)(virJSONValue *object, const char *name);
-};
-
-/* How a session was started */
-static const virshTraceFact virshTraceOptions[] = {
-    { N_("Session:"), "session", virshTraceMember },
-    { N_("Owner:"), "owner", virshTraceMember },
-    { N_("State:"), "state", virshTraceMember },
-    { N_("Mode:"), "mode", virshTraceMember },
-    { N_("File:"), "file", virshTraceMember },
-    { N_("Folder:"), "folder", virshTraceMember },
-    { N_("Branches:"), "privilege", virshTraceMember },
-    { N_("vCPUs:"), "vcpus", virshTraceValues },
-    { N_("CR3:"), "cr3", virshTraceValues },
-    { N_("Processes:"), "processes", virshTraceValues },
-    { N_("Overflow:"), "overflow", virshTraceMember },
-    { N_("Keeps:"), "size", virshTraceKept },
-    { N_("Split:"), "split", virshTraceBytes },
-    { N_("Duration:"), "duration", virshTraceSeconds },
-};
-
-/* What has become of it */
-static const virshTraceFact virshTraceProgress[] = {
-    { N_("Started:"), "started", virshTraceMember },
-    { N_("Ended:"), "ended", virshTraceMember },
-    { N_("Why:"), "why", virshTraceMember },
-    { N_("Recorded:"), "records", virshTraceMember },
-    { N_("Left out:"), "filtered", virshTraceMember },
-    { N_("Lost:"), "lost", virshTraceMember },
-    { N_("Waited:"), "paused-ns", virshTraceNanoseconds },
-    { N_("Limited:"), "limited-ns", virshTraceNanoseconds },
-    { N_("CPU time:"), "cpu-ns", virshTraceNanoseconds },
-    { N_("Size:"), "bytes", virshTraceBytes },
-};
-
-static void
-virshTracePrintFacts(vshControl *ctl,
-                     virJSONValue *info,
-                     const virshTraceFact *facts,
-                     size_t n)
-{
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        g_autofree char *text = facts[i].text(info, facts[i].name);
-
-        virshTracePrintFact(ctl, _(facts[i].title), text);
-    }
-}
-
-/* One line for each: "nginx:foo, dump, hits 1: 0 places" */
-static void
-virshTracePrintTriggers(vshControl *ctl,
-                        virJSONValue *session)
-{
-    virJSONValue *triggers;
-    size_t n = virshTraceCount(session, "triggers", &triggers);
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        virJSONValue *one = virJSONValueArrayGet(triggers, i);
-        g_autofree char *at = virshTraceGetText(one, "at");
-        g_autofree char *action = virshTraceGetText(one, "do");
-        g_autofree char *where = NULL;
-        g_autofree char *text = NULL;
-        unsigned long long places;
-        double longer;
-
-        if (virJSONValueObjectGetNumberDouble(one, "longer", &longer) == 0) {
-            where = g_strdup_printf(_("%1$s, longer than %2$g s"), at, longer);
-            g_free(at);
-            at = g_steal_pointer(&where);
-        }
-
-        if (virJSONValueObjectGetNumberUlong(one, "places", &places) == 0) {
-            text = g_strdup_printf(_("%1$s, %2$s, hits %3$llu: %4$llu places"),
-                                   at, action, virshTraceNumber(one, "hits"),
-                                   places);
-        } else {
-            text = g_strdup_printf(_("%1$s, %2$s, hits %3$llu"), at, action,
-                                   virshTraceNumber(one, "hits"));
-        }
-        virshTracePrintFact(ctl, _("Trigger:"), text);
-    }
-}
-
-static void
-virshTracePrintSession(vshControl *ctl,
-                       virJSONValue *info)
-{
-    virshTracePrintFacts(ctl, info, virshTraceOptions,
-                         G_N_ELEMENTS(virshTraceOptions));
-    virshTracePrintTriggers(ctl, info);
-    virshTracePrintFacts(ctl, info, virshTraceProgress,
-                         G_N_ELEMENTS(virshTraceProgress));
+    vshPrint(opaque, "%-15s %s\n", title, quoted);
 }
 
 /*
@@ -260,48 +59,52 @@ virshTracePrintVcpus(vshControl *ctl,
         "cpu-index", "records", "drained", "lost", "paused-ns",
     };
     g_autoptr(vshTable) table = NULL;
-    g_autoptr(virJSONValue) info = NULL;
-    virJSONValue *vcpus;
-    size_t n;
+    g_autoptr(JsonObject) info = NULL;
+    g_autoptr(GError) error = NULL;
+    const char *state;
     size_t i;
 
-    if (!(info = virshTraceQuery(ctl, dom, NULL)))
+    if (!(info = virshTraceQuery(dom, &error))) {
+        virshTraceReport(ctl, virDomainGetName(dom), error);
         return -1;
+    }
 
     if (!(table = vshTableNew(_("vCPU"), _("State"), _("Recorded"),
                               _("Drained"), _("Lost"), _("Waited"), NULL)))
         return -1;
 
-    n = virshTraceCount(info, "vcpus", &vcpus);
-    for (i = 0; i < n; i++) {
-        virJSONValue *vcpu = virJSONValueArrayGet(vcpus, i);
-        g_autofree char *state = virshTraceQuote(virshTraceState(vcpu));
+    for (i = 0; i < answer_members(info, "vcpus"); i++) {
+        JsonObject *vcpu = answer_member(info, "vcpus", i);
+        g_autofree char *quoted = NULL;
         g_auto(GStrv) texts = g_new0(char *, G_N_ELEMENTS(counters) + 1);
         size_t j;
 
         for (j = 0; j < G_N_ELEMENTS(counters); j++) {
-            unsigned long long value;
-
-            if (virJSONValueObjectGetNumberUlong(vcpu, counters[j], &value) < 0) {
+            if (!vcpu || !json_object_has_member(vcpu, counters[j])) {
                 vshError(ctl, "%s", _("the reply of QEMU is malformed"));
                 return -1;
             }
 
-            if (STREQ(counters[j], "paused-ns"))
-                texts[j] = g_strdup_printf("%.3f s", value / 1e9);
-            else
-                texts[j] = g_strdup_printf("%llu", value);
+            if (STREQ(counters[j], "paused-ns")) {
+                texts[j] = g_strdup_printf("%.3f s",
+                                           answer_number(vcpu, counters[j]) / 1e9);
+            } else {
+                texts[j] = virshTraceNumber(vcpu, counters[j]);
+            }
         }
 
-        if (vshTableRowAppend(table, texts[0], state, texts[1], texts[2],
+        state = btrail_json_string(vcpu, "state");
+        quoted = virshTraceQuote(NULLSTR(state));
+        if (vshTableRowAppend(table, texts[0], quoted, texts[1], texts[2],
                               texts[3], texts[4], NULL) < 0)
             return -1;
     }
 
-    virshTracePrintFact(ctl, _("State:"), virshTraceState(info));
+    state = btrail_json_string(info, "state");
+    virshTracePrintFact(ctl, _("State:"), NULLSTR(state));
     vshPrint(ctl, "\n");
     vshTablePrintToStdout(table, ctl);
-    return STRNEQ(virshTraceState(info), "inactive");
+    return STRNEQ_NULLABLE(state, "inactive");
 }
 
 /*
@@ -318,55 +121,55 @@ struct _virshTraceSessions {
     int active; /* sessions that have not ended */
 };
 
-static virJSONValue *
-virshTraceStatusAsk(vshControl *ctl,
+static JsonObject *
+virshTraceStatusAsk(vshControl *ctl G_GNUC_UNUSED,
                     virDomainPtr dom,
-                    virshTraceError *err,
-                    void *opaque)
+                    void *opaque,
+                    GError **error)
 {
+    const struct service_client client = virshTraceClient(dom);
     virshTraceSessions *s = opaque;
 
-    return virshTraceAsk(ctl, dom, err, "s:do", "status", "S:session", s->session,
-                         NULL);
+    return service_client_status(&client, s->session, error);
 }
 
 static int
 virshTraceAddSession(vshTable *table,
                      virDomainPtr dom,
-                     virJSONValue *info)
+                     JsonObject *info)
 {
-    static const char *const names[] = { "session", "owner", "mode", "file" };
+    static const char *const names[] = { "session", "owner", "state", "mode", "file" };
     g_autofree char *domain = virshTraceQuote(virDomainGetName(dom));
-    g_autofree char *state = virshTraceQuote(virshTraceState(info));
-    g_autofree char *records = g_strdup_printf("%llu", virshTraceNumber(info, "records"));
-    g_autofree char *lost = g_strdup_printf("%llu", virshTraceNumber(info, "lost"));
-    g_autofree char *size = virshTraceSizeText(info, "bytes");
+    g_autofree char *records = virshTraceNumber(info, "records");
+    g_autofree char *lost = virshTraceNumber(info, "lost");
+    g_autofree char *size = answer_size_text(info, "bytes");
     g_auto(GStrv) fields = virshTraceFields(info, names, G_N_ELEMENTS(names));
 
-    return vshTableRowAppend(table, domain, fields[0], fields[1], state,
-                             fields[2], records, lost, size, fields[3], NULL);
+    return vshTableRowAppend(table, domain, fields[0], fields[1], fields[2],
+                             fields[3], records, lost, size, fields[4], NULL);
 }
 
 static int
 virshTraceStatusHandle(virDomainPtr dom,
-                       virJSONValue *info,
+                       JsonObject *info,
                        void *opaque)
 {
     virshTraceSessions *s = opaque;
-    virJSONValue *sessions;
-    size_t n = virshTraceCount(info, "sessions", &sessions);
-    size_t i;
+    unsigned i;
 
-    for (i = 0; i < n; i++) {
-        virJSONValue *one = virJSONValueArrayGet(sessions, i);
+    for (i = 0; i < answer_members(info, ANSWER_SESSIONS); i++) {
+        JsonObject *one = answer_member(info, ANSWER_SESSIONS, i);
 
-        s->active += !virshTraceHasEnded(one);
+        if (!one)
+            continue;
+
+        s->active += !answer_has_ended(one);
         if (s->json)
             continue;
         if (s->session) {
             if (i)
                 vshPrint(s->ctl, "\n");
-            virshTracePrintSession(s->ctl, one);
+            session_facts(one, virshTracePrintFact, s->ctl);
         } else if (virshTraceAddSession(s->table, dom, one) < 0) {
             return -1;
         }

@@ -10,6 +10,8 @@
 #include <config.h>
 #include "virsh-trace-text.h"
 
+#include "client/answer.h"
+#include "util/json.h"
 #include "util/quote.h"
 
 /* For a cell of a table, or a part of other output */
@@ -17,6 +19,33 @@ char *
 virshTraceQuote(const char *text)
 {
     return btrail_quote(text, "");
+}
+
+/* Members for a table: one that is a number, and some that are texts */
+
+char *
+virshTraceNumber(JsonObject *object,
+                 const char *name)
+{
+    return g_strdup_printf("%llu",
+                           (unsigned long long) answer_number(object, name));
+}
+
+char **
+virshTraceFields(JsonObject *object,
+                 const char *const *names,
+                 size_t n)
+{
+    char **fields = g_new0(char *, n + 1);
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        const char *text = btrail_json_string(object, names[i]);
+
+        fields[i] = virshTraceQuote(text && *text ? text : "-");
+    }
+
+    return fields;
 }
 
 static char * G_GNUC_PRINTF(1, 0)

@@ -8,8 +8,19 @@
 
 #include "virsh.h"
 
+#include <json-glib/json-glib.h>
+
 char *
 virshTraceQuote(const char *text);
+
+char *
+virshTraceNumber(JsonObject *object,
+                 const char *name);
+
+char **
+virshTraceFields(JsonObject *object,
+                 const char *const *names,
+                 size_t n);
 
 /* Both take one line without its end. */
 

@@ -6,7 +6,6 @@
 
 #include <config.h>
 #include "virsh-trace.h"
-#include "virsh-trace-agent.h"
 #include "virsh-trace-end.h"
 #include "virsh-trace-option.h"
 #include "virsh-trace-session.h"
@@ -31,16 +30,13 @@ static bool
 cmdTraceStop(vshControl *ctl, const vshCmd *cmd)
 {
     g_autoptr(virshDomain) dom = NULL;
-    g_autoptr(virJSONValue) info = NULL;
     g_autofree char *session = NULL;
 
     if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)) ||
-        !(session = virshTraceGetSession(ctl, dom, cmd)) ||
-        !(info = virshTraceAsk(ctl, dom, NULL, "s:do", "stop",
-                               "s:session", session, NULL)))
+        !(session = virshTraceGetSession(ctl, dom, cmd)))
         return false;
 
-    return virshTraceEndStopped(ctl, &dom, session, info);
+    return virshTraceEndStopped(ctl, &dom, session);
 }
 
 /*
@@ -63,20 +59,15 @@ static bool
 cmdTraceDump(vshControl *ctl, const vshCmd *cmd)
 {
     g_autoptr(virshDomain) dom = NULL;
-    g_autoptr(virJSONValue) info = NULL;
     g_autofree char *session = NULL;
     const char *file = NULL;
 
-    if (vshCommandOptString(ctl, cmd, "file", &file) < 0)
+    if (vshCommandOptString(ctl, cmd, "file", &file) < 0 ||
+        !(dom = virshCommandOptDomain(ctl, cmd, NULL)) ||
+        !(session = virshTraceGetSession(ctl, dom, cmd)))
         return false;
 
-    if (!(dom = virshCommandOptDomain(ctl, cmd, NULL)) ||
-        !(session = virshTraceGetSession(ctl, dom, cmd)) ||
-        !(info = virshTraceAsk(ctl, dom, NULL, "s:do", "dump",
-                               "s:session", session, "S:file", file, NULL)))
-        return false;
-
-    return virshTraceEndDump(ctl, &dom, session, info);
+    return virshTraceEndDump(ctl, &dom, session, file);
 }
 
 const vshCmdDef traceCmds[] = {

@@ -15,11 +15,6 @@ extern const vshCmdInfo info_trace_start;
 extern const vshCmdOptDef opts_trace_start[];
 bool cmdTraceStart(vshControl *ctl, const vshCmd *cmd);
 
-/* The words of its options; each list ends with NULL */
-extern const char *const virshTraceOverflows[];
-extern const char *const virshTraceModes[];
-extern const char *const virshTraceNames[];
-
 /* virsh-trace-status.c */
 extern const vshCmdInfo info_trace_status;
 extern const vshCmdOptDef opts_trace_status[];

@@ -509,10 +509,14 @@ bool replay_checkpoints_reserve(uint64_t bytes)
     return reserve(checkpoints, bytes, true);
 }
 
-/* Makes room for a checkpoint with all that has changed. */
+/*
+ * Makes room for a checkpoint with all that has changed.  The state of devices
+ * takes about what it took in the one before.
+ */
 static bool make_room(ReplayCheckpoints *s, bool merge)
 {
-    uint64_t need = 64 * KiB + written_pages_cost() +
+    uint64_t need = 64 * KiB + (s->last ? s->last->state_size : 0) +
+                    written_pages_cost() +
                     page_versions_cost(s->ram) *
                     bitmap_count_one(s->changed, s->changed_bits) +
                     page_versions_cost(s->disks) * replay_disks_changed();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * nested ADDRESS ROUNDS: a guest of this guest, in long mode, whose code is
- * mapped at ADDRESS and counts down before it halts, so many times
+ * mapped at ADDRESS and counts down before it halts, this many times
  */
 #include <fcntl.h>
 #include <linux/kvm.h>

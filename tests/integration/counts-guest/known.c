@@ -375,7 +375,7 @@ static FUNCTION void plugin(unsigned n)
 
 /*
  * Code that is made and changed while the program runs: a loop that calls
- * jit_callee() so many times.
+ * jit_callee() this many times.
  */
 
 static FUNCTION void jit_callee(void)

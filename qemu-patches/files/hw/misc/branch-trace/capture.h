@@ -10,9 +10,22 @@
 #include "qapi/qapi-types-sockets.h"
 #include "qemu/coroutine.h"
 #include "control.h"
-#include "selection.h"
+#include "data-connection.h"
+#include "streams.h"
 
 typedef struct BranchTraceCapture BranchTraceCapture;
+
+/**
+ * BranchTraceCaptures - the captures of a guest, one at a time
+ * @latest:     the one that was started last, or NULL
+ * @streams:    those of @latest, for work that waits for a vCPU
+ * @connecting: to an agent that has not answered yet, or NULL
+ */
+typedef struct BranchTraceCaptures {
+    BranchTraceCapture *latest;
+    BranchTraceStreams *streams;
+    BranchTraceData *connecting;
+} BranchTraceCaptures;
 
 /**
  * BranchTraceCaptureOptions
@@ -34,31 +47,26 @@ typedef struct BranchTraceCaptureOptions {
 } BranchTraceCaptureOptions;
 
 /*
- * All functions are called with the BQL held.  There is one capture at a time.
- * A capture that has ended stays, for queries, until the next one starts.
+ * All functions are called with the BQL held.  A capture that has ended stays,
+ * for queries, until the next one starts.
  */
 
-/* The capture that was started last, or NULL */
-BranchTraceCapture *branch_trace_capture_latest(void);
-
 /* The capture that is active, or NULL */
-BranchTraceCapture *branch_trace_capture_active(void);
+BranchTraceCapture *
+branch_trace_capture_active(const BranchTraceCaptures *captures);
 
 const char *branch_trace_capture_name(const BranchTraceCapture *capture);
 
 /* Is it one without an agent?  Nobody but its owner can change it. */
 bool branch_trace_capture_is_local(const BranchTraceCapture *capture);
 
-/* The stream of a vCPU, or NULL if it was never selected */
-BranchTraceStream *branch_trace_capture_stream(BranchTraceCapture *capture,
-                                               CPUState *cpu);
-
 /*
  * Makes a capture that reports to @control.  @selection is taken over in any
  * case.
  */
 BranchTraceCapture *
-branch_trace_capture_new(const BranchTraceCaptureOptions *options,
+branch_trace_capture_new(BranchTraceCaptures *captures,
+                         const BranchTraceCaptureOptions *options,
                          BranchTraceSelection *selection,
                          BranchTraceControl *control, Error **errp);
 
@@ -69,6 +77,9 @@ void branch_trace_capture_free(BranchTraceCapture *capture);
 bool coroutine_fn branch_trace_capture_connect(BranchTraceCapture *capture,
                                                SocketAddress *agent,
                                                Error **errp);
+
+/* QEMU exits: has a call fail that waits for an agent. */
+void branch_trace_capture_cancel(BranchTraceCaptures *captures);
 
 /*
  * Starts a capture that is connected, or local, and takes it over if that
@@ -94,7 +105,7 @@ void branch_trace_capture_end(BranchTraceCapture *capture,
                               BranchTraceReason reason, uint16_t end_reason);
 
 /* Frees the latest capture, which has ended, with its buffer. */
-void branch_trace_capture_forget(void);
+void branch_trace_capture_forget(BranchTraceCaptures *captures);
 
 /* What a query returns; @capture may be NULL. */
 BranchTraceInfo *branch_trace_capture_info(BranchTraceCapture *capture);
@@ -105,6 +116,5 @@ BranchTraceInfo *branch_trace_capture_info(BranchTraceCapture *capture);
 void branch_trace_capture_vm_state(BranchTraceCapture *capture, bool running);
 void branch_trace_capture_restored(BranchTraceCapture *capture);
 void branch_trace_capture_plug(BranchTraceCapture *capture, CPUState *cpu);
-void branch_trace_capture_unplug(BranchTraceCapture *capture, CPUState *cpu);
 
 #endif /* HW_MISC_BRANCH_TRACE_CAPTURE_H */

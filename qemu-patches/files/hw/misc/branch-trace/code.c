@@ -18,7 +18,6 @@
 #include "qemu/atomic.h"
 #include "qemu/lockable.h"
 #include "code.h"
-#include "stream.h"
 
 #define PAGE_BITS       12
 #define PAGE_SIZE       BTRAIL_CODE_PAGE_SIZE
@@ -83,8 +82,10 @@ typedef struct CodeWaiting {
 } CodeWaiting;
 
 struct BranchTraceCodeRing {
-    BranchTraceStream *stream;
+    CPUState *cpu;              /* while it is in the list */
     BranchTraceCode *code;
+    BranchTraceBuffer *buf;
+    BranchTraceQueue *queue;    /* of items */
     QTAILQ_ENTRY(BranchTraceCodeRing) next;
 
     /* In shared memory, written only */
@@ -153,33 +154,29 @@ bool branch_trace_code_waits(const BranchTraceCodeRing *c)
 
 static bool ring_has_room(BranchTraceCodeRing *c)
 {
-    BranchTraceStream *s = c->stream;
-
-    if (branch_trace_queue_used(&s->code_queue) < s->buf->code_items) {
+    if (branch_trace_queue_used(c->queue) < c->buf->code_items) {
         return true;
     }
-    branch_trace_stream_read_tail(s);
-    return branch_trace_queue_used(&s->code_queue) < s->buf->code_items;
+    branch_trace_queue_read_tail(c->queue);
+    return branch_trace_queue_used(c->queue) < c->buf->code_items;
 }
 
 static void ring_put(BranchTraceCodeRing *c,
                      const struct btrail_code_item *item, const void *bytes)
 {
-    BranchTraceStream *s = c->stream;
-    BranchTraceQueue *queue = &s->code_queue;
-    uint32_t n = s->buf->code_items;
-    uint32_t slot = queue->head % n;
+    uint32_t n = c->buf->code_items;
+    uint32_t slot = c->queue->head % n;
 
     c->items[slot] = *item;
     if (bytes) {
         memcpy(c->pages + (uint64_t)slot * PAGE_SIZE, bytes, PAGE_SIZE);
     }
-    branch_trace_queue_advance(queue);
+    branch_trace_queue_advance(c->queue);
     /* The agent drains on its own now and then, which may not be enough. */
-    if (queue->head % MAX(n / 4, 1) == 0) {
-        branch_trace_stream_read_tail(s);
-        if (branch_trace_queue_used(queue) >= n / 4) {
-            branch_trace_buffer_signal(s->buf);
+    if (c->queue->head % MAX(n / 4, 1) == 0) {
+        branch_trace_queue_read_tail(c->queue);
+        if (branch_trace_queue_used(c->queue) >= n / 4) {
+            branch_trace_buffer_signal(c->buf);
         }
     }
 }
@@ -227,7 +224,7 @@ static bool put_item(BranchTraceCodeRing *c,
 }
 
 /* Items are missing from record @index on, which may be before now. */
-static void lose_from(BranchTraceCodeRing *c, uint64_t index)
+static void lose(BranchTraceCodeRing *c, uint64_t index)
 {
     if (!c->lost || index < c->lost_from) {
         c->lost = true;
@@ -236,32 +233,26 @@ static void lose_from(BranchTraceCodeRing *c, uint64_t index)
     }
 }
 
-static void lose(BranchTraceCodeRing *c)
-{
-    lose_from(c, branch_trace_stream_index(c->stream));
-}
-
 /* Starts over after a loss, if there is room for it; false if not */
-static bool start_over(BranchTraceCodeRing *c)
+static bool start_over(BranchTraceCodeRing *c, uint64_t index, uint64_t cr3)
 {
-    BranchTraceStream *s = c->stream;
     struct btrail_code_item item = {
         .type = BTRAIL_CODE_LOST,
-        .index = branch_trace_stream_index(s),
-        .cr3 = s->cr3,
+        .index = index,
+        .cr3 = cr3,
         .linear = c->lost_from,
     };
 
-    branch_trace_stream_read_tail(s);
+    branch_trace_queue_read_tail(c->queue);
     if (!branch_trace_code_settle(c) ||
-        branch_trace_queue_used(&s->code_queue) > s->buf->code_items / 2) {
+        branch_trace_queue_used(c->queue) > c->buf->code_items / 2) {
         return false;
     }
     ring_put(c, &item, NULL);
     c->lost = false;
     qatomic_set(&c->shm->lost_from, BTRAIL_CODE_NONE_LOST);
     memset(c->known, 0, sizeof(c->known));
-    s->ops->code_forget(s->cpu);
+    branch_trace_producer()->code_forget(c->cpu);
     return true;
 }
 
@@ -281,15 +272,15 @@ static CodePage *find_page(BranchTraceCode *code, uint64_t ram_page)
  * has changed or is not known.  Called with the lock held.  Returns NULL if it
  * was lost.
  */
-static CodePage *send_bytes(BranchTraceCodeRing *c, uint64_t ram_page,
-                            const void *bytes)
+static CodePage *send_bytes(BranchTraceCodeRing *c, uint64_t index,
+                            uint64_t ram_page, const void *bytes)
 {
     BranchTraceCode *code = c->code;
     CodePage *p = find_page(code, ram_page);
     struct btrail_code_item item = {
         .type = BTRAIL_CODE_BYTES,
         .number = code->numbers + 1,
-        .index = branch_trace_stream_index(c->stream),
+        .index = index,
     };
 
     if (!p) {
@@ -298,7 +289,7 @@ static CodePage *send_bytes(BranchTraceCodeRing *c, uint64_t ram_page,
     memcpy(p->copy, bytes, PAGE_SIZE);
     if (!put_item(c, &item, p->copy)) {
         qatomic_set(&p->number, 0);
-        lose(c);
+        lose(c, index);
         return NULL;
     }
     qatomic_set(&p->number, ++code->numbers);
@@ -306,9 +297,9 @@ static CodePage *send_bytes(BranchTraceCodeRing *c, uint64_t ram_page,
 }
 
 /* Has code changed that was reported?  Called with the lock held. */
-static bool code_has_changed(BranchTraceCodeRing *c, uint64_t ram_page,
-                             const uint8_t *bytes, unsigned offset,
-                             unsigned size)
+static bool code_has_changed(BranchTraceCodeRing *c, uint64_t index,
+                             uint64_t ram_page, const uint8_t *bytes,
+                             unsigned offset, unsigned size)
 {
     CodePage *p = find_page(c->code, ram_page);
     BranchTraceCodeRing *other;
@@ -316,33 +307,24 @@ static bool code_has_changed(BranchTraceCodeRing *c, uint64_t ram_page,
     if (p && !memcmp(p->copy + offset, bytes + offset, size)) {
         return false;
     }
-    send_bytes(c, ram_page, bytes);
+    send_bytes(c, index, ram_page, bytes);
     if (!p) {
         return false;
     }
     QTAILQ_FOREACH(other, &c->code->rings, next) {
         if (other != c) {
-            other->stream->ops->code_stale(other->stream->cpu);
+            branch_trace_producer()->code_stale(other->cpu);
         }
     }
     return true;
 }
 
-bool branch_trace_stream_code_translated(BranchTraceStream *s, uint64_t ram,
-                                         const void *bytes, unsigned offset,
-                                         unsigned size)
+bool branch_trace_code_translated(BranchTraceCodeRing *c, uint64_t index,
+                                  uint64_t ram, const void *bytes,
+                                  unsigned offset, unsigned size)
 {
-    BranchTraceCodeRing *c = s->code;
-    bool changed = false;
-
-    if (!c) {
-        return false;
-    }
-    WITH_QEMU_LOCK_GUARD(&c->code->lock) {
-        changed = code_has_changed(c, ram >> PAGE_BITS, bytes, offset, size);
-    }
-    branch_trace_stream_wait_for_code(s);
-    return changed;
+    QEMU_LOCK_GUARD(&c->code->lock);
+    return code_has_changed(c, index, ram >> PAGE_BITS, bytes, offset, size);
 }
 
 /* The address space that a page is reported for: 0 if all share the page */
@@ -374,70 +356,47 @@ static CodeKnown *known_find(BranchTraceCodeRing *c, uint64_t page,
     return NULL;
 }
 
-bool branch_trace_stream_code_known(BranchTraceStream *s, uint64_t linear,
-                                    uint64_t ram)
+bool branch_trace_code_known(BranchTraceCodeRing *c, uint64_t cr3,
+                             uint64_t linear, uint64_t ram)
 {
-    BranchTraceCodeRing *c = s->code;
-    const CodeKnown *known;
+    const CodeKnown *known = known_find(c, linear >> PAGE_BITS | KNOWN_IN_USE,
+                                        space_of(cr3, linear));
 
-    if (!c) {
-        return true;
-    }
-    known = known_find(c, linear >> PAGE_BITS | KNOWN_IN_USE,
-                       space_of(s->cr3, linear));
     return known && known->content->ram_page == ram >> PAGE_BITS &&
            qatomic_read(&known->content->number) == known->number &&
            is_in_force(c->code, known->number) && !c->lost;
 }
 
-static void report_page(BranchTraceCodeRing *c, uint64_t linear,
-                        uint64_t physical, uint64_t ram_page,
-                        const void *bytes)
+void branch_trace_code_executed(BranchTraceCodeRing *c,
+                                struct btrail_code_item *item, uint64_t ram,
+                                const void *bytes)
 {
-    BranchTraceStream *s = c->stream;
-    uint64_t page = linear >> PAGE_BITS | KNOWN_IN_USE;
-    uint64_t space = space_of(s->cr3, linear);
-    struct btrail_code_item item = {
-        .type = BTRAIL_CODE_PAGE,
-        .index = branch_trace_stream_index(s),
-        .cr3 = s->cr3,
-        .linear = linear,
-        .physical = physical,
-    };
+    uint64_t page = item->linear >> PAGE_BITS | KNOWN_IN_USE;
+    uint64_t space = space_of(item->cr3, item->linear);
     CodePage *content = NULL;
     CodeKnown *known;
 
-    if (c->lost && !start_over(c)) {
+    if (c->lost && !start_over(c, item->index, item->cr3)) {
         return;
     }
     WITH_QEMU_LOCK_GUARD(&c->code->lock) {
-        content = find_page(c->code, ram_page);
+        content = find_page(c->code, ram >> PAGE_BITS);
         if (!content || !is_in_force(c->code, content->number)) {
-            content = send_bytes(c, ram_page, bytes);
+            content = send_bytes(c, item->index, ram >> PAGE_BITS, bytes);
         }
         if (content) {
-            item.number = content->number;
+            item->number = content->number;
         }
     }
-    if (!item.number || !put_item(c, &item, NULL)) {
-        lose(c);
+    if (!item->number || !put_item(c, item, NULL)) {
+        lose(c, item->index);
         return;
     }
     known = known_find(c, page, space);
     if (!known) {
         known = &known_set(c, page, space)[c->way++ % KNOWN_WAYS];
     }
-    *known = (CodeKnown) { page, space, content, item.number };
-}
-
-void branch_trace_stream_code_executed(BranchTraceStream *s, uint64_t linear,
-                                       uint64_t physical, uint64_t ram,
-                                       const void *bytes)
-{
-    if (s->code) {
-        report_page(s->code, linear, physical, ram >> PAGE_BITS, bytes);
-        branch_trace_stream_wait_for_code(s);
-    }
+    *known = (CodeKnown) { page, space, content, item->number };
 }
 
 void branch_trace_code_forget(BranchTraceCode *code)
@@ -450,17 +409,18 @@ void branch_trace_code_forget(BranchTraceCode *code)
     QEMU_LOCK_GUARD(&code->lock);
     qatomic_set(&code->forgotten, code->numbers);
     QTAILQ_FOREACH(c, &code->rings, next) {
-        c->stream->ops->code_stale(c->stream->cpu);
+        branch_trace_producer()->code_stale(c->cpu);
     }
 }
 
-void branch_trace_code_join(BranchTraceCodeRing *c)
+void branch_trace_code_join(BranchTraceCodeRing *c, CPUState *cpu)
 {
     if (c) {
         QEMU_LOCK_GUARD(&c->code->lock);
         memset(c->known, 0, sizeof(c->known));
+        c->cpu = cpu;
         QTAILQ_INSERT_TAIL(&c->code->rings, c, next);
-        c->stream->ops->code_stale(c->stream->cpu);
+        branch_trace_producer()->code_stale(cpu);
     }
 }
 
@@ -471,30 +431,32 @@ void branch_trace_code_leave(BranchTraceCodeRing *c)
         QTAILQ_REMOVE(&c->code->rings, c, next);
         branch_trace_code_settle(c);
         if (c->n_waiting) {
-            lose_from(c, c->waiting[0].item.index);
+            lose(c, c->waiting[0].item.index);
             c->n_waiting = 0;
         }
     }
 }
 
 BranchTraceCodeRing *branch_trace_code_ring_new(BranchTraceCode *code,
-                                                BranchTraceStream *s)
+                                                BranchTraceBuffer *buf,
+                                                BranchTraceQueue *queue,
+                                                int cpu_index)
 {
-    uint8_t *area = (uint8_t *)s->shm;
+    uint8_t *area = branch_trace_buffer_area(buf, cpu_index);
     BranchTraceCodeRing *c;
 
     if (!code) {
         return NULL;
     }
     c = g_new0(BranchTraceCodeRing, 1);
-    c->stream = s;
     c->code = code;
-    c->shm = (struct btrail_shm_code *)(area + s->buf->code_offset);
+    c->buf = buf;
+    c->shm = (struct btrail_shm_code *)(area + buf->code_offset);
     c->items = (struct btrail_code_item *)(c->shm + 1);
-    c->pages = area + s->buf->code_page_offset;
+    c->pages = area + buf->code_page_offset;
     c->shm->lost_from = BTRAIL_CODE_NONE_LOST;
-    branch_trace_queue_init(&s->code_queue, &c->shm->head, c->shm->tail,
-                            s->buf->slot);
+    c->queue = queue;
+    branch_trace_queue_init(queue, &c->shm->head, c->shm->tail, buf->slot);
     return c;
 }
 

@@ -30,7 +30,6 @@
 #include "qobject/qstring.h"
 #include "system/system.h"
 #include "agent-socket.h"
-#include "capture.h"
 #include "control.h"
 
 /* Bytes that wait for an agent that does not read */
@@ -84,6 +83,8 @@ struct BranchTraceControl {
     bool exiting;
     QEMUTimer *reconnect;
     QEMUBH *bh;
+    BranchTraceInfo *(*capture)(void *opaque);
+    void *opaque;
 };
 
 static void conn_listen(ControlConn *conn);
@@ -495,10 +496,10 @@ static void conn_listen(ControlConn *conn)
     }
 }
 
-static QDict *guest_message(void)
+static QDict *guest_message(BranchTraceControl *control)
 {
     QDict *guest = qdict_new();
-    BranchTraceCapture *capture = branch_trace_capture_active();
+    BranchTraceInfo *info = control->capture(control->opaque);
 
     qdict_put_str(guest, "type", "guest");
     if (qemu_get_vm_name()) {
@@ -511,8 +512,7 @@ static QDict *guest_message(void)
         qdict_put_str(guest, "uuid", uuid);
     }
     qdict_put_int(guest, "vcpus", current_machine->smp.max_cpus);
-    if (capture && !branch_trace_capture_is_local(capture)) {
-        BranchTraceInfo *info = branch_trace_capture_info(capture);
+    if (info) {
         QObject *object;
         Visitor *v = qobject_output_visitor_new(&object);
 
@@ -548,7 +548,7 @@ static bool control_connect(BranchTraceControl *control, SocketAddress *addr,
     conn->ioc = ioc;
     conn->out = g_byte_array_new();
     control->conn = conn;
-    conn_send(conn, guest_message());
+    conn_send(conn, guest_message(control));
     conn_listen(conn);
     return true;
 }
@@ -718,10 +718,14 @@ void branch_trace_control_exit(BranchTraceControl *control)
     fail_calls(control, "QEMU is about to end");
 }
 
-BranchTraceControl *branch_trace_control_new(void)
+BranchTraceControl *
+branch_trace_control_new(BranchTraceInfo *(*capture)(void *opaque),
+                         void *opaque)
 {
     BranchTraceControl *control = g_new0(BranchTraceControl, 1);
 
+    control->capture = capture;
+    control->opaque = opaque;
     QTAILQ_INIT(&control->calls);
     control->reconnect = timer_new_ms(QEMU_CLOCK_REALTIME, control_reconnect,
                                       control);

@@ -7,6 +7,7 @@
 #ifndef HW_MISC_BRANCH_TRACE_CONTROL_H
 #define HW_MISC_BRANCH_TRACE_CONTROL_H
 
+#include "qapi/qapi-types-branch-trace.h"
 #include "qapi/qapi-types-sockets.h"
 #include "qemu/coroutine.h"
 #include "qobject/qdict.h"
@@ -20,7 +21,10 @@ typedef struct BranchTraceControl BranchTraceControl;
  * Only branch_trace_control_command() waits for the agent.
  */
 
-BranchTraceControl *branch_trace_control_new(void);
+/* @capture returns what a query does, or NULL if no capture is active. */
+BranchTraceControl *
+branch_trace_control_new(BranchTraceInfo *(*capture)(void *opaque),
+                         void *opaque);
 
 /**
  * branch_trace_control_command - forward a command to the agent

@@ -41,21 +41,15 @@ struct BranchTraceData {
     void *opaque;
 };
 
-/* The connection whose agent has not answered yet; there is at most one */
-static QIOChannel *in_handshake;
-
-void branch_trace_data_cancel(void)
+void branch_trace_data_cancel(BranchTraceData *data)
 {
-    if (in_handshake) {
-        qio_channel_shutdown(in_handshake, QIO_CHANNEL_SHUTDOWN_BOTH, NULL);
-    }
+    qio_channel_shutdown(QIO_CHANNEL(data->ioc), QIO_CHANNEL_SHUTDOWN_BOTH,
+                         NULL);
 }
 
 static void handshake_timeout(void *opaque)
 {
-    QIOChannel *ioc = opaque;
-
-    qio_channel_shutdown(ioc, QIO_CHANNEL_SHUTDOWN_BOTH, NULL);
+    branch_trace_data_cancel(opaque);
 }
 
 /* Waits until all has come; otherwise returns a negative error code. */
@@ -151,19 +145,16 @@ static bool take_tasks(BranchTraceData *data)
 /* Waits for a message and what belongs to it; returns as read_all(). */
 static int coroutine_fn read_message(BranchTraceData *data)
 {
-    QIOChannel *ioc = QIO_CHANNEL(data->ioc);
     QEMUTimer *timer = timer_new_ms(QEMU_CLOCK_REALTIME, handshake_timeout,
-                                    ioc);
+                                    data);
     int ret;
 
     timer_mod(timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
               HANDSHAKE_TIMEOUT_MS);
-    in_handshake = ioc;
     ret = read_all(data->ioc, &data->in.msg, sizeof(data->in.msg));
     if (!ret && msg_has_tasks(&data->in.msg)) {
         ret = read_all(data->ioc, data->in.tasks, begin_tasks(data));
     }
-    in_handshake = NULL;
     timer_free(timer);
     return ret;
 }
@@ -325,10 +316,13 @@ static gboolean data_readable(QIOChannel *ioc, GIOCondition cond,
 BranchTraceData *branch_trace_data_connect(SocketAddress *addr,
                                            const BranchTraceBuffer *buf,
                                            BranchTraceDataHandler *handler,
-                                           void *opaque, Error **errp)
+                                           void *opaque,
+                                           BranchTraceData **connecting,
+                                           Error **errp)
 {
     QIOChannelSocket *ioc;
     BranchTraceData *data;
+    bool ready;
 
     ioc = branch_trace_agent_open(addr, errp);
     if (!ioc) {
@@ -339,7 +333,10 @@ BranchTraceData *branch_trace_data_connect(SocketAddress *addr,
     data->ioc = ioc;
     data->handler = handler;
     data->opaque = opaque;
-    if (!handshake(data, buf, errp)) {
+    *connecting = data;
+    ready = handshake(data, buf, errp);
+    *connecting = NULL;
+    if (!ready) {
         branch_trace_data_close(data);
         return NULL;
     }

@@ -26,14 +26,17 @@ typedef enum BranchTraceDataEvent {
 /* Called in the main loop; closes the connection after the first two events. */
 typedef void BranchTraceDataHandler(void *opaque, BranchTraceDataEvent event);
 
-/* Connects to an agent and hands over @buf; NULL if it does not get ready. */
+/*
+ * Connects to an agent and hands over @buf; NULL if it does not get ready.
+ * While it waits for the agent, the connection is in @connecting.
+ */
 BranchTraceData *coroutine_fn
 branch_trace_data_connect(SocketAddress *addr, const BranchTraceBuffer *buf,
                           BranchTraceDataHandler *handler, void *opaque,
-                          Error **errp);
+                          BranchTraceData **connecting, Error **errp);
 
-/* QEMU exits: has a call of that function fail that is in progress. */
-void branch_trace_data_cancel(void);
+/* Has a call of that function fail that waits. */
+void branch_trace_data_cancel(BranchTraceData *data);
 
 /* Starts to call the handler. */
 void branch_trace_data_listen(BranchTraceData *data);

@@ -11,11 +11,15 @@
 #include "hw/qdev-core.h"
 #include "qemu/notify.h"
 #include "qapi/qapi-types-sockets.h"
+#include "capture.h"
 #include "control.h"
+
+typedef struct BranchTraceGdb BranchTraceGdb;
 
 /**
  * BranchTraceDevice
  * @max_buffer_size: bytes per vCPU; the QMP user, but no agent, can change it
+ * @kvm:     its properties for KVM
  * @busy:    a command that changes the capture waits for its agent; others that
  *           would change it fail until it is done
  * @exiting: QEMU is about to exit
@@ -27,11 +31,12 @@ struct BranchTraceDevice {
     char *agent_path;
     uint64_t max_buffer_size;
     uint32_t code_pages;
-    uint32_t kvm_root_entry;
-    bool kvm_guest_window;
+    BranchTraceKvmProperties kvm;
     bool traced;
 
     BranchTraceControl *control;
+    BranchTraceCaptures captures;
+    BranchTraceGdb *gdb;
     bool busy;
     bool exiting;
     DeviceListener cpu_listener;

@@ -25,16 +25,24 @@
 /* More than GDB reads at once */
 #define MAX_READ        (16 * KiB)
 
-static uint64_t size = DEFAULT_SIZE;
+struct BranchTraceGdb {
+    BranchTraceLive *live;
+    uint64_t size;
+    GArray *blocks;             /* that GDB reads, which takes many packets; */
+    CPUState *blocks_cpu;       /* NULL if it does not */
+    Notifier detached;
+};
 
-/* The blocks that GDB reads, which takes many packets; NULL if it does not. */
-static GArray *blocks;
-static CPUState *blocks_cpu;
-
-static void drop_blocks(void)
+/* Packets come without anything that is ours. */
+static BranchTraceGdb *get_gdb(void)
 {
-    g_clear_pointer(&blocks, g_array_unref);
-    blocks_cpu = NULL;
+    return branch_trace_device_get(&error_abort)->gdb;
+}
+
+static void drop_blocks(BranchTraceGdb *gdb)
+{
+    g_clear_pointer(&gdb->blocks, g_array_unref);
+    gdb->blocks_cpu = NULL;
 }
 
 /* Consumes @err.  GDB prints the text, or tries something else. */
@@ -55,10 +63,11 @@ static void put_error(Error *err)
 
 static void handle_enable(GArray *params, void *user_ctx)
 {
+    BranchTraceGdb *gdb = get_gdb();
     Error *err = NULL;
 
-    drop_blocks();
-    if (branch_trace_live_enable(user_ctx, size, &err)) {
+    drop_blocks(gdb);
+    if (branch_trace_live_enable(gdb->live, user_ctx, gdb->size, &err)) {
         gdb_put_packet("OK");
     } else {
         put_error(err);
@@ -67,10 +76,11 @@ static void handle_enable(GArray *params, void *user_ctx)
 
 static void handle_disable(GArray *params, void *user_ctx)
 {
+    BranchTraceGdb *gdb = get_gdb();
     Error *err = NULL;
 
-    drop_blocks();
-    if (branch_trace_live_disable(user_ctx, &err)) {
+    drop_blocks(gdb);
+    if (branch_trace_live_disable(gdb->live, user_ctx, &err)) {
         gdb_put_packet("OK");
     } else {
         put_error(err);
@@ -79,13 +89,15 @@ static void handle_disable(GArray *params, void *user_ctx)
 
 static void handle_size(GArray *params, void *user_ctx)
 {
+    BranchTraceGdb *gdb = get_gdb();
+
     if (!params->len) {
         gdb_put_packet("E22");
         return;
     }
-    size = gdb_get_cmd_param(params, 0)->val_ull;
-    if (size == GDB_SIZE) {
-        size = DEFAULT_SIZE;
+    gdb->size = gdb_get_cmd_param(params, 0)->val_ull;
+    if (gdb->size == GDB_SIZE) {
+        gdb->size = DEFAULT_SIZE;
     }
     gdb_put_packet("OK");
 }
@@ -101,6 +113,7 @@ static void put_part(bool last, const char *text, size_t length)
 
 static void handle_read_conf(GArray *params, void *user_ctx)
 {
+    BranchTraceLive *live = get_gdb()->live;
     g_autofree char *text = NULL;
     Error *err = NULL;
     uint64_t offset, length;
@@ -110,14 +123,14 @@ static void handle_read_conf(GArray *params, void *user_ctx)
         gdb_put_packet("E22");
         return;
     }
-    if (!branch_trace_live_check(user_ctx, &err)) {
+    if (!branch_trace_live_check(live, user_ctx, &err)) {
         put_error(err);
         return;
     }
     text = g_strdup_printf("<!DOCTYPE btrace-conf SYSTEM \"btrace-conf.dtd\">\n"
                            "<btrace-conf version=\"1.0\">\n"
                            "<bts size=\"0x%" PRIx64 "\"/>\n"
-                           "</btrace-conf>\n", branch_trace_live_size());
+                           "</btrace-conf>\n", branch_trace_live_size(live));
     total = strlen(text);
     offset = MIN(gdb_get_cmd_param(params, 0)->val_ul, total);
     length = MIN(gdb_get_cmd_param(params, 1)->val_ul, total - offset);
@@ -143,24 +156,25 @@ static bool parse_type(const char *annex, BranchTraceLiveType *type)
     return false;
 }
 
-static void put_blocks(CPUState *cpu, uint64_t offset, uint64_t length)
+static void put_blocks(BranchTraceGdb *gdb, uint64_t offset, uint64_t length)
 {
-    const BranchTraceBlock *first = (BranchTraceBlock *)blocks->data;
-    uint64_t total = branch_trace_document_size(blocks->len);
+    const BranchTraceBlock *first = (BranchTraceBlock *)gdb->blocks->data;
+    uint64_t total = branch_trace_document_size(gdb->blocks->len);
     char text[MAX_READ];
-    size_t n = branch_trace_document_read(first, blocks->len, offset, text,
+    size_t n = branch_trace_document_read(first, gdb->blocks->len, offset, text,
                                           MIN(length, sizeof(text)));
     bool last = n == total - MIN(offset, total);
 
     put_part(last, text, n);
     if (last) {
-        branch_trace_live_taken(cpu);
-        drop_blocks();
+        branch_trace_live_taken(gdb->live, gdb->blocks_cpu);
+        drop_blocks(gdb);
     }
 }
 
 static void handle_read(GArray *params, void *user_ctx)
 {
+    BranchTraceGdb *gdb = get_gdb();
     CPUState *cpu = user_ctx;
     BranchTraceLiveType type;
     Error *err = NULL;
@@ -173,18 +187,18 @@ static void handle_read(GArray *params, void *user_ctx)
     }
     offset = gdb_get_cmd_param(params, 1)->val_ul;
     if (!offset) {
-        drop_blocks();
-        blocks = branch_trace_live_blocks(cpu, type, &err);
-        if (!blocks) {
+        drop_blocks(gdb);
+        gdb->blocks = branch_trace_live_blocks(gdb->live, cpu, type, &err);
+        if (!gdb->blocks) {
             put_error(err);
             return;
         }
-        blocks_cpu = cpu;
-    } else if (!blocks || blocks_cpu != cpu) {
+        gdb->blocks_cpu = cpu;
+    } else if (!gdb->blocks || gdb->blocks_cpu != cpu) {
         gdb_put_packet("E22");
         return;
     }
-    put_blocks(cpu, offset, gdb_get_cmd_param(params, 2)->val_ul);
+    put_blocks(gdb, offset, gdb_get_cmd_param(params, 2)->val_ul);
 }
 
 static const GdbCmdParseEntry sets[] = {
@@ -226,9 +240,11 @@ static const GdbCmdParseEntry queries[] = {
 /* Nothing is traced for a GDB that has gone. */
 static void gdb_detached(Notifier *notifier, void *opaque)
 {
-    drop_blocks();
-    branch_trace_live_end();
-    size = DEFAULT_SIZE;
+    BranchTraceGdb *gdb = container_of(notifier, BranchTraceGdb, detached);
+
+    drop_blocks(gdb);
+    branch_trace_live_end(gdb->live);
+    gdb->size = DEFAULT_SIZE;
 }
 
 static GPtrArray *list_entries(const GdbCmdParseEntry *entries, unsigned n)
@@ -242,9 +258,9 @@ static GPtrArray *list_entries(const GdbCmdParseEntry *entries, unsigned n)
     return list;
 }
 
-void branch_trace_gdb_init(void)
+BranchTraceGdb *branch_trace_gdb_new(BranchTraceDevice *d)
 {
-    static Notifier detached = { .notify = gdb_detached };
+    BranchTraceGdb *gdb = g_new0(BranchTraceGdb, 1);
     g_autoptr(GPtrArray) set_list = list_entries(sets, ARRAY_SIZE(sets));
     g_autoptr(GPtrArray) query_list = list_entries(queries,
                                                    ARRAY_SIZE(queries));
@@ -254,5 +270,9 @@ void branch_trace_gdb_init(void)
     gdb_extend_qsupported_features((char *)
         ";Qbtrace:bts+;Qbtrace:off+;Qbtrace-conf:bts:size+"
         ";qXfer:btrace:read+;qXfer:btrace-conf:read+");
-    gdb_add_detach_notifier(&detached);
+    gdb->live = branch_trace_live_new(d);
+    gdb->size = DEFAULT_SIZE;
+    gdb->detached.notify = gdb_detached;
+    gdb_add_detach_notifier(&gdb->detached);
+    return gdb;
 }

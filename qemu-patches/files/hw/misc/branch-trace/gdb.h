@@ -7,7 +7,9 @@
 #ifndef HW_MISC_BRANCH_TRACE_GDB_H
 #define HW_MISC_BRANCH_TRACE_GDB_H
 
+#include "device.h"
+
 /* Has the gdbstub offer them. */
-void branch_trace_gdb_init(void);
+BranchTraceGdb *branch_trace_gdb_new(BranchTraceDevice *d);
 
 #endif /* HW_MISC_BRANCH_TRACE_GDB_H */

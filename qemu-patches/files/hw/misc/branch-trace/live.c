@@ -15,8 +15,6 @@
 #include "system/runstate.h"
 #include "background.h"
 #include "blocks.h"
-#include "capture.h"
-#include "device.h"
 #include "blocks-document.h"
 #include "live.h"
 #include "stream.h"
@@ -40,51 +38,62 @@ typedef struct LiveVcpu {
     LivePlace offered;          /* and this is what it has been given since */
 } LiveVcpu;
 
-static struct {
+struct BranchTraceLive {
+    BranchTraceDevice *device;
     uint64_t records;           /* that are kept of each vCPU */
     LiveVcpu *vcpus;            /* NULL until one was enabled */
-} live;
+};
 
-static BranchTraceCapture *live_capture(void)
+BranchTraceLive *branch_trace_live_new(BranchTraceDevice *d)
 {
-    BranchTraceCapture *capture = branch_trace_capture_active();
+    BranchTraceLive *live = g_new0(BranchTraceLive, 1);
+
+    live->device = d;
+    return live;
+}
+
+static BranchTraceCapture *live_capture(const BranchTraceLive *live)
+{
+    BranchTraceCapture *capture =
+        branch_trace_capture_active(&live->device->captures);
 
     return capture && branch_trace_capture_is_local(capture) ? capture : NULL;
 }
 
-static LiveVcpu *live_vcpu(CPUState *cpu)
+static LiveVcpu *live_vcpu(const BranchTraceLive *live, CPUState *cpu)
 {
-    return live.vcpus ? &live.vcpus[cpu->cpu_index] : NULL;
+    return live->vcpus ? &live->vcpus[cpu->cpu_index] : NULL;
 }
 
-static bool is_enabled(CPUState *cpu)
+static bool is_enabled(const BranchTraceLive *live, CPUState *cpu)
 {
-    return live.vcpus && live_vcpu(cpu)->enabled;
+    return live->vcpus && live_vcpu(live, cpu)->enabled;
 }
 
-static void forget_vcpus(void)
+static void forget_vcpus(BranchTraceLive *live)
 {
-    g_clear_pointer(&live.vcpus, g_free);
+    g_clear_pointer(&live->vcpus, g_free);
 }
 
-static LivePlace live_place(BranchTraceStream *s)
+static LivePlace live_place(BranchTraceStream *s, CPUState *cpu)
 {
     return (LivePlace) {
         .index = branch_trace_stream_index(s),
-        .pc = s->cpu->cc->get_pc(s->cpu),
-        .cr3 = btrail_cr3_root(s->cr3),
+        .pc = cpu->cc->get_pc(cpu),
+        .cr3 = btrail_cr3_root(branch_trace_stream_get_cr3(s)),
     };
 }
 
 /* The vCPUs that are enabled, and no others */
-static BranchTraceSelection *select_enabled(Error **errp)
+static BranchTraceSelection *select_enabled(const BranchTraceLive *live,
+                                            Error **errp)
 {
     uint16List *vcpus = NULL;
     BranchTraceSelection *selection;
     CPUState *cpu;
 
     CPU_FOREACH(cpu) {
-        if (is_enabled(cpu)) {
+        if (is_enabled(live, cpu)) {
             QAPI_LIST_PREPEND(vcpus, cpu->cpu_index);
         }
     }
@@ -103,7 +112,7 @@ static uint64_t buffer_size(uint64_t size)
     return size + size / 8 + MIN(size / 4, 512 * KiB);
 }
 
-static bool live_start(uint64_t size, Error **errp)
+static bool live_start(BranchTraceLive *live, uint64_t size, Error **errp)
 {
     BranchTraceDevice *d = branch_trace_device_get_idle(errp);
     BranchTraceCaptureOptions options = {
@@ -124,11 +133,12 @@ static bool live_start(uint64_t size, Error **errp)
         !branch_trace_background_has_room(errp)) {
         return false;
     }
-    selection = select_enabled(errp);
+    selection = select_enabled(live, errp);
     if (!selection) {
         return false;
     }
-    capture = branch_trace_capture_new(&options, selection, d->control, errp);
+    capture = branch_trace_capture_new(&d->captures, &options, selection,
+                                       d->control, errp);
     if (!capture) {
         return false;
     }
@@ -136,18 +146,19 @@ static bool live_start(uint64_t size, Error **errp)
         branch_trace_capture_free(capture);
         return false;
     }
-    live.records = size / sizeof(struct btrail_record);
+    live->records = size / sizeof(struct btrail_record);
     return true;
 }
 
-static bool live_change(BranchTraceCapture *capture, Error **errp)
+static bool live_change(const BranchTraceLive *live,
+                        BranchTraceCapture *capture, Error **errp)
 {
     BranchTraceSelection *selection;
 
     if (!branch_trace_device_get_idle(errp)) {
         return false;
     }
-    selection = select_enabled(errp);
+    selection = select_enabled(live, errp);
     return selection &&
            branch_trace_capture_change(capture, selection,
                                        BRANCH_TRACE_OVERFLOW_OVERWRITE, errp);
@@ -162,9 +173,10 @@ static bool is_stopped(Error **errp)
     return true;
 }
 
-bool branch_trace_live_enable(CPUState *cpu, uint64_t size, Error **errp)
+bool branch_trace_live_enable(BranchTraceLive *live, CPUState *cpu,
+                              uint64_t size, Error **errp)
 {
-    BranchTraceCapture *capture = live_capture();
+    BranchTraceCapture *capture = live_capture(live);
     BranchTraceStream *s;
     LiveVcpu *vcpu;
 
@@ -173,96 +185,99 @@ bool branch_trace_live_enable(CPUState *cpu, uint64_t size, Error **errp)
     }
     if (!capture) {
         /* Somebody else may have stopped the last one. */
-        forget_vcpus();
-        live.vcpus = g_new0(LiveVcpu, current_machine->smp.max_cpus);
+        forget_vcpus(live);
+        live->vcpus = g_new0(LiveVcpu, current_machine->smp.max_cpus);
     }
-    vcpu = live_vcpu(cpu);
+    vcpu = live_vcpu(live, cpu);
     if (vcpu->enabled) {
         error_setg(errp, "this vCPU is traced already");
         return false;
     }
     vcpu->enabled = true;
-    if (!(capture ? live_change(capture, errp) : live_start(size, errp))) {
+    if (!(capture ? live_change(live, capture, errp)
+                  : live_start(live, size, errp))) {
         vcpu->enabled = false;
         return false;
     }
-    s = branch_trace_capture_stream(live_capture(), cpu);
-    if (!s || !s->cpu) {
+    s = branch_trace_streams_find(live->device->captures.streams, cpu);
+    if (!s || !branch_trace_stream_cpu(s)) {
         error_setg(errp, "this vCPU, or the capture, has ended meanwhile");
         vcpu->enabled = false;
         return false;
     }
-    vcpu->taken = live_place(s);
+    vcpu->taken = live_place(s, cpu);
     vcpu->first = vcpu->taken.index;
     return true;
 }
 
-static bool any_enabled(void)
+static bool any_enabled(const BranchTraceLive *live)
 {
     CPUState *cpu;
 
     CPU_FOREACH(cpu) {
-        if (is_enabled(cpu)) {
+        if (is_enabled(live, cpu)) {
             return true;
         }
     }
     return false;
 }
 
-void branch_trace_live_end(void)
+void branch_trace_live_end(BranchTraceLive *live)
 {
-    BranchTraceCapture *capture = live_capture();
-    BranchTraceCapture *latest;
+    BranchTraceCaptures *captures = &live->device->captures;
+    BranchTraceCapture *capture = live_capture(live);
 
     if (capture) {
         branch_trace_capture_end(capture, BRANCH_TRACE_REASON_COMMAND,
                                  BTRAIL_END_STOPPED);
     }
-    forget_vcpus();
-    latest = branch_trace_capture_latest();
-    if (latest && branch_trace_capture_is_local(latest)) {
-        branch_trace_capture_forget();
+    forget_vcpus(live);
+    if (captures->latest && branch_trace_capture_is_local(captures->latest)) {
+        branch_trace_capture_forget(captures);
     }
 }
 
-bool branch_trace_live_disable(CPUState *cpu, Error **errp)
+bool branch_trace_live_disable(BranchTraceLive *live, CPUState *cpu,
+                               Error **errp)
 {
-    BranchTraceCapture *capture = live_capture();
+    BranchTraceCapture *capture = live_capture(live);
 
-    if (!is_enabled(cpu)) {
+    if (!is_enabled(live, cpu)) {
         error_setg(errp, "this vCPU is not traced");
         return false;
     }
-    live_vcpu(cpu)->enabled = false;
-    if (!capture || !any_enabled()) {
-        branch_trace_live_end();
+    live_vcpu(live, cpu)->enabled = false;
+    if (!capture || !any_enabled(live)) {
+        branch_trace_live_end(live);
         return true;
     }
-    return live_change(capture, errp);
+    return live_change(live, capture, errp);
 }
 
-bool branch_trace_live_check(CPUState *cpu, Error **errp)
+bool branch_trace_live_check(BranchTraceLive *live, CPUState *cpu,
+                             Error **errp)
 {
-    if (!is_enabled(cpu)) {
+    if (!is_enabled(live, cpu)) {
         error_setg(errp, "this vCPU is not traced");
         return false;
     }
-    if (!live_capture()) {
+    if (!live_capture(live)) {
         error_setg(errp, "the capture was stopped, or the guest has ended");
         return false;
     }
     return true;
 }
 
-uint64_t branch_trace_live_size(void)
+uint64_t branch_trace_live_size(const BranchTraceLive *live)
 {
-    return live.records * sizeof(struct btrail_record);
+    return live->records * sizeof(struct btrail_record);
 }
 
 /* Reading */
 
 typedef struct LiveReading {
     BranchTraceStream *stream;
+    CPUState *cpu;
     GHashTable *pages;          /* and whether there is code */
     GArray *blocks;
 } LiveReading;
@@ -298,7 +313,7 @@ static bool read_page(void *opaque, uint64_t page)
     gpointer known;
 
     if (!g_hash_table_lookup_extended(r->pages, &page, NULL, &known)) {
-        known = GINT_TO_POINTER(is_memory(r->stream->cpu, page));
+        known = GINT_TO_POINTER(is_memory(r->cpu, page));
         g_hash_table_insert(r->pages, g_memdup2(&page, sizeof(page)), known);
     }
     return GPOINTER_TO_INT(known);
@@ -312,17 +327,19 @@ static void read_block(void *opaque, uint64_t begin, uint64_t end)
     g_array_append_val(r->blocks, block);
 }
 
-static bool read_blocks(BranchTraceStream *s, const LiveVcpu *vcpu,
-                        BranchTraceLiveType type, GArray *blocks)
+static bool read_blocks(const BranchTraceLive *live, BranchTraceStream *s,
+                        CPUState *cpu, BranchTraceLiveType type,
+                        GArray *blocks)
 {
+    const LiveVcpu *vcpu = live_vcpu(live, cpu);
     g_autoptr(GHashTable) pages = g_hash_table_new_full(
         g_int64_hash, g_int64_equal, g_free, NULL);
-    LiveReading r = { .stream = s, .pages = pages, .blocks = blocks };
+    LiveReading r = { s, cpu, pages, blocks };
     BranchTraceBlocksSource source = {
         .pc = vcpu->offered.pc,
-        .cr3 = s->cr3,
+        .cr3 = branch_trace_stream_get_cr3(s),
         .first = vcpu->first,
-        .most = live.records,
+        .most = live->records,
         .slab = read_slab,
         .readable = read_page,
         .block = read_block,
@@ -343,31 +360,31 @@ static bool has_moved(const LiveVcpu *vcpu)
            vcpu->offered.cr3 != vcpu->taken.cr3;
 }
 
-GArray *branch_trace_live_blocks(CPUState *cpu, BranchTraceLiveType type,
-                                 Error **errp)
+GArray *branch_trace_live_blocks(BranchTraceLive *live, CPUState *cpu,
+                                 BranchTraceLiveType type, Error **errp)
 {
     BranchTraceStream *s;
     LiveVcpu *vcpu;
     GArray *blocks;
 
-    if (!branch_trace_live_check(cpu, errp) || !is_stopped(errp)) {
+    if (!branch_trace_live_check(live, cpu, errp) || !is_stopped(errp)) {
         return NULL;
     }
-    s = branch_trace_capture_stream(live_capture(), cpu);
-    if (!s || !s->cpu) {
+    s = branch_trace_streams_find(live->device->captures.streams, cpu);
+    if (!s || !branch_trace_stream_cpu(s)) {
         error_setg(errp, "this vCPU was unplugged meanwhile");
         return NULL;
     }
     branch_trace_stream_flush(s);
-    if (s->ops->settle) {
-        s->ops->settle(cpu);
+    if (branch_trace_producer()->settle) {
+        branch_trace_producer()->settle(cpu);
     }
-    vcpu = live_vcpu(cpu);
-    vcpu->offered = live_place(s);
+    vcpu = live_vcpu(live, cpu);
+    vcpu->offered = live_place(s, cpu);
 
     blocks = g_array_new(false, false, sizeof(BranchTraceBlock));
     if ((type != BRANCH_TRACE_LIVE_NEW || has_moved(vcpu)) &&
-        !read_blocks(s, vcpu, type, blocks)) {
+        !read_blocks(live, s, cpu, type, blocks)) {
         g_array_unref(blocks);
         error_setg(errp, "what was executed since the last time does not "
                    "continue what was there then");
@@ -376,9 +393,9 @@ GArray *branch_trace_live_blocks(CPUState *cpu, BranchTraceLiveType type,
     return blocks;
 }
 
-void branch_trace_live_taken(CPUState *cpu)
+void branch_trace_live_taken(BranchTraceLive *live, CPUState *cpu)
 {
-    if (is_enabled(cpu)) {
-        live_vcpu(cpu)->taken = live_vcpu(cpu)->offered;
+    if (is_enabled(live, cpu)) {
+        live_vcpu(live, cpu)->taken = live_vcpu(live, cpu)->offered;
     }
 }

@@ -8,6 +8,11 @@
 #define HW_MISC_BRANCH_TRACE_LIVE_H
 
 #include "hw/core/cpu.h"
+#include "device.h"
+
+typedef struct BranchTraceLive BranchTraceLive;
+
+BranchTraceLive *branch_trace_live_new(BranchTraceDevice *d);
 
 /*
  * All functions are called with the BQL held, and those that can fail while the
@@ -19,19 +24,22 @@
  * branches of each, as many as fit into @size bytes of records or, if the device
  * permits no such buffer, fewer.
  */
-bool branch_trace_live_enable(CPUState *cpu, uint64_t size, Error **errp);
+bool branch_trace_live_enable(BranchTraceLive *live, CPUState *cpu,
+                              uint64_t size, Error **errp);
 
 /* Stops it; the last one ends the capture and frees its memory. */
-bool branch_trace_live_disable(CPUState *cpu, Error **errp);
+bool branch_trace_live_disable(BranchTraceLive *live, CPUState *cpu,
+                               Error **errp);
 
 /* Stops all, if there are any. */
-void branch_trace_live_end(void);
+void branch_trace_live_end(BranchTraceLive *live);
 
 /* Is the vCPU traced?  If not, sets @errp to the reason. */
-bool branch_trace_live_check(CPUState *cpu, Error **errp);
+bool branch_trace_live_check(BranchTraceLive *live, CPUState *cpu,
+                             Error **errp);
 
 /* Bytes of records that are kept of each vCPU */
-uint64_t branch_trace_live_size(void);
+uint64_t branch_trace_live_size(const BranchTraceLive *live);
 
 typedef enum BranchTraceLiveType {
     BRANCH_TRACE_LIVE_ALL,
@@ -43,10 +51,10 @@ typedef enum BranchTraceLiveType {
  * The blocks of a vCPU, as an array of BranchTraceBlock, see blocks.h.  NULL if
  * @type is BRANCH_TRACE_LIVE_DELTA and there is no such continuation.
  */
-GArray *branch_trace_live_blocks(CPUState *cpu, BranchTraceLiveType type,
-                                 Error **errp);
+GArray *branch_trace_live_blocks(BranchTraceLive *live, CPUState *cpu,
+                                 BranchTraceLiveType type, Error **errp);
 
 /* The debugger has what the last call has returned for this vCPU. */
-void branch_trace_live_taken(CPUState *cpu);
+void branch_trace_live_taken(BranchTraceLive *live, CPUState *cpu);
 
 #endif /* HW_MISC_BRANCH_TRACE_LIVE_H */

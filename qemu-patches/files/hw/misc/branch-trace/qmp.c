@@ -10,7 +10,6 @@
 #include "qemu/cutils.h"
 #include "qemu/units.h"
 #include "background.h"
-#include "capture.h"
 #include "device.h"
 
 #define DEFAULT_BUFFER_SIZE     (2 * MiB)
@@ -69,7 +68,8 @@ void coroutine_fn qmp_branch_trace_start(const char *name,
     }
     options.code_pages = branch_trace_producer()->code_forget ? d->code_pages
                                                               : 0;
-    capture = branch_trace_capture_new(&options, selection, d->control, errp);
+    capture = branch_trace_capture_new(&d->captures, &options, selection,
+                                       d->control, errp);
     if (!capture) {
         return;
     }
@@ -97,12 +97,13 @@ static bool is_local(const BranchTraceCapture *capture, Error **errp)
 void coroutine_fn qmp_branch_trace_attach(SocketAddress *agent, Error **errp)
 {
     BranchTraceDevice *d = branch_trace_device_get_idle(errp);
-    BranchTraceCapture *capture = branch_trace_capture_active();
     g_autoptr(SocketAddress) addr = NULL;
+    BranchTraceCapture *capture;
 
     if (!d) {
         return;
     }
+    capture = branch_trace_capture_active(&d->captures);
     if (!capture) {
         error_setg(errp, "no capture is active: start one with "
                    "branch-trace-start");
@@ -123,11 +124,13 @@ void coroutine_fn qmp_branch_trace_attach(SocketAddress *agent, Error **errp)
 /* The active capture, if it has this name and can be changed now */
 static BranchTraceCapture *get_capture(const char *name, Error **errp)
 {
-    BranchTraceCapture *capture = branch_trace_capture_active();
+    BranchTraceDevice *d = branch_trace_device_get_idle(errp);
+    BranchTraceCapture *capture;
 
-    if (!branch_trace_device_get_idle(errp)) {
+    if (!d) {
         return NULL;
     }
+    capture = branch_trace_capture_active(&d->captures);
     if (!capture || strcmp(branch_trace_capture_name(capture), name)) {
         error_setg(errp, "no capture '%s' is active: see query-branch-trace",
                    name);
@@ -176,10 +179,9 @@ BranchTraceInfo *qmp_branch_trace_stop(const char *name, Error **errp)
 
 BranchTraceInfo *qmp_query_branch_trace(Error **errp)
 {
-    if (!branch_trace_device_get(errp)) {
-        return NULL;
-    }
-    return branch_trace_capture_info(branch_trace_capture_latest());
+    BranchTraceDevice *d = branch_trace_device_get(errp);
+
+    return d ? branch_trace_capture_info(d->captures.latest) : NULL;
 }
 
 QObject *coroutine_fn qmp_branch_trace_agent(QObject *command,

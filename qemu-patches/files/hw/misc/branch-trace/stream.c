@@ -29,10 +29,90 @@
 /* One slab is always kept for the end of the stream. */
 #define RESERVE             1
 
+/* Other threads read @cpu, @cpu_index and, atomically, @state. */
+struct BranchTraceStream {
+    CPUState *cpu;              /* NULL while unplugged, and after the end */
+    int cpu_index;
+    const BranchTraceProducerOps *ops;
+    BranchTraceCursor *cursor;
+    BranchTraceCursor unplugged_cursor;
+    BranchTraceBuffer *buf;
+    const BranchTraceFilter *filter;
+    const BranchTracePolicy *policy;
+    uint64_t *places;           /* see BranchTraceShared */
+
+    /* In shared memory, written only */
+    struct btrail_shm_vcpu *shm;
+    struct btrail_slab_desc *desc;
+    uint8_t *slabs;
+
+    /* The slab in progress: a shared one, or the sink */
+    bool in_sink;
+    struct btrail_record *records;
+    struct btrail_event *events;
+    uintptr_t threshold;        /* of the cursor: the slab is full */
+    uint64_t first_index;
+    uint64_t first_cr3;
+    unsigned n_events;
+    bool has_task;              /* one of the events is a TASK event: */
+    unsigned last_task;         /* the last of these */
+    bool has_kernel;            /* one of the events is a KERNEL event */
+
+    /*
+     * The sink is a slab of the device's own.  Records go there when no slab
+     * is free.  When one becomes free, the content moves there; what does not
+     * fit into the sink is lost.
+     */
+    struct btrail_record *sink_records;
+    struct btrail_event *sink_events;
+    uint64_t sink_gap;          /* lost just before the sink's first record */
+    uint16_t sink_gap_reason;
+
+    uint64_t cr3;
+    struct btrail_event task;   /* the last one; type 0: there was none */
+    const BranchTraceKernels *tasks;    /* NULL if they are not noticed */
+    bool kernels;               /* the agent knows KERNEL events */
+    struct btrail_event kernel; /* the last one; type 0: there was none */
+    struct btrail_event left;   /* the task that it has ended, but for that of a
+                                   nested guest */
+    BranchTraceQueue queue;     /* of slabs */
+    uint64_t lost;              /* written by the vCPU, read by all */
+    uint64_t published;         /* index after the last published slab */
+    uint64_t since;             /* index of the first record under @filter */
+    uint64_t *slab_end;         /* see stream_slab_end() */
+
+    BranchTraceCodeRing *code;  /* NULL if code is not reported */
+    BranchTraceQueue code_queue;    /* of its items */
+
+    enum btrail_vcpu_state state;
+    uint64_t paused_ns;
+    uint64_t wait_start;
+
+    /* As of the last call of has_progressed() and has_lost() */
+    uint64_t old_tail;
+    uint64_t old_code_tail;
+    uint64_t old_lost;
+};
+
 static unsigned stream_records(BranchTraceStream *s)
 {
     return (qatomic_read(&s->cursor->next) - (uintptr_t)s->records) /
            sizeof(struct btrail_record);
+}
+
+CPUState *branch_trace_stream_cpu(const BranchTraceStream *s)
+{
+    return s->cpu;
+}
+
+enum btrail_vcpu_state branch_trace_stream_state(const BranchTraceStream *s)
+{
+    return qatomic_read(&s->state);
+}
+
+uint64_t branch_trace_stream_get_cr3(const BranchTraceStream *s)
+{
+    return s->cr3;
 }
 
 uint64_t branch_trace_stream_index(BranchTraceStream *s)
@@ -339,7 +419,8 @@ static void stream_switch(BranchTraceStream *s)
     }
 }
 
-void branch_trace_stream_wait_for_code(BranchTraceStream *s)
+/* With policy pause, holds the vCPU while items of code wait for room. */
+static void stream_wait_for_code(BranchTraceStream *s)
 {
     if (branch_trace_code_waits(s->code) && !s->in_sink &&
         qatomic_read(&s->policy->overflow) == BTRAIL_OVERFLOW_PAUSE) {
@@ -348,6 +429,41 @@ void branch_trace_stream_wait_for_code(BranchTraceStream *s)
         stream_publish(s);
         stream_do_without(s, index);
     }
+}
+
+bool branch_trace_stream_code_known(BranchTraceStream *s, uint64_t linear,
+                                    uint64_t ram)
+{
+    return !s->code || branch_trace_code_known(s->code, s->cr3, linear, ram);
+}
+
+void branch_trace_stream_code_executed(BranchTraceStream *s, uint64_t linear,
+                                       uint64_t physical, uint64_t ram,
+                                       const void *bytes)
+{
+    struct btrail_code_item item = {
+        .type = BTRAIL_CODE_PAGE,
+        .index = branch_trace_stream_index(s),
+        .cr3 = s->cr3,
+        .linear = linear,
+        .physical = physical,
+    };
+
+    if (s->code) {
+        branch_trace_code_executed(s->code, &item, ram, bytes);
+        stream_wait_for_code(s);
+    }
+}
+
+bool branch_trace_stream_code_translated(BranchTraceStream *s, uint64_t ram,
+                                         const void *bytes, unsigned offset,
+                                         unsigned size)
+{
+    bool changed = s->code && branch_trace_code_translated(
+        s->code, branch_trace_stream_index(s), ram, bytes, offset, size);
+
+    stream_wait_for_code(s);
+    return changed;
 }
 
 static bool stream_events_full(BranchTraceStream *s)
@@ -475,6 +591,26 @@ void branch_trace_stream_set_tasks(BranchTraceStream *s,
     }
 }
 
+/*
+ * Can the thread have run on another vCPU since it ran here?  To read the clock
+ * takes as long as half of the rest of a switch.  Threads of nested guests have
+ * the same numbers again.
+ */
+static bool stream_has_moved(BranchTraceStream *s, uint32_t tid)
+{
+    uint64_t *place = &s->places[tid % BRANCH_TRACE_PLACES];
+    uint64_t here = (uint64_t)tid << 32 | s->cpu_index;
+
+    if (s->kernel.reason & BTRAIL_KERNEL_NESTED) {
+        return true;
+    }
+    if (qatomic_read(place) == here) {
+        return false;
+    }
+    qatomic_set(place, here);
+    return true;
+}
+
 void branch_trace_stream_task(BranchTraceStream *s,
                               const BranchTraceTask *task)
 {
@@ -496,12 +632,16 @@ void branch_trace_stream_task(BranchTraceStream *s,
         return;
     }
     s->task = e;
+    if (task && stream_has_moved(s, task->tid)) {
+        e.clock = (uint32_t)(get_clock() / BTRAIL_CLOCK_NS) ?: 1;
+    }
     if (s->has_task && s->events[s->last_task].index == index) {
         /* The task before has made no record. */
         e.index = index;
         s->events[s->last_task] = e;
     } else {
         stream_put_task(s, index);
+        s->events[s->last_task].clock = e.clock;
         stream_make_room(s);
     }
 }
@@ -592,11 +732,8 @@ void branch_trace_stream_plug(BranchTraceStream *s, CPUState *cpu)
     } else {
         stream_replug(s, cpu);
     }
-    /* What was queued for a vCPU that was unplugged is never executed. */
-    s->flush_queued = false;
-    s->refill_queued = false;
     s->ops->attach(cpu, s);
-    branch_trace_code_join(s->code);
+    branch_trace_code_join(s->code, cpu);
 }
 
 /*
@@ -777,11 +914,11 @@ BranchTraceVcpu *branch_trace_stream_info(BranchTraceStream *s)
 }
 
 BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
-                                           BranchTraceBuffer *buf,
+                                           BranchTraceShared *shared,
                                            const BranchTraceFilter *filter,
-                                           const BranchTracePolicy *policy,
-                                           BranchTraceCode *code)
+                                           const BranchTraceKernels *tasks)
 {
+    BranchTraceBuffer *buf = &shared->buf;
     BranchTraceStream *s = g_new0(BranchTraceStream, 1);
     uint8_t *area = branch_trace_buffer_area(buf, cpu->cpu_index);
 
@@ -791,12 +928,16 @@ BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
     s->cursor = s->ops->cursor(cpu);
     s->buf = buf;
     s->filter = filter;
-    s->policy = policy;
+    s->policy = &shared->policy;
+    s->places = shared->places;
+    s->tasks = tasks;
+    s->kernels = shared->kernels;
     s->shm = (struct btrail_shm_vcpu *)area;
     s->desc = (struct btrail_slab_desc *)(area + buf->desc_offset);
     s->slabs = area + buf->slab_offset;
     branch_trace_queue_init(&s->queue, &s->shm->head, s->shm->tail, buf->slot);
-    s->code = branch_trace_code_ring_new(code, s);
+    s->code = branch_trace_code_ring_new(shared->code, buf, &s->code_queue,
+                                         s->cpu_index);
     s->slab_end = g_new0(uint64_t, buf->slabs + 1);
     s->sink_records = g_new0(struct btrail_record, buf->records_per_slab);
     s->sink_events = g_new0(struct btrail_event, buf->events_per_slab);

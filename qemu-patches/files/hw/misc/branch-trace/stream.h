@@ -12,7 +12,6 @@
 #include "blocks.h"
 #include "buffer.h"
 #include "code.h"
-#include "queue.h"
 
 /**
  * BranchTracePolicy - what a stream does when it has no free slab
@@ -27,79 +26,28 @@ typedef struct BranchTracePolicy {
     uint32_t gap_reason;
 } BranchTracePolicy;
 
-/* Other threads read @cpu, @cpu_index and, atomically, @state. */
-struct BranchTraceStream {
-    CPUState *cpu;              /* NULL while unplugged, and after the end */
-    int cpu_index;
-    const BranchTraceProducerOps *ops;
-    BranchTraceCursor *cursor;
-    BranchTraceCursor unplugged_cursor;
-    BranchTraceBuffer *buf;
-    const BranchTraceFilter *filter;
-    const BranchTracePolicy *policy;
+/* Of threads, by their number: a power of two */
+#define BRANCH_TRACE_PLACES 4096
 
-    /* In shared memory, written only */
-    struct btrail_shm_vcpu *shm;
-    struct btrail_slab_desc *desc;
-    uint8_t *slabs;
+/**
+ * BranchTraceShared - what all streams of a capture share
+ * @code:    NULL if code is not reported
+ * @kernels: the agent knows KERNEL events
+ * @places:  where the thread of such a number ran last: it, and the vCPU
+ */
+typedef struct BranchTraceShared {
+    BranchTraceBuffer buf;
+    BranchTracePolicy policy;
+    BranchTraceCode *code;
+    bool kernels;
+    uint64_t places[BRANCH_TRACE_PLACES];
+} BranchTraceShared;
 
-    /* The slab in progress: a shared one, or the sink */
-    bool in_sink;
-    struct btrail_record *records;
-    struct btrail_event *events;
-    uintptr_t threshold;        /* of the cursor: the slab is full */
-    uint64_t first_index;
-    uint64_t first_cr3;
-    unsigned n_events;
-    bool has_task;              /* one of the events is a TASK event: */
-    unsigned last_task;         /* the last of these */
-    bool has_kernel;            /* one of the events is a KERNEL event */
-
-    /*
-     * The sink is a slab of the device's own.  Records go there when no slab
-     * is free.  When one becomes free, the content moves there; what does not
-     * fit into the sink is lost.
-     */
-    struct btrail_record *sink_records;
-    struct btrail_event *sink_events;
-    uint64_t sink_gap;          /* lost just before the sink's first record */
-    uint16_t sink_gap_reason;
-
-    uint64_t cr3;
-    struct btrail_event task;   /* the last one; type 0: there was none */
-    const BranchTraceKernels *tasks;    /* NULL if they are not noticed */
-    bool kernels;               /* the agent knows KERNEL events */
-    struct btrail_event kernel; /* the last one; type 0: there was none */
-    struct btrail_event left;   /* the task that it has ended, but for that of a
-                                   nested guest */
-    BranchTraceQueue queue;     /* of slabs */
-    uint64_t lost;              /* written by the vCPU, read by all */
-    uint64_t published;         /* index after the last published slab */
-    uint64_t since;             /* index of the first record under @filter */
-    uint64_t *slab_end;         /* see stream_slab_end() */
-
-    BranchTraceCodeRing *code;  /* NULL if code is not reported */
-    BranchTraceQueue code_queue;    /* of its items */
-
-    /* Is that work queued for the vCPU?  With the BQL held */
-    bool flush_queued;
-    bool refill_queued;
-
-    enum btrail_vcpu_state state;
-    uint64_t paused_ns;
-    uint64_t wait_start;
-
-    /* As of the last call of has_progressed() and has_lost() */
-    uint64_t old_tail;
-    uint64_t old_code_tail;
-    uint64_t old_lost;
-};
-
+/* @tasks is as for branch_trace_stream_set_tasks(). */
 BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
-                                           BranchTraceBuffer *buf,
+                                           BranchTraceShared *shared,
                                            const BranchTraceFilter *filter,
-                                           const BranchTracePolicy *policy,
-                                           BranchTraceCode *code);
+                                           const BranchTraceKernels *tasks);
 void branch_trace_stream_free(BranchTraceStream *s);
 
 /*
@@ -141,10 +89,15 @@ uint64_t branch_trace_stream_index(BranchTraceStream *s);
 bool branch_trace_stream_slab(BranchTraceStream *s, unsigned n,
                               BranchTraceSlab *slab);
 
-/* With policy pause, holds the vCPU while items of code wait for room. */
-void branch_trace_stream_wait_for_code(BranchTraceStream *s);
+/* CR3 of the next record, as it is reported */
+uint64_t branch_trace_stream_get_cr3(const BranchTraceStream *s);
 
 /* The rest may run on any thread. */
+
+/* The vCPU; NULL while it is unplugged, and after the end */
+CPUState *branch_trace_stream_cpu(const BranchTraceStream *s);
+
+enum btrail_vcpu_state branch_trace_stream_state(const BranchTraceStream *s);
 
 /* Makes the vCPU read the clock at its next record. */
 void branch_trace_stream_tick(BranchTraceStream *s);

@@ -63,6 +63,18 @@ typedef struct BranchTraceKernels {
 } BranchTraceKernels;
 
 /**
+ * BranchTraceKvmProperties - properties of the device that are for KVM
+ * @root_entry:   'kvm-root-entry': which entry of the guest's top-level page
+ *                tables KVM may use, or 0 if the user has not said that
+ * @guest_window: 'kvm-guest-window': the guest maps the buffers itself, and KVM
+ *                writes nothing into its page tables
+ */
+typedef struct BranchTraceKvmProperties {
+    uint32_t root_entry;
+    bool guest_window;
+} BranchTraceKvmProperties;
+
+/**
  * BranchTraceProducerOps - what an accelerator implements to make records
  *
  * All are called with the BQL held, except where it says otherwise.  Those that
@@ -70,8 +82,8 @@ typedef struct BranchTraceKernels {
  *
  * @type:    enum btrail_producer
  * @realize: the device is there, and the guest has not run yet.  False, with
- *           @errp, if the guest cannot have the device as its properties say.
- *           NULL: there is nothing to do.
+ *           @errp, if the guest cannot have the device as its properties say,
+ *           which do not change any more.  NULL: there is nothing to do.
  * @supported: can the branches of this guest be traced?  If not, sets @errp to
  *           the reason.  NULL: always.
  * @start:   a capture is about to start, and nothing is traced yet.  Prepares
@@ -122,7 +134,7 @@ typedef struct BranchTraceKernels {
  */
 typedef struct BranchTraceProducerOps {
     uint32_t type;
-    bool (*realize)(Error **errp);
+    bool (*realize)(const BranchTraceKvmProperties *kvm, Error **errp);
     bool (*supported)(Error **errp);
     bool (*start)(Error **errp);
     void (*stop)(void);
@@ -145,16 +157,11 @@ typedef struct BranchTraceProducerOps {
 } BranchTraceProducerOps;
 
 /*
- * The device's property 'kvm-root-entry': which entry of the guest's top-level
- * page tables KVM may use, or 0 if the user has not said that
+ * The clocks of a TIME event are of one moment, so a producer reads them again
+ * if the host has let others run in between; but not for ever.
  */
-unsigned branch_trace_kvm_root_entry(void);
-
-/*
- * The device's property 'kvm-guest-window': the guest maps the buffers itself,
- * and KVM writes nothing into its page tables
- */
-bool branch_trace_kvm_guest_window(void);
+#define BRANCH_TRACE_CLOCKS_NS    20000
+#define BRANCH_TRACE_CLOCKS_TRIES 4
 
 /* Called once by the accelerator that can trace. */
 void branch_trace_set_producer(const BranchTraceProducerOps *ops);

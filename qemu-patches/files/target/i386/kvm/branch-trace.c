@@ -164,6 +164,8 @@ static struct {
                                 /* nor one whose KVM another thread tells */
 } session;
 
+static const BranchTraceKvmProperties *properties;
+
 static KVMBranchTrace *get_vcpu(CPUState *cpu)
 {
     return X86_CPU(cpu)->kvm_branch_trace;
@@ -189,7 +191,7 @@ static uint64_t linear_address(bool five_levels)
     unsigned shift = root_shift(five_levels);
     uint64_t windows;
 
-    if (branch_trace_kvm_guest_window()) {
+    if (properties->guest_window) {
         windows = kvm_guest_window_linear();
         return windows ? windows - WINDOW_SIZE : 0;
     }
@@ -239,7 +241,7 @@ static bool find_place(void)
     hwaddr gpa;
 
     /* What a guest maps itself stays where it is. */
-    if (session.gpa && branch_trace_kvm_guest_window()) {
+    if (session.gpa && properties->guest_window) {
         return true;
     }
     for (gpa = 48 * step; gpa >= 16 * step; gpa -= step) {
@@ -312,8 +314,8 @@ static bool guest_is_linux(void)
 
 static bool may_install(void)
 {
-    return !branch_trace_kvm_guest_window() &&
-           (branch_trace_kvm_root_entry() || guest_is_linux());
+    return !properties->guest_window &&
+           (properties->root_entry || guest_is_linux());
 }
 
 /*
@@ -334,7 +336,7 @@ static void note_root(KVMBranchTrace *t, uint64_t cr3)
 {
     uint64_t root = btrail_cr3_root(cr3);
 
-    if (!branch_trace_kvm_guest_window() &&
+    if (!properties->guest_window &&
         g_hash_table_size(t->roots) < MAX_ROOTS &&
         !g_hash_table_contains(t->roots, &root)) {
         g_hash_table_add(t->roots, g_memdup2(&root, sizeof(root)));
@@ -591,12 +593,19 @@ static void set_time(KVMBranchTrace *t, uint64_t since)
         .head.nmsrs = 1,
         .tsc.index = MSR_IA32_TSC,
     };
+    unsigned tries = BRANCH_TRACE_CLOCKS_TRIES;
+    int64_t before, now;
 
     t->host = since;
-    if (kvm_vcpu_ioctl(t->cpu, KVM_GET_MSRS, &msrs) == 1) {
-        t->tsc = msrs.tsc.data - muldiv64(get_clock() - since, t->tsc_khz,
-                                          NANOSECONDS_PER_SECOND / 1000);
-    }
+    do {
+        before = get_clock();
+        if (kvm_vcpu_ioctl(t->cpu, KVM_GET_MSRS, &msrs) != 1) {
+            return;
+        }
+        now = get_clock();
+    } while (now - before > BRANCH_TRACE_CLOCKS_NS && --tries);
+    t->tsc = msrs.tsc.data - muldiv64(now - since, t->tsc_khz,
+                                      NANOSECONDS_PER_SECOND / 1000);
 }
 
 /* How many records are in the buffer? */
@@ -919,9 +928,11 @@ static const KVMGuestWindowOps guest_window = {
 
 /* The device's interface */
 
-static bool producer_realize(Error **errp)
+static bool producer_realize(const BranchTraceKvmProperties *kvm,
+                             Error **errp)
 {
-    return !branch_trace_kvm_guest_window() ||
+    properties = kvm;
+    return !properties->guest_window ||
            kvm_guest_window_offer(&guest_window, errp);
 }
 
@@ -969,7 +980,7 @@ static bool producer_supported(Error **errp)
                    "guest's CPU is not one: use '-accel tcg'");
         return false;
     }
-    if (!branch_trace_kvm_guest_window() && !branch_trace_kvm_root_entry() &&
+    if (!properties->guest_window && !properties->root_entry &&
         !vmcoreinfo_find()) {
         error_setg(errp, "KVM needs an entry of the guest's top-level page "
                    "tables, and QEMU knows of Linux alone which one is free: "
@@ -991,7 +1002,7 @@ static bool producer_start(Error **errp)
                    "addresses for the buffers of a branch trace");
         return false;
     }
-    session.root_index = branch_trace_kvm_root_entry()
+    session.root_index = properties->root_entry
                          ?: LINUX_FREE_ENTRY +
                             g_random_int_range(0, LINUX_FREE_ENTRIES);
     session.vmcoreinfo = vmcoreinfo_find();

@@ -81,13 +81,23 @@ bool x86_branch_trace_return_to_nested_task(CPUX86State *env);
 bool x86_branch_trace_read_ram(CPUX86State *env, hwaddr addr, void *buf,
                                unsigned size);
 
+/*
+ * The same in place, within a page.  The caller is in an RCU critical section
+ * for as long as it reads there.  Returns NULL if that is not RAM.
+ */
+const void *x86_branch_trace_find_ram(CPUX86State *env, hwaddr addr,
+                                      unsigned size);
+
+/* With the BQL held: how the guest's memory is laid out can be remembered. */
+void x86_branch_trace_watch_layout(void);
+
 /* Translates an address by page tables of four or five levels. */
 bool x86_branch_trace_translate(CPUX86State *env, uint64_t cr3, vaddr addr,
                                 hwaddr *physical);
 
 /*
- * How tasks are found has changed.  Translated code of another description is
- * dropped before work that is queued after this call.
+ * How tasks are found has changed.  Before work that is queued after this call,
+ * no code is left that was translated with another description.
  */
 void x86_branch_trace_tasks_changed(CPUState *cs,
                                     const BranchTraceKernels *kernels);

@@ -21,6 +21,7 @@
 
 #include "qemu/osdep.h"
 #include "cpu.h"
+#include "exec/address-spaces.h"
 #include "exec/memory.h"
 #include "hw/misc/branch-trace.h"
 #include "tcg/helper-tcg.h"
@@ -32,26 +33,30 @@
 /* In @checked: no state of the CPU has it */
 #define UNCHECKED   UINT32_MAX
 
-/* How @addr is read: by read_own() or x86_branch_trace_read_ram() */
-typedef bool ReadRam(CPUX86State *env, hwaddr addr, void *buf, unsigned size);
+/* How RAM is found: by find_own() or x86_branch_trace_find_ram() */
+typedef const void *FindRam(CPUX86State *env, hwaddr addr, unsigned size);
 
 /*
  * The highest index of an address, into the table @table, is at bit @shift.
  * Only what is present counts; so do bits that are reserved, which no address
  * of RAM has.
  */
-static bool walk(CPUX86State *env, ReadRam *read, hwaddr table, int shift,
+static bool walk(CPUX86State *env, FindRam *find, hwaddr table, int shift,
                  uint64_t addr, hwaddr *physical)
 {
     uint64_t entry, mask;
 
+    RCU_READ_LOCK_GUARD();
     for (;; shift -= 9) {
+        const void *ram;
+
         table &= PG_ADDRESS_MASK & TARGET_PAGE_MASK;
-        if (!read(env, table + (addr >> shift & 511) * sizeof(entry), &entry,
-                  sizeof(entry))) {
+        ram = find(env, table + (addr >> shift & 511) * sizeof(entry),
+                   sizeof(entry));
+        if (!ram) {
             return false;
         }
-        entry = le64_to_cpu(entry);
+        entry = ldq_le_p(ram);
         if (!(entry & PG_PRESENT_MASK)) {
             return false;
         }
@@ -66,51 +71,135 @@ static bool walk(CPUX86State *env, ReadRam *read, hwaddr table, int shift,
     return true;
 }
 
-/* Only RAM: any other read could change what is read. */
-static bool read_own(CPUX86State *env, hwaddr addr, void *buf, unsigned size)
-{
-    hwaddr len = size, offset;
-    MemoryRegion *mr;
+/*
+ * How often the guest's memory was laid out anew, times two; odd: that is being
+ * done.
+ */
+static unsigned layouts;
 
-    RCU_READ_LOCK_GUARD();
-    mr = address_space_translate(env_cpu(env)->as,
-                                 addr & x86_get_a20_mask(env), &offset, &len,
-                                 false, MEMTXATTRS_UNSPECIFIED);
+static void count_layout(MemoryListener *listener)
+{
+    qatomic_inc(&layouts);
+}
+
+/* It begins before the RAM that is to go loses any reference. */
+static MemoryListener layout_listener = {
+    .name = "branch-trace",
+    .begin = count_layout,
+    .commit = count_layout,
+};
+
+void x86_branch_trace_watch_layout(void)
+{
+    static bool watched;
+
+    if (!watched) {
+        memory_listener_register(&layout_listener, &address_space_memory);
+        watched = true;
+    }
+}
+
+/*
+ * Where RAM is that was read last, from an address on: nearly all that is read
+ * is in one region, and to look for that takes longer than to read it.
+ */
+typedef struct RamWindow {
+    AddressSpace *as;           /* NULL: it has not been looked for */
+    unsigned layout;
+    hwaddr addr;
+    hwaddr size;
+    const char *ram;
+} RamWindow;
+
+static __thread RamWindow window;
+
+static bool in_window(AddressSpace *as, hwaddr addr, unsigned size)
+{
+    return window.as == as && window.layout == qatomic_read(&layouts) &&
+           addr >= window.addr && addr - window.addr < window.size &&
+           window.size - (addr - window.addr) >= size;
+}
+
+/* Only RAM: any other read could change what is read. */
+static const void *find_own(CPUX86State *env, hwaddr addr, unsigned size)
+{
+    AddressSpace *as = env_cpu(env)->as;
+    unsigned layout = qatomic_read(&layouts);
+    hwaddr len = HWADDR_MAX, offset;
+    MemoryRegion *mr;
+    const char *ram;
+
+    addr &= x86_get_a20_mask(env);
+    if (likely(in_window(as, addr, size))) {
+        return window.ram + (addr - window.addr);
+    }
+    mr = address_space_translate(as, addr, &offset, &len, false,
+                                 MEMTXATTRS_UNSPECIFIED);
     if (!memory_region_is_ram(mr) || memory_region_is_ram_device(mr) ||
         len < size) {
+        return NULL;
+    }
+    ram = memory_region_get_ram_ptr(mr) + offset;
+    if (layout && layout % 2 == 0) {
+        window = (RamWindow) { as, layout, addr, len, ram };
+    }
+    return ram;
+}
+
+static bool read_own(CPUX86State *env, hwaddr addr, void *buf, unsigned size)
+{
+    const void *ram;
+
+    RCU_READ_LOCK_GUARD();
+    ram = find_own(env, addr, size);
+    if (!ram) {
         return false;
     }
-    memcpy(buf, memory_region_get_ram_ptr(mr) + offset, size);
+    memcpy(buf, ram, size);
     return true;
 }
 
-/* Reads memory of the nested guest, for which the hypervisor has page tables. */
-static bool read_nested(CPUX86State *env, hwaddr addr, char *buf,
-                        unsigned size)
+/* A nested guest has memory for which the hypervisor has page tables. */
+static bool has_nested_memory(const CPUX86State *env)
+{
+    return (env->hflags & HF_GUEST_MASK) && (env->hflags2 & HF2_NPT_MASK);
+}
+
+static bool translate_nested(CPUX86State *env, hwaddr addr, hwaddr *own)
 {
     int shift = env->nested_pg_mode & PG_MODE_LA57 ? 48 : 39;
 
-    while (size) {
-        unsigned n = MIN(size, -(addr | TARGET_PAGE_MASK));
-        hwaddr own;
+    return (env->nested_pg_mode & PG_MODE_LMA) && !(addr >> (shift + 9)) &&
+           walk(env, find_own, env->nested_cr3, shift, addr, own);
+}
 
-        if (!(env->nested_pg_mode & PG_MODE_LMA) || addr >> (shift + 9) ||
-            !walk(env, read_own, env->nested_cr3, shift, addr, &own) ||
-            !read_own(env, own, buf, n)) {
-            return false;
-        }
-        addr += n;
-        buf += n;
-        size -= n;
-    }
-    return true;
+const void *x86_branch_trace_find_ram(CPUX86State *env, hwaddr addr,
+                                      unsigned size)
+{
+    return has_nested_memory(env) && !translate_nested(env, addr, &addr) ?
+           NULL : find_own(env, addr, size);
 }
 
 bool x86_branch_trace_read_ram(CPUX86State *env, hwaddr addr, void *buf,
                                unsigned size)
 {
-    return (env->hflags & HF_GUEST_MASK) && (env->hflags2 & HF2_NPT_MASK) ?
-           read_nested(env, addr, buf, size) : read_own(env, addr, buf, size);
+    char *p = buf;
+
+    if (!has_nested_memory(env)) {
+        return read_own(env, addr, buf, size);
+    }
+    while (size) {
+        unsigned n = MIN(size, -(addr | TARGET_PAGE_MASK));
+        hwaddr own;
+
+        if (!translate_nested(env, addr, &own) || !read_own(env, own, p, n)) {
+            return false;
+        }
+        addr += n;
+        p += n;
+        size -= n;
+    }
+    return true;
 }
 
 /*
@@ -124,7 +213,7 @@ bool x86_branch_trace_translate(CPUX86State *env, uint64_t cr3, vaddr addr,
     int64_t upper = (int64_t)addr >> (shift + 8);
 
     return (env->cr[0] & CR0_PG_MASK) && (!upper || upper == -1) &&
-           walk(env, x86_branch_trace_read_ram, cr3, shift, addr, physical);
+           walk(env, x86_branch_trace_find_ram, cr3, shift, addr, physical);
 }
 
 static uint64_t root_of(uint64_t cr3)

@@ -4,9 +4,9 @@
  * The agent describes where a kernel switches tasks and what its tasks look
  * like.  The translated code of these places calls helpers, which read the task
  * from the guest's memory at that moment.  All that is read belongs to the
- * guest, and the description to the agent: neither is trusted.  Nothing here can
- * fault, and nothing that the guest could notice changes, so that a replay in
- * which tasks are read is the same as any other.
+ * guest, and the description to the agent: neither is trusted.  Nothing here
+ * can fault, and nothing that the guest could notice changes, so that a replay
+ * in which tasks are read is the same as any other.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -15,33 +15,88 @@
 #include "cpu.h"
 #include "exec/exec-all.h"
 #include "exec/helper-proto.h"
-#include "exec/tb-flush.h"
 #include "hw/misc/branch-trace.h"
+#include "qemu/rcu.h"
 #include "tcg/helper-tcg.h"
 #include "tcg/branch-trace.h"
+#include "tcg/tcg.h"
 
 /* The largest PID of Linux, see PID_MAX_LIMIT */
 #define MAX_PID     (4u << 20)
 
-/*
- * The places that code was translated with.  Only in exclusive sections, in
- * which no CPU translates or executes anything.
- */
+/* Where the kernels of the guest, and of nested ones, switch and name tasks */
 typedef struct Hooks {
+    unsigned n;
     struct {
         uint64_t switch_to;
         uint64_t set_name;
     } of[BTRAIL_TASKS_MAX];
 } Hooks;
 
+/*
+ * Those that all code is translated with.  They change only in exclusive
+ * sections, in which no CPU translates or executes anything.
+ */
 static Hooks translated;
+
+/* Can a block have an instruction at this place, or at its offset in a page? */
+static bool has_place(const TranslationBlock *tb, uint64_t place)
+{
+    return place &&
+           ((place - tb_page_addr0(tb)) & ~TARGET_PAGE_MASK) < tb->size;
+}
+
+static bool has_any_place(const TranslationBlock *tb, const Hooks *hooks)
+{
+    for (unsigned i = 0; i < hooks->n; i++) {
+        if (has_place(tb, hooks->of[i].switch_to) ||
+            has_place(tb, hooks->of[i].set_name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+typedef struct Search {
+    const Hooks *next;
+    GPtrArray *found;           /* blocks with a place of either description */
+} Search;
+
+static gboolean find_block(gpointer key, gpointer value, gpointer data)
+{
+    TranslationBlock *tb = value;
+    Search *search = data;
+
+    if ((tb_cflags(tb) & CF_BRANCH_TRACE_TASK) &&
+        !(tb_cflags(tb) & CF_INVALID) &&
+        (has_any_place(tb, &translated) || has_any_place(tb, search->next))) {
+        g_ptr_array_add(search->found, tb);
+    }
+    return false;
+}
+
+/*
+ * Where a block is executed is not known (CF_PCREL), and where the memory of a
+ * nested guest is neither.  But most of what was translated has nothing at
+ * these offsets in its page.
+ */
+static void drop_blocks(const Hooks *next)
+{
+    g_autoptr(GPtrArray) found = g_ptr_array_new();
+    Search search = { next, found };
+
+    tcg_tb_foreach(find_block, &search);
+    for (unsigned i = 0; i < found->len; i++) {
+        tb_phys_invalidate(found->pdata[i], -1);
+    }
+}
 
 static void use_hooks(CPUState *cpu, run_on_cpu_data data)
 {
     g_autofree Hooks *hooks = data.host_ptr;
 
     if (memcmp(hooks, &translated, sizeof(translated))) {
-        tb_flush(cpu);
+        drop_blocks(hooks);
         translated = *hooks;
     }
 }
@@ -51,6 +106,8 @@ void x86_branch_trace_tasks_changed(CPUState *cs,
 {
     Hooks *hooks = g_new0(Hooks, 1);
 
+    x86_branch_trace_watch_layout();
+    hooks->n = kernels->n;
     for (unsigned i = 0; i < kernels->n; i++) {
         hooks->of[i].switch_to = kernels->of[i].switch_to;
         hooks->of[i].set_name = kernels->of[i].set_name;
@@ -65,16 +122,16 @@ void x86_branch_trace_tasks_changed(CPUState *cs,
  */
 X86BranchTraceHook x86_branch_trace_hook(CPUState *cs, vaddr pc)
 {
-    BranchTraceStream *stream = cpu_env(cs)->branch_trace.stream;
-    const BranchTraceKernels *kernels =
-        stream ? branch_trace_stream_tasks(stream) : NULL;
     bool nested = cpu_env(cs)->hflags & HF_GUEST_MASK;
 
-    for (unsigned i = nested; kernels && i < (nested ? kernels->n : 1); i++) {
-        if (pc == kernels->of[i].switch_to) {
+    for (unsigned i = 0; i < translated.n; i++) {
+        if (nested != (i > 0)) {
+            continue;
+        }
+        if (pc == translated.of[i].switch_to) {
             return X86_BRANCH_TRACE_SWITCH;
         }
-        if (pc == kernels->of[i].set_name) {
+        if (pc == translated.of[i].set_name) {
             return X86_BRANCH_TRACE_RENAME;
         }
     }
@@ -92,58 +149,101 @@ static uint64_t kernel_cr3(const CPUX86State *env)
     return bt->kernel && bt->kernel_root ? bt->kernel_root : env->cr[3];
 }
 
-/*
- * Reads as the kernel would, up to the end of the page; returns how much.
- * Most of what is read at a switch of tasks the kernel has just used.
- */
-static unsigned read_page(CPUX86State *env, vaddr addr, void *buf,
-                          unsigned size)
-{
-    unsigned n = MIN(size, -(addr | TARGET_PAGE_MASK));
-    CPUState *cs = env_cpu(env);
-    const void *ram = tlb_find_ram(cs, addr, cpu_mmu_index(cs, false));
-    hwaddr physical;
+/* Reads the guest's memory as its kernel would, in an RCU critical section. */
+typedef struct TaskReader {
+    CPUX86State *env;
+    vaddr page;             /* that was read last; not aligned: none */
+    const char *ram;        /* where it is, or NULL */
+} TaskReader;
 
-    if (ram) {
-        memcpy(buf, ram, n);
-        return n;
-    }
-    return x86_branch_trace_translate(env, kernel_cr3(env), addr, &physical) &&
-           x86_branch_trace_read_ram(env, physical, buf, n) ? n : 0;
+static TaskReader new_reader(CPUX86State *env)
+{
+    return (TaskReader) { .env = env, .page = -1 };
 }
 
-static bool read_all(CPUX86State *env, vaddr addr, void *buf, unsigned size)
+/*
+ * What is read at a switch of tasks is in two or three pages, which the kernel
+ * has just used, or is about to use.
+ */
+static const char *find_page(TaskReader *r, vaddr page)
 {
-    unsigned n = read_page(env, addr, buf, size);
+    if (r->page != page) {
+        CPUState *cs = env_cpu(r->env);
+        hwaddr physical;
 
-    return n == size ||
-           (n && read_page(env, addr + n, (char *)buf + n, size - n) ==
-            size - n);
+        r->page = page;
+        r->ram = tlb_find_ram(cs, page, cpu_mmu_index(cs, false));
+        if (!r->ram &&
+            x86_branch_trace_translate(r->env, kernel_cr3(r->env), page,
+                                       &physical)) {
+            r->ram = x86_branch_trace_find_ram(r->env, physical,
+                                               TARGET_PAGE_SIZE);
+        }
+    }
+    return r->ram;
+}
+
+/* Inlined, as the next one, so that the size is known where it is copied */
+static QEMU_ALWAYS_INLINE bool read_in_page(TaskReader *r, vaddr addr,
+                                            void *buf, unsigned size)
+{
+    const char *ram = find_page(r, addr & TARGET_PAGE_MASK);
+
+    if (ram) {
+        memcpy(buf, ram + (addr & ~TARGET_PAGE_MASK), size);
+    }
+    return ram;
+}
+
+static QEMU_ALWAYS_INLINE bool read_all(TaskReader *r, vaddr addr, void *buf,
+                                        unsigned size)
+{
+    unsigned left = -(addr | TARGET_PAGE_MASK);
+
+    return left >= size ? read_in_page(r, addr, buf, size) :
+           read_in_page(r, addr, buf, left) &&
+           read_in_page(r, addr + left, (char *)buf + left, size - left);
+}
+
+/* The bytes before the first NUL, the others of which become NUL, too */
+static uint64_t before_nul(uint64_t bytes, bool *has_nul)
+{
+    uint64_t nul = (bytes - dup_const(MO_8, 1)) & ~bytes &
+                   dup_const(MO_8, 0x80);
+
+    *has_nul = nul;
+    return nul ? bytes & ((nul & -nul) - 1) : bytes;
 }
 
 /* Reads a string, and only as far as it goes; fills @name with NULs. */
-static bool read_name(CPUX86State *env, vaddr addr, char *name)
+static bool read_name(TaskReader *r, vaddr addr, char *name)
 {
-    /* The kernel cuts it off there. */
-    unsigned max = BTRAIL_TASKS_NAME - 1;
-    unsigned n = read_page(env, addr, name, max);
-    bool known = n;
+    unsigned left = -(addr | TARGET_PAGE_MASK);
+    uint64_t low, high;
+    bool ends;
 
-    if (n && n < max && !memchr(name, 0, n)) {
-        n += read_page(env, addr + n, name + n, max - n);
-        known = n == max || memchr(name, 0, n);
+    /* The kernel has none that is longer, so another page does not matter. */
+    if (!read_all(r, addr, name, BTRAIL_TASKS_NAME)) {
+        memset(name, 0, BTRAIL_TASKS_NAME);
+        if (left >= BTRAIL_TASKS_NAME || !read_in_page(r, addr, name, left) ||
+            (left < BTRAIL_TASKS_NAME - 1 && !memchr(name, 0, left))) {
+            return false;
+        }
     }
-    n = strnlen(name, n);
-    memset(name + n, 0, BTRAIL_TASKS_NAME - n);
-    return known;
+    name[BTRAIL_TASKS_NAME - 1] = 0;
+    low = before_nul(ldq_le_p(name), &ends);
+    high = ends ? 0 : before_nul(ldq_le_p(name + 8), &ends);
+    stq_le_p(name, low);
+    stq_le_p(name + 8, high);
+    return true;
 }
 
 /* Reads a pointer to a task, which is in the upper half and aligned. */
-static bool read_pointer(CPUX86State *env, vaddr addr, uint64_t *task)
+static bool read_pointer(TaskReader *r, vaddr addr, uint64_t *task)
 {
     uint64_t value;
 
-    if (!read_all(env, addr, &value, sizeof(value))) {
+    if (!read_all(r, addr, &value, sizeof(value))) {
         return false;
     }
     *task = le64_to_cpu(value);
@@ -151,15 +251,15 @@ static bool read_pointer(CPUX86State *env, vaddr addr, uint64_t *task)
 }
 
 /* The task that runs, while GS is the kernel's */
-static bool read_current(CPUX86State *env, const struct btrail_tasks *tasks,
+static bool read_current(TaskReader *r, const struct btrail_tasks *tasks,
                          uint64_t gs_base, uint64_t *task)
 {
-    return read_pointer(env, gs_base + tasks->current, task);
+    return read_pointer(r, gs_base + tasks->current, task);
 }
 
-static bool read_u32(CPUX86State *env, vaddr addr, uint32_t *value)
+static bool read_u32(TaskReader *r, vaddr addr, uint32_t *value)
 {
-    if (!read_all(env, addr, value, sizeof(*value))) {
+    if (!read_all(r, addr, value, sizeof(*value))) {
         return false;
     }
     *value = le32_to_cpu(*value);
@@ -167,29 +267,31 @@ static bool read_u32(CPUX86State *env, vaddr addr, uint32_t *value)
 }
 
 /* Reads a task but for its name. */
-static bool read_numbers(CPUX86State *env, const struct btrail_tasks *tasks,
+static bool read_numbers(TaskReader *r, const struct btrail_tasks *tasks,
                          uint64_t addr, BranchTraceTask *task)
 {
     uint32_t flags;
 
-    if (!read_u32(env, addr + tasks->tid, &task->tid) ||
-        !read_u32(env, addr + tasks->pid, &task->pid) ||
-        !read_u32(env, addr + tasks->task_flags, &flags)) {
+    /* The flags are in a page before the others. */
+    if (!read_u32(r, addr + tasks->task_flags, &flags) ||
+        !read_u32(r, addr + tasks->tid, &task->tid) ||
+        !read_u32(r, addr + tasks->pid, &task->pid)) {
         return false;
     }
     task->kernel = flags & tasks->kernel;
     return task->tid <= MAX_PID && task->pid <= MAX_PID;
 }
 
-static void report_task(CPUX86State *env, const struct btrail_tasks *tasks,
+static void report_task(TaskReader *r, const struct btrail_tasks *tasks,
                         uint64_t addr, uint64_t name)
 {
+    X86BranchTrace *bt = &r->env->branch_trace;
     BranchTraceTask task;
-    bool known = read_numbers(env, tasks, addr, &task) &&
-                 read_name(env, name, task.name);
+    bool known = read_numbers(r, tasks, addr, &task) &&
+                 read_name(r, name, task.name);
 
-    env->branch_trace.task = known ? addr : 0;
-    branch_trace_stream_task(env->branch_trace.stream, known ? &task : NULL);
+    bt->task = known ? addr : 0;
+    branch_trace_stream_task(bt->stream, known ? &task : NULL);
 }
 
 void x86_branch_trace_read_task(CPUX86State *env, bool cr3_loaded)
@@ -197,8 +299,10 @@ void x86_branch_trace_read_task(CPUX86State *env, bool cr3_loaded)
     X86BranchTrace *bt = &env->branch_trace;
     const struct btrail_tasks *tasks = bt->kernel;
     bool user = (env->hflags & HF_CPL_MASK) == 3;
+    TaskReader reader = new_reader(env);
     uint64_t task;
 
+    RCU_READ_LOCK_GUARD();
     if (!tasks || !qemu_cpu_is_self(env_cpu(env)) ||
         !(env->hflags & HF_LMA_MASK) || (env->hflags & HF_SMM_MASK) ||
         !(env->hflags2 & HF2_GIF_MASK)) {
@@ -213,10 +317,10 @@ void x86_branch_trace_read_task(CPUX86State *env, bool cr3_loaded)
     if (!user && !(env->eflags & IF_MASK) && !cr3_loaded) {
         return;
     }
-    if (read_current(env, tasks,
+    if (read_current(&reader, tasks,
                      user ? env->kernelgsbase : env->segs[R_GS].base, &task)) {
         bt->task_unread = false;
-        report_task(env, tasks, task, task + tasks->name);
+        report_task(&reader, tasks, task, task + tasks->name);
     }
 }
 
@@ -230,12 +334,14 @@ static uint64_t kernel_gs(const CPUX86State *env)
 void x86_branch_trace_leave_nested(CPUX86State *env)
 {
     X86BranchTrace *bt = &env->branch_trace;
+    TaskReader reader = new_reader(env);
     uint64_t task;
 
+    RCU_READ_LOCK_GUARD();
     bt->nested.kernel = NULL;
     /* They differ while the kernel switches from one to another. */
     if (bt->kernel_nested && bt->kernel && bt->task && !bt->task_unread &&
-        read_current(env, bt->kernel, kernel_gs(env), &task) &&
+        read_current(&reader, bt->kernel, kernel_gs(env), &task) &&
         task == bt->task) {
         bt->nested.kernel = bt->kernel;
         bt->nested.task = task;
@@ -246,22 +352,24 @@ void x86_branch_trace_leave_nested(CPUX86State *env)
 
 /*
  * The hypervisor may run another CPU of that guest here, or may have run this
- * one elsewhere.  But the base of GS is that of a CPU, and where it is the same,
- * so is the place of the pointer.
+ * one elsewhere.  But the base of GS is that of a CPU, and where it is the
+ * same, so is the place of the pointer.
  */
 bool x86_branch_trace_return_to_nested_task(CPUX86State *env)
 {
     X86BranchTrace *bt = &env->branch_trace;
+    TaskReader reader = new_reader(env);
     uint64_t task;
 
+    RCU_READ_LOCK_GUARD();
     if (!bt->kernel || bt->kernel != bt->nested.kernel ||
         bt->nested.gs_base != env->segs[R_GS].base ||
         bt->nested.kernelgsbase != env->kernelgsbase ||
-        !read_current(env, bt->kernel, kernel_gs(env), &task) ||
+        !read_current(&reader, bt->kernel, kernel_gs(env), &task) ||
         task != bt->nested.task) {
         return false;
     }
-    report_task(env, bt->kernel, task, task + bt->kernel->name);
+    report_task(&reader, bt->kernel, task, task + bt->kernel->name);
     return true;
 }
 
@@ -269,9 +377,14 @@ void HELPER(branch_trace_switch)(CPUX86State *env)
 {
     X86BranchTrace *bt = &env->branch_trace;
     const struct btrail_tasks *tasks;
+    TaskReader reader = new_reader(env);
     uint64_t next = env->regs[R_ESI];
     uint64_t task;
 
+    RCU_READ_LOCK_GUARD();
+    if (!bt->tasks) {
+        return;
+    }
     x86_branch_trace_check_kernel(env);
     tasks = bt->kernel;
     if (!tasks) {
@@ -279,9 +392,9 @@ void HELPER(branch_trace_switch)(CPUX86State *env)
     }
     bt->task_unread = false;
     /* In any other code than it should be, RDI is something else. */
-    if (read_current(env, tasks, env->segs[R_GS].base, &task) &&
+    if (read_current(&reader, tasks, env->segs[R_GS].base, &task) &&
         task == env->regs[R_EDI]) {
-        report_task(env, tasks, next, next + tasks->name);
+        report_task(&reader, tasks, next, next + tasks->name);
     } else {
         bt->task = 0;
         branch_trace_stream_task(bt->stream, NULL);
@@ -291,12 +404,14 @@ void HELPER(branch_trace_switch)(CPUX86State *env)
 void HELPER(branch_trace_rename)(CPUX86State *env)
 {
     const struct btrail_tasks *tasks = env->branch_trace.kernel;
+    TaskReader reader = new_reader(env);
     uint64_t task;
 
+    RCU_READ_LOCK_GUARD();
     /* The name of another task is read when that is switched to. */
-    if (tasks &&
-        read_current(env, tasks, env->segs[R_GS].base, &task) &&
+    if (env->branch_trace.tasks && tasks &&
+        read_current(&reader, tasks, env->segs[R_GS].base, &task) &&
         task == env->regs[R_EDI]) {
-        report_task(env, tasks, task, env->regs[R_ESI]);
+        report_task(&reader, tasks, task, env->regs[R_ESI]);
     }
 }

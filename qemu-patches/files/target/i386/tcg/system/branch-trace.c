@@ -58,6 +58,13 @@ static uint32_t privilege_of(unsigned cpl)
     return cpl == 3 ? BTRAIL_PRIVILEGE_USER : BTRAIL_PRIVILEGE_KERNEL;
 }
 
+/* Another task may have come to run, which is read as soon as it can be. */
+static void lose_task(CPUX86State *env)
+{
+    branch_trace_stream_task(env->branch_trace.stream, NULL);
+    env->branch_trace.task_unread = true;
+}
+
 static void update_filter(CPUX86State *env)
 {
     X86BranchTrace *bt = &env->branch_trace;
@@ -68,8 +75,11 @@ static void update_filter(CPUX86State *env)
         const BranchTraceFilter *filter =
             branch_trace_stream_filter(bt->stream);
 
-        /* Tasks are switched under any CR3. */
-        if (filter->privilege && bt->tasks) {
+        /*
+         * Tasks are switched under any CR3.  When they are described, most of
+         * the code that was translated until then remains.
+         */
+        if (filter->privilege) {
             cflags |= CF_BRANCH_TRACE_TASK;
         }
         if (branch_trace_filter_has_cr3(filter, bt->cr3)) {
@@ -82,9 +92,9 @@ static void update_filter(CPUX86State *env)
     if (bt->privilege & BTRAIL_PRIVILEGE_KERNEL) {
         cflags |= CF_BRANCH_TRACE_KERNEL;
     }
-    if (cflags & ~env_cpu(env)->tcg_cflags & CF_BRANCH_TRACE_TASK) {
-        branch_trace_stream_task(bt->stream, NULL);
-        bt->task_unread = true;
+    if (bt->tasks &&
+        (cflags & ~env_cpu(env)->tcg_cflags & CF_BRANCH_TRACE_TASK)) {
+        lose_task(env);
     }
     tcg_cflags_update(env_cpu(env), CF_BRANCH_TRACE | CF_BRANCH_TRACE_TASK,
                       cflags);
@@ -302,7 +312,9 @@ static void enable_tasks(CPUState *cpu, run_on_cpu_data data)
         bt->tasks = true;
         x86_branch_trace_forget_kernel(cpu_env(cpu));
         x86_branch_trace_update_kernel(cpu_env(cpu));
-        update_filter(cpu_env(cpu));
+        if (cpu->tcg_cflags & CF_BRANCH_TRACE_TASK) {
+            lose_task(cpu_env(cpu));
+        }
     }
 }
 
@@ -320,7 +332,6 @@ static void producer_tasks(CPUState *cpu)
         bt->task_unread = false;
         x86_branch_trace_forget_kernel(cpu_env(cpu));
         x86_branch_trace_update_kernel(cpu_env(cpu));
-        update_filter(cpu_env(cpu));
     }
 }
 
@@ -359,11 +370,14 @@ static void producer_clocks(CPUState *cpu, uint64_t *host, uint64_t *tsc,
 {
     CPUX86State *env = cpu_env(cpu);
     bool can_do_io = cpu->neg.can_do_io;
+    unsigned tries = BRANCH_TRACE_CLOCKS_TRIES;
 
-    *host = get_clock();
     *icount = icount_enabled() ? instructions_executed(cpu) : BTRAIL_NO_ICOUNT;
     cpu->neg.can_do_io = true;
-    *tsc = cpu_get_tsc(env) + env->tsc_offset;
+    do {
+        *host = get_clock();
+        *tsc = cpu_get_tsc(env) + env->tsc_offset;
+    } while (get_clock() - *host > BRANCH_TRACE_CLOCKS_NS && --tries);
     cpu->neg.can_do_io = can_do_io;
 }
 

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail export --format perfetto: calls, marks and spans on a timeline
+ */
+
+#include "analyze/call-tracks.h"
+#include "cli/export/export.h"
+#include "cli/export/perfetto.h"
+#include "cli/export/span-tracks.h"
+
+/**
+ * struct timeline
+ * @tracks: have the numbers of all tracks but those of spans
+ */
+struct timeline {
+    struct export *e;
+    struct perfetto *out;
+    struct call_tracks *tracks;
+};
+
+/* A track's user data is the name that it was described with. */
+static void describe_track(struct timeline *l, struct call_track *t)
+{
+    char name[32];
+
+    if (t->user && (!t->thread || t->user == t->thread->comm)) {
+        return;
+    }
+    if (t->thread) {
+        perfetto_thread(l->out, t->number, t->thread);
+        t->user = t->thread->comm;
+        return;
+    }
+    g_snprintf(name, sizeof(name), "vCPU %u", (unsigned)t->number - 1);
+    perfetto_track(l->out, t->number, 0, name);
+    t->user = "";
+}
+
+static void put_begin(void *opaque, struct call_track *t, unsigned i)
+{
+    const struct call_slice *s = call_track_slice(t, i);
+    struct timeline *l = opaque;
+    char buf[256];
+
+    describe_track(l, t);
+    perfetto_event(l->out, &(struct perfetto_event) {
+        .type = PERFETTO_BEGIN, .track = t->number, .time = s->begin,
+        .name = call_tree_name_of(s->process, s->function, buf, sizeof(buf)),
+        .often = true,
+    });
+}
+
+static void put_end(void *opaque, struct call_track *t, unsigned i,
+                    uint64_t time, bool cut)
+{
+    struct timeline *l = opaque;
+
+    describe_track(l, t);
+    perfetto_event(l->out, &(struct perfetto_event) {
+        .type = PERFETTO_END, .track = t->number, .time = time,
+    });
+}
+
+static void put_whole(void *opaque, struct call_track *t, unsigned i,
+                      uint64_t time, bool cut)
+{
+    put_begin(opaque, t, i);
+    put_end(opaque, t, i, time, cut);
+}
+
+/* The track of a thread, or of the vCPU if there is none */
+static uint64_t track_of(struct timeline *l, unsigned vcpu,
+                         const struct btrail_task *task)
+{
+    struct call_track *t = call_tracks_find(l->tracks, vcpu, task);
+
+    describe_track(l, t);
+    return t->number;
+}
+
+static void put_mark(struct timeline *l, struct clock_order *order,
+                     struct marks *marks, const struct visit *visit)
+{
+    const struct btrail_batch b = visit_batch(visit);
+    const struct moment *at = &visit->at;
+    struct marks_found found;
+
+    if (marks_read(marks, at->vcpu, &b, &found)) {
+        perfetto_event(l->out, &(struct perfetto_event) {
+            .type = PERFETTO_INSTANT, .name = found.mark.name,
+            .track = track_of(l, at->vcpu, &at->task),
+            .time = clock_order_time(order, at),
+            .value = found.known ? &found.value : NULL,
+        });
+    }
+}
+
+static bool read_marks(struct timeline *l, struct find_options *o,
+                       GError **error)
+{
+    struct finder *f = finder_new(o, error);
+    struct marks *marks = f ? marks_new(o->in.trace.trace, o->in.names, error) :
+                          NULL;
+    struct clock_order *order = clock_order_new(o->in.trace.trace,
+                                                o->in.trace.tick);
+    g_autoptr(GError) local = NULL;
+    struct find_moment found;
+
+    while (marks && finder_next(f, &found, &local)) {
+        put_mark(l, order, marks, &found.visit);
+    }
+    clock_order_free(order);
+    marks_free(marks);
+    finder_free(f);
+    if (local) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return false;
+    }
+    return marks;
+}
+
+/* Puts all marks that there are.  False after an error message. */
+static bool put_marks(struct timeline *l)
+{
+    struct find_options o = { .in = l->e->in, .threads = 1 };
+    g_autoptr(GError) error = NULL;
+    bool ok = find_event_parse("mark:", &o.what, &error) &&
+              read_marks(l, &o, &error);
+
+    find_event_clear(&o.what);
+    if (ok || g_error_matches(error, AGENT_ERROR,
+                              AGENT_ERROR_NAMES)) {
+        return true;
+    }
+    cli_error("%s: %s", l->e->in.trace.path, error->message);
+    return false;
+}
+
+/* Puts the spans of --between.  False after an error message. */
+static bool put_spans(struct timeline *l)
+{
+    struct between *b = &l->e->between;
+    g_autofree char *name = NULL;
+    struct span_tracks *tracks;
+    const struct span *span;
+    uint64_t unended = 0, left_out;
+
+    if (!b->given) {
+        return true;
+    }
+    if (!between_read(b, &l->e->in, true, false)) {
+        return false;
+    }
+    name = g_strdup_printf("%s to %s", b->texts[0], b->texts[1]);
+    tracks = span_tracks_new(l->out, name);
+    for (size_t i = 0; (span = spans_get(b->spans, i)); i++) {
+        unended += !span->end;
+        if (span->end) {
+            span_tracks_add(tracks, track_of(l, span->begin->vcpu,
+                                             &span->begin->task), span);
+        }
+    }
+    left_out = span_tracks_end(tracks);
+    if (unended) {
+        cli_error("%s: %" G_GUINT64_FORMAT " spans from '%s' do not end; they "
+                  "are left out", l->e->in.trace.path, unended, b->texts[0]);
+    }
+    if (left_out) {
+        cli_error("%s: %" G_GUINT64_FORMAT " spans overlap too many others; "
+                  "they are left out", l->e->in.trace.path, left_out);
+    }
+    span_tracks_free(tracks);
+    return true;
+}
+
+int export_perfetto(struct export *e)
+{
+    static const struct call_tracks_ops ops = {
+        put_begin, put_whole, put_end,
+    };
+    struct timeline l = { .e = e, .out = perfetto_new(e->out) };
+    struct call_tree t;
+    int ret;
+
+    l.tracks = call_tracks_new(&(struct call_tracks_options) {
+        .shortest = e->shortest, .ops = &ops, .opaque = &l,
+    });
+    ret = analysis_read_calls(&e->in, &t, &call_tracks_tree_ops, l.tracks);
+    if (!ret) {
+        call_tracks_end(l.tracks, e->in.trace.trace, &e->in.window);
+        export_end_calls(e, &t);
+        ret = put_marks(&l) && put_spans(&l) ? 0 : EXPORT_FAILED;
+    }
+    call_tracks_free(l.tracks);
+    perfetto_free(l.out);
+    return ret;
+}

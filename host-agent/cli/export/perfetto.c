@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A timeline for Perfetto: see perfetto.h
+ */
+
+#include <string.h>
+
+#include "cli/export/perfetto.h"
+#include "lib/agent/bytes.h"
+#include "util/hash.h"
+#include "util/quote.h"
+
+/* More than PIDs of Linux can be (PID_MAX_LIMIT) */
+#define NESTED_NUMBERS  5000000u
+
+/* Fields of the schema */
+enum {
+    TRACE_PACKET = 1,
+    PACKET_TIMESTAMP = 8,
+    PACKET_SEQUENCE = 10,
+    PACKET_TRACK_EVENT = 11,
+    PACKET_INTERNED = 12,
+    PACKET_SEQUENCE_FLAGS = 13,
+    PACKET_DESCRIPTOR = 60,
+    INTERNED_EVENT_NAMES = 2,
+    EVENT_NAME_IID = 1,
+    EVENT_NAME_NAME = 2,
+    EVENT_ANNOTATION = 4,
+    EVENT_TYPE = 9,
+    EVENT_IID = 10,
+    EVENT_TRACK = 11,
+    EVENT_NAME = 23,
+    ANNOTATION_UINT = 3,
+    ANNOTATION_NAME = 10,
+    DESCRIPTOR_UUID = 1,
+    DESCRIPTOR_NAME = 2,
+    DESCRIPTOR_PROCESS = 3,
+    DESCRIPTOR_THREAD = 4,
+    DESCRIPTOR_PARENT = 5,
+    PROCESS_PID = 1,
+    PROCESS_NAME = 6,
+    THREAD_PID = 1,
+    THREAD_TID = 2,
+    THREAD_NAME = 5,
+};
+
+enum {
+    CLEARED = 1,                /* sequence flags */
+    NEEDS_STATE = 2,
+};
+
+/**
+ * struct perfetto
+ * @pids:  of processes that were described
+ * @names: that are interned -> their numbers
+ * @begun: an event was written
+ */
+struct perfetto {
+    FILE *out;
+    GHashTable *pids;
+    GHashTable *names;
+    bool begun;
+    GByteArray *packet;
+    GByteArray *part;
+    GByteArray *small;
+};
+
+struct perfetto *perfetto_new(FILE *out)
+{
+    struct perfetto *p = g_new0(struct perfetto, 1);
+
+    p->out = out;
+    p->names = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
+                                     NULL);
+    p->pids = g_hash_table_new(NULL, NULL);
+    p->packet = g_byte_array_new();
+    p->part = g_byte_array_new();
+    p->small = g_byte_array_new();
+    return p;
+}
+
+void perfetto_free(struct perfetto *p)
+{
+    g_hash_table_unref(p->pids);
+    g_hash_table_unref(p->names);
+    g_byte_array_unref(p->packet);
+    g_byte_array_unref(p->part);
+    g_byte_array_unref(p->small);
+    g_free(p);
+}
+
+static void put_varint(GByteArray *a, uint64_t v)
+{
+    uint8_t bytes[BTRAIL_VARINT_MAX];
+
+    g_byte_array_append(a, bytes, btrail_put_varint(bytes, v) - bytes);
+}
+
+static void put_number(GByteArray *a, unsigned field, uint64_t v)
+{
+    put_varint(a, field << 3);
+    put_varint(a, v);
+}
+
+static void put_bytes(GByteArray *a, unsigned field, const void *bytes,
+                      size_t n)
+{
+    put_varint(a, field << 3 | 2);
+    put_varint(a, n);
+    g_byte_array_append(a, bytes, n);
+}
+
+static void put_name(GByteArray *a, unsigned field, const char *name)
+{
+    g_autofree char *quoted = btrail_quote(name, "");
+
+    put_bytes(a, field, quoted, strlen(quoted));
+}
+
+static void write_packet(struct perfetto *p)
+{
+    GByteArray *head = p->small;
+
+    g_byte_array_set_size(head, 0);
+    put_varint(head, TRACE_PACKET << 3 | 2);
+    put_varint(head, p->packet->len);
+    fwrite(head->data, 1, head->len, p->out);
+    fwrite(p->packet->data, 1, p->packet->len, p->out);
+    g_byte_array_set_size(p->packet, 0);
+}
+
+/* Begins a descriptor. */
+static void begin_descriptor(struct perfetto *p, uint64_t uuid)
+{
+    g_byte_array_set_size(p->part, 0);
+    put_number(p->part, DESCRIPTOR_UUID, uuid);
+}
+
+static void end_descriptor(struct perfetto *p)
+{
+    put_number(p->packet, PACKET_SEQUENCE, 1);
+    put_bytes(p->packet, PACKET_DESCRIPTOR, p->part->data, p->part->len);
+    write_packet(p);
+}
+
+/*
+ * A nested guest has the same numbers again, but a viewer takes what has one
+ * number for one thread.
+ */
+static uint64_t number_of(const struct process *p, int64_t number)
+{
+    return ((uint64_t)number + (uint64_t)p->nested * NESTED_NUMBERS) &
+           INT32_MAX;
+}
+
+static void describe_process(struct perfetto *p, const struct process *process)
+{
+    g_byte_array_set_size(p->small, 0);
+    put_number(p->small, PROCESS_PID, number_of(process, process->pid));
+    put_name(p->small, PROCESS_NAME, process->comm);
+    begin_descriptor(p, PERFETTO_TRACKS + g_hash_table_size(p->pids));
+    put_bytes(p->part, DESCRIPTOR_PROCESS, p->small->data, p->small->len);
+    end_descriptor(p);
+}
+
+void perfetto_thread(struct perfetto *p, uint64_t track,
+                     const struct process *thread)
+{
+    uint64_t pid = number_of(thread, thread->pid);
+
+    if (g_hash_table_add(p->pids, GSIZE_TO_POINTER(pid))) {
+        describe_process(p, thread);
+    }
+    g_byte_array_set_size(p->small, 0);
+    put_number(p->small, THREAD_PID, pid);
+    put_number(p->small, THREAD_TID, number_of(thread, thread->tid));
+    put_name(p->small, THREAD_NAME, thread->comm);
+    begin_descriptor(p, track);
+    put_bytes(p->part, DESCRIPTOR_THREAD, p->small->data, p->small->len);
+    end_descriptor(p);
+}
+
+void perfetto_track(struct perfetto *p, uint64_t track, uint64_t parent,
+                    const char *name)
+{
+    begin_descriptor(p, track);
+    put_name(p->part, DESCRIPTOR_NAME, name);
+    if (parent) {
+        put_number(p->part, DESCRIPTOR_PARENT, parent);
+    }
+    end_descriptor(p);
+}
+
+/* The number of a name; adds a new name to the packet. */
+static unsigned intern(struct perfetto *p, const char *text)
+{
+    g_autofree char *name = btrail_quote(text, "");
+    unsigned number = GPOINTER_TO_UINT(g_hash_table_lookup(p->names, name));
+
+    if (!number) {
+        number = g_hash_table_size(p->names) + 1;
+        g_byte_array_set_size(p->small, 0);
+        put_number(p->small, EVENT_NAME_IID, number);
+        put_bytes(p->small, EVENT_NAME_NAME, name, strlen(name));
+        g_byte_array_set_size(p->part, 0);
+        put_bytes(p->part, INTERNED_EVENT_NAMES, p->small->data,
+                  p->small->len);
+        put_bytes(p->packet, PACKET_INTERNED, p->part->data, p->part->len);
+        g_hash_table_insert(p->names, g_steal_pointer(&name),
+                            GUINT_TO_POINTER(number));
+    }
+    return number;
+}
+
+static void put_value(struct perfetto *p, uint64_t value)
+{
+    g_byte_array_set_size(p->small, 0);
+    put_name(p->small, ANNOTATION_NAME, "value");
+    put_number(p->small, ANNOTATION_UINT, value);
+    put_bytes(p->part, EVENT_ANNOTATION, p->small->data, p->small->len);
+}
+
+void perfetto_event(struct perfetto *p, const struct perfetto_event *e)
+{
+    unsigned number = e->name && e->often ? intern(p, e->name) : 0;
+
+    g_byte_array_set_size(p->part, 0);
+    put_number(p->part, EVENT_TYPE, e->type);
+    put_number(p->part, EVENT_TRACK, e->track);
+    if (number) {
+        put_number(p->part, EVENT_IID, number);
+    } else if (e->name) {
+        put_name(p->part, EVENT_NAME, e->name);
+    }
+    if (e->value) {
+        put_value(p, *e->value);
+    }
+    put_number(p->packet, PACKET_TIMESTAMP, e->time);
+    put_number(p->packet, PACKET_SEQUENCE, 1);
+    put_number(p->packet, PACKET_SEQUENCE_FLAGS,
+               NEEDS_STATE | (p->begun ? 0 : CLEARED));
+    put_bytes(p->packet, PACKET_TRACK_EVENT, p->part->data, p->part->len);
+    write_packet(p);
+    p->begun = true;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail record: what it was asked for, and its two ways to a guest
+ */
+
+#ifndef BTRAIL_CLI_RECORD_H
+#define BTRAIL_CLI_RECORD_H
+
+#include <json-glib/json-glib.h>
+#include <stdbool.h>
+
+#include "cli/guest-client.h"
+#include "client/session-options.h"
+#include "lib/agent/store.h"
+
+/**
+ * struct record_request - the options; those that are texts have been checked
+ * @domain:      of libvirt, or NULL
+ * @guest:       its options; they are used up
+ * @session:     has a name
+ * @store:       how the trace is written
+ * @arguments:   of branch-trace-start, or the command of the service
+ * @metadata:    for the trace; members are added
+ * @signal_fd:   the first signal stops the session, the second one ends this
+ *               process
+ */
+struct record_request {
+    char *domain;
+    struct cli_guest guest;
+    struct session_options session;
+    char *output;
+    char *buffer_size;
+    char *agent_timeout;
+    char *ring;
+    char *fsync;
+    char *guest_names;
+    gboolean attach;
+    gboolean force;
+    gboolean quiet;
+
+    struct btrail_store_options store;
+    JsonObject *arguments;
+    JsonObject *metadata;
+    int signal_fd;
+};
+
+/*
+ * One has the service run a session, the other one writes the trace of a guest
+ * with a monitor itself.  Both wait for the end and print a summary.  They
+ * return an exit code.
+ */
+int record_by_service(struct record_request *request);
+int record_qmp(const struct record_request *request);
+
+#endif /* BTRAIL_CLI_RECORD_H */

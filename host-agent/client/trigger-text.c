@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Triggers as people write and read them: see trigger-text.h
+ */
+
+#include <string.h>
+
+#include "client/answer.h"
+#include "client/trigger-text.h"
+#include "util/json.h"
+#include "util/parse.h"
+#include "util/session-words.h"
+
+/* Each sets a member of the trigger, or returns false if the value is none. */
+
+static bool set_action(JsonObject *trigger, const char *name,
+                       const char *value)
+{
+    unsigned action;
+
+    json_object_set_string_member(trigger, name, value);
+    return word_find(trigger_action_name, value, &action);
+}
+
+static bool set_number(JsonObject *trigger, const char *name,
+                       const char *value)
+{
+    uint64_t n = 0;
+
+    if (!parse_text_number(value, NULL, &n) || !n || n > G_MAXINT64) {
+        return false;
+    }
+    json_object_set_int_member(trigger, name, n);
+    return true;
+}
+
+static bool set_seconds(JsonObject *trigger, const char *name,
+                        const char *value)
+{
+    uint64_t ns = 0;
+
+    if (!parse_text_time(value, NULL, &ns) || !ns) {
+        return false;
+    }
+    json_object_set_double_member(trigger, name, ns / 1e9);
+    return true;
+}
+
+/* What can follow the place, as in "hits=3" */
+static const struct trigger_field {
+    const char *name;
+    bool (*set)(JsonObject *trigger, const char *name, const char *value);
+} fields[] = {
+    { "do", set_action },
+    { "hits", set_number },
+    { "longer", set_seconds },
+};
+
+/* The field of a text such as "hits=3", and its value; or NULL */
+static const struct trigger_field *find_field(const char *text,
+                                              const char **value)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(fields); i++) {
+        size_t length = strlen(fields[i].name);
+
+        if (!strncmp(text, fields[i].name, length) && text[length] == '=') {
+            *value = text + length + 1;
+            return &fields[i];
+        }
+    }
+    return NULL;
+}
+
+const char *trigger_mark(const char *place)
+{
+    const char *mark = strstr(place, ":mark:");
+
+    return g_str_has_prefix(place, "mark:") ? place : mark ? mark + 1 : NULL;
+}
+
+/* How many parts are the place?  That of a mark can have commas. */
+static unsigned count_place(const char *text, char **parts)
+{
+    unsigned n = g_strv_length(parts);
+    const char *value;
+
+    if (!trigger_mark(text)) {
+        return MIN(n, 1);
+    }
+    while (n > 1 && find_field(parts[n - 1], &value)) {
+        n--;
+    }
+    return n;
+}
+
+JsonObject *trigger_parse(const char *text, unsigned action, GError **error)
+{
+    g_auto(GStrv) parts = g_strsplit(text, ",", -1);
+    unsigned n = count_place(text, parts);
+    g_autofree char *place = NULL;
+    g_autoptr(JsonObject) trigger = NULL;
+    size_t size = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        size += (i > 0) + strlen(parts[i]);
+    }
+    place = g_strndup(text, size);
+    trigger = btrail_json_new("s:at", place, "s:do",
+                              trigger_action_name(action), "u:hits", 1,
+                              NULL);
+    for (unsigned i = n; parts[i]; i++) {
+        const char *value;
+        const struct trigger_field *field = find_field(parts[i], &value);
+
+        if (!field || !field->set(trigger, field->name, value)) {
+            g_autofree char *actions = word_list(
+                trigger_action_name, "");
+
+            g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                        "--trigger: '%s': '%s' is not do=ACTION (%s), "
+                        "hits=NUMBER or longer=TIME", text, parts[i], actions);
+            return NULL;
+        }
+    }
+    return g_steal_pointer(&trigger);
+}
+
+char *trigger_text(JsonObject *trigger)
+{
+    const char *at = btrail_json_string(trigger, "at");
+    const char *action = btrail_json_string(trigger, "do");
+    double longer = answer_double(trigger, "longer");
+    GString *text = g_string_new(at);
+
+    if (longer > 0) {
+        g_string_append_printf(text, ", longer than %g s", longer);
+    }
+    g_string_append_printf(text, ", %s, hits %" G_GUINT64_FORMAT,
+                           action ? action : "-",
+                           answer_number(trigger, "hits"));
+    if (json_object_has_member(trigger, "places")) {
+        g_string_append_printf(text, ": %" G_GUINT64_FORMAT " places",
+                               answer_number(trigger, "places"));
+    }
+    return g_string_free(text, FALSE);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Triggers as people write and read them
+ *
+ * PLACE[,do=ACTION][,hits=N][,longer=TIME].  What is a place, the service
+ * decides.
+ */
+
+#ifndef BTRAIL_CLIENT_TRIGGER_TEXT_H
+#define BTRAIL_CLIENT_TRIGGER_TEXT_H
+
+#include <json-glib/json-glib.h>
+
+/* The mark that a place names, from its "mark:" on, or NULL */
+const char *trigger_mark(const char *place);
+
+/**
+ * trigger_parse - the trigger of a command
+ * @action: if the text has none: enum trigger_action
+ *
+ * Errors: G_OPTION_ERROR.
+ */
+JsonObject *trigger_parse(const char *text, unsigned action, GError **error);
+
+/* A trigger of the service's answer, for people, to be freed */
+char *trigger_text(JsonObject *trigger);
+
+#endif /* BTRAIL_CLIENT_TRIGGER_TEXT_H */

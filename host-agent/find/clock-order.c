@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The order of moments of several vCPUs: see clock-order.h
+ */
+
+#include <glib.h>
+
+#include "analyze/pace.h"
+#include "find/clock-order.h"
+#include "find/past.h"
+
+/**
+ * struct clock_lane - a vCPU
+ * @paces:  where clock_order_time() is
+ * @last:   index that it was asked for
+ * @search: where clock_order_index() is
+ * @key:    that it was asked for
+ */
+struct clock_lane {
+    struct paces *paces;
+    uint64_t last;
+    struct paces *search;
+    uint64_t key;
+};
+
+/**
+ * struct clock_order
+ * @history: for counts; NULL before they are needed, or if there are none
+ * @asked:  they were needed: the trace is read but once to find that out
+ */
+struct clock_order {
+    const struct btrail_trace *trace;
+    uint64_t tick;
+    struct past *history;
+    bool asked;
+    struct clock_lane lanes[BTRAIL_MAX_VCPUS];
+};
+
+struct clock_order *clock_order_new(const struct btrail_trace *trace,
+                                    uint64_t tick)
+{
+    struct clock_order *o = g_new0(struct clock_order, 1);
+
+    o->trace = trace;
+    o->tick = tick;
+    return o;
+}
+
+void clock_order_free(struct clock_order *o)
+{
+    if (o) {
+        for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+            paces_close(o->lanes[i].paces);
+            paces_close(o->lanes[i].search);
+        }
+        past_free(o->history);
+        g_free(o);
+    }
+}
+
+uint64_t clock_order_key(struct clock_order *o, const struct moment *at)
+{
+    return at->exact ? at->icount : clock_order_time(o, at);
+}
+
+uint64_t clock_order_time(struct clock_order *o, const struct moment *at)
+{
+    struct clock_lane *lane = &o->lanes[at->vcpu];
+    const struct pace *pace;
+
+    if (lane->paces && at->index < lane->last) {
+        paces_close(lane->paces);
+        lane->paces = NULL;
+    }
+    if (!lane->paces &&
+        paces_open(&lane->paces, o->trace, at->vcpu, o->tick)) {
+        return at->time.host;
+    }
+    lane->last = at->index;
+    /* The record is over where the next one begins. */
+    pace = paces_at(lane->paces, at->index);
+    return pace->time + (at->index + 1 - pace->begin) * pace->ticks /
+           PACE_TICKS;
+}
+
+static uint64_t index_of_count(struct clock_order *o, unsigned vcpu,
+                               uint64_t count)
+{
+    struct past_place p;
+
+    if (!o->asked) {
+        o->history = past_new(o->trace);
+        o->asked = true;
+    }
+    if (!o->history) {
+        return UINT64_MAX;
+    }
+    return count && past_at(o->history, vcpu, count - 1, &p) ?
+           p.index + 1 : 0;
+}
+
+/* How many records of a pace are over before a time */
+static uint64_t records_before(const struct pace *pace, uint64_t time)
+{
+    unsigned __int128 elapsed;
+
+    if (time <= pace->time) {
+        return 0;
+    }
+    if (!pace->ticks) {
+        return UINT64_MAX;
+    }
+    /* Rounded as in clock_order_time(), the one that ends then is not. */
+    elapsed = (unsigned __int128)(time - pace->time) * PACE_TICKS - 1;
+    return MIN(elapsed / pace->ticks, UINT64_MAX);
+}
+
+uint64_t clock_order_index(struct clock_order *o, unsigned vcpu, bool counts,
+                           uint64_t key)
+{
+    struct clock_lane *lane = &o->lanes[vcpu];
+    const struct pace *pace;
+    uint64_t n;
+
+    if (counts) {
+        return index_of_count(o, vcpu, key);
+    }
+    if (lane->search && key < lane->key) {
+        paces_close(lane->search);
+        lane->search = NULL;
+    }
+    if (!lane->search &&
+        paces_open(&lane->search, o->trace, vcpu, o->tick)) {
+        return UINT64_MAX;
+    }
+    lane->key = key;
+    pace = paces_at(lane->search, 0);
+    while ((n = records_before(pace, key)) >= pace->end - pace->begin &&
+           pace->end != UINT64_MAX) {
+        pace = paces_next(lane->search);
+    }
+    return n < UINT64_MAX - pace->begin ? pace->begin + n : UINT64_MAX;
+}
+
+uint64_t clock_order_at(struct clock_order *o, unsigned vcpu,
+                        const struct moment *at)
+{
+    return vcpu == at->vcpu ? at->index :
+           clock_order_index(o, vcpu, at->exact, clock_order_key(o, at));
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The order of moments of several vCPUs, as exact as a trace has it
+ *
+ * That is by instruction counts, if records have them.  Otherwise it is by the
+ * host's clock, which is estimated between TIME events in proportion to the
+ * index, as system calls and functions are timed.
+ */
+
+#ifndef BTRAIL_CLOCK_ORDER_H
+#define BTRAIL_CLOCK_ORDER_H
+
+#include "find/moment.h"
+
+struct clock_order;
+
+/* @trace outlives the result.  @tick: of the session, in nanoseconds; 0 if it
+ * is not known */
+struct clock_order *clock_order_new(const struct btrail_trace *trace,
+                                    uint64_t tick);
+void clock_order_free(struct clock_order *o);
+
+/*
+ * A number that is higher for later moments: instructions or nanoseconds. 
+ * Those of each vCPU come in the order of their indices; others take long.
+ */
+uint64_t clock_order_key(struct clock_order *o, const struct moment *at);
+
+/* The same by the host's clock alone, whether or not there is a count */
+uint64_t clock_order_time(struct clock_order *o, const struct moment *at);
+
+/* The first record of a vCPU that is not before a moment */
+uint64_t clock_order_at(struct clock_order *o, unsigned vcpu,
+                        const struct moment *at);
+
+/*
+ * The first record of a vCPU whose key is not below @key, which is a count if
+ * @counts is set, and otherwise a time; UINT64_MAX if there is none.  For each
+ * vCPU, keys that do not get lower are quick.
+ */
+uint64_t clock_order_index(struct clock_order *o, unsigned vcpu, bool counts,
+                           uint64_t key);
+
+#endif /* BTRAIL_CLOCK_ORDER_H */

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is searched in the records of a trace: see target.h
+ */
+
+#include <string.h>
+
+#include "find/target.h"
+#include "lib/agent/names-private.h"
+#include "util/hash.h"
+#include "util/search.h"
+#include "util/sort.h"
+
+#define fail(error, ...) \
+    agent_fail(error, AGENT_ERROR_COMMAND, __VA_ARGS__)
+
+static struct find_target *wanted_new(void)
+{
+    struct find_target *s = g_new0(struct find_target, 1);
+
+    s->addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    return s;
+}
+
+void find_target_free(struct find_target *s)
+{
+    if (s) {
+        for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+            g_clear_pointer(&s->others[i], g_array_unref);
+        }
+        g_array_unref(s->addresses);
+        g_clear_pointer(&s->starts, g_array_unref);
+        btrail_names_close(s->own_names);
+        marks_free(s->marks);
+        mark_wanted_clear(&s->mark);
+        g_free(s->process);
+        g_free(s->function);
+        g_free(s);
+    }
+}
+
+static gint by_address(gconstpointer p, gconstpointer q)
+{
+    const struct kernel_start *a = p, *b = q;
+
+    return BTRAIL_COMPARE(a->address, b->address) ?:
+           BTRAIL_COMPARE(b->always, a->always) ?:
+           BTRAIL_COMPARE(a->kernel, b->kernel) ?:
+           BTRAIL_COMPARE(a->from, b->from);
+}
+
+/* Adds addresses that are wanted at some times.  Takes the array. */
+static void add_starts(struct find_target *s, GArray *starts)
+{
+    g_array_sort(starts, by_address);
+    for (unsigned i = 0; i < starts->len; i++) {
+        const struct kernel_start *start =
+            &g_array_index(starts, struct kernel_start, i);
+
+        if (!i || start->address != start[-1].address) {
+            g_array_append_val(s->addresses, start->address);
+        }
+    }
+    s->starts = starts;
+}
+
+bool find_target_at(const struct find_target *s, uint64_t address,
+                    uint32_t kernel,
+                    uint64_t time)
+{
+    const struct kernel_start *all = s->starts ? (void *)s->starts->data :
+                                     NULL;
+    unsigned n = s->starts ? s->starts->len : 0;
+    size_t first = BTRAIL_UP_TO(all, n, struct kernel_start, address,
+                                address - 1);
+    size_t i;
+
+    if (!kernel && s->names && first < n) {
+        kernel = btrail_names_kernel(s->names, time);
+    }
+    for (i = first; i < n && all[i].address == address; i++) {
+        if (all[i].always || ((!kernel || all[i].kernel == kernel) &&
+                              time >= all[i].from && time <= all[i].last)) {
+            return true;
+        }
+    }
+    return i == first;
+}
+
+/*
+ * A process of some page tables, and whether the function is known in what
+ * snapshots found of it
+ */
+struct owner {
+    uint64_t key[2];
+    bool known;
+};
+
+/* The versions of processes that a task has been named after, by page tables
+ * and pid */
+static GHashTable *find_owners(struct symbolizer *symbols, GHashTable *pids,
+                               const char *function, GArray *addresses)
+{
+    const struct btrail_names *names = symbolizer_names(symbols);
+    GHashTable *owners = g_hash_table_new_full(btrail_pair_hash,
+                                               btrail_pair_equal, g_free,
+                                               NULL);
+    const struct btrail_process *p;
+
+    for (unsigned i = 0; names && (p = btrail_names_version(names, i)); i++) {
+        struct owner key = { { btrail_cr3_root(p->pgd), p->pid } }, *owner;
+        unsigned before = addresses->len;
+
+        if (!g_hash_table_contains(pids, GUINT_TO_POINTER(p->pid))) {
+            continue;
+        }
+        owner = g_hash_table_lookup(owners, &key);
+        if (!owner) {
+            owner = g_memdup2(&key, sizeof(key));
+            g_hash_table_add(owners, owner);
+        }
+        symbolizer_starts_in(symbols, p, function, addresses);
+        owner->known |= addresses->len > before;
+    }
+    return owners;
+}
+
+typedef void batch_fn(void *opaque, unsigned vcpu,
+                      const struct btrail_batch *b);
+
+/* Reads who made the records of a trace, which is quick. */
+static bool read_batches(const struct btrail_trace *trace, batch_fn *fn,
+                         void *opaque, GError **error)
+{
+    struct btrail_stream_info info;
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+
+    for (unsigned i = 0; !btrail_trace_stream(trace, i, &info); i++) {
+        int ret = btrail_cursor_open(&cursor, trace, info.vcpu,
+                                     BTRAIL_CURSOR_COUNTS_ONLY);
+
+        while (!ret && !(ret = btrail_cursor_next(cursor, &b))) {
+            if (!b.event) {
+                fn(opaque, info.vcpu, &b);
+            }
+        }
+        btrail_cursor_close(cursor);
+        if (ret != -BTRAIL_ERR_END) {
+            return fail(error, "the trace: %s", btrail_strerror(ret));
+        }
+    }
+    return true;
+}
+
+/* A function of the programs of a process */
+struct user_search {
+    struct find_target *wanted;
+    const struct btrail_names *names;
+    GHashTable *pids;           /* that had the name of the process */
+    GHashTable *owners;
+};
+
+static void note_pid(void *opaque, unsigned vcpu, const struct btrail_batch *b)
+{
+    struct user_search *u = opaque;
+
+    if (b->task.known && !strcmp(b->task.name, u->wanted->process)) {
+        g_hash_table_add(u->pids, GUINT_TO_POINTER(b->task.pid));
+    }
+}
+
+/* Can these records be of the process, at addresses that are not known? */
+static bool is_unknown(const struct user_search *u,
+                       const struct btrail_batch *b)
+{
+    struct owner key = { { 0, b->task.pid } };
+    const struct owner *owner;
+
+    if (!b->task.known) {
+        return true;
+    }
+    if (b->task.kernel || strcmp(b->task.name, u->wanted->process)) {
+        return false;
+    }
+    key.key[0] = u->names ? btrail_names_root(u->names, false, b->cr3) : 0;
+    owner = g_hash_table_lookup(u->owners, &key);
+    return !owner || !owner->known;
+}
+
+static void note_unknown(void *opaque, unsigned vcpu,
+                         const struct btrail_batch *b)
+{
+    struct user_search *u = opaque;
+    GArray **others = &u->wanted->others[vcpu];
+    const struct piece piece = { b->index, b->index + b->count };
+    struct piece *last;
+
+    if (!is_unknown(u, b)) {
+        return;
+    }
+    if (!*others) {
+        *others = g_array_new(FALSE, FALSE, sizeof(struct piece));
+    }
+    last = (*others)->len ?
+           &g_array_index(*others, struct piece, (*others)->len - 1) : NULL;
+    if (last && last->end == piece.begin) {
+        last->end = piece.end;
+    } else {
+        g_array_append_val(*others, piece);
+    }
+}
+
+/* Where the processes of the name have the function, and where that is not
+ * known */
+static bool add_user(struct find_target *s, const struct btrail_trace *trace,
+                     struct symbolizer *symbols, GError **error)
+{
+    struct user_search u = { s, symbolizer_names(symbols) };
+    bool ok;
+
+    u.pids = g_hash_table_new(NULL, NULL);
+    /* With a map, functions can be where no snapshot has them. */
+    ok = symbolizer_has_map(symbols) ||
+         read_batches(trace, note_pid, &u, error);
+    if (ok) {
+        u.owners = find_owners(symbols, u.pids, s->function, s->addresses);
+        ok = read_batches(trace, note_unknown, &u, error);
+        g_hash_table_unref(u.owners);
+    }
+    g_hash_table_unref(u.pids);
+    return ok;
+}
+
+struct find_target *find_target_function(const struct btrail_trace *trace,
+                                         struct symbolizer *symbols,
+                                         const char *process,
+                                         const char *function, GError **error)
+{
+    struct find_target *s = wanted_new();
+    GArray *starts = g_array_new(FALSE, FALSE, sizeof(struct kernel_start));
+    int ret = symbols ? 0 : btrail_names_open(&s->own_names, trace);
+
+    s->process = g_strdup(process);
+    s->function = g_strdup(function);
+    if (ret) {
+        fail(error, "the trace: %s", btrail_strerror(ret));
+        g_array_unref(starts);
+        find_target_free(s);
+        return NULL;
+    }
+    if (symbols) {
+        symbolizer_starts(symbols, function, starts);
+    } else {
+        kernel_starts_traced(s->own_names, function, starts);
+    }
+    s->names = symbols ? symbolizer_names(symbols) : s->own_names;
+    add_starts(s, starts);
+    if (!process && !s->addresses->len) {
+        agent_fail(error, AGENT_ERROR_NAMES,
+                   "the guest's kernel has no function %s, or the trace "
+                   "has no names", function);
+        find_target_free(s);
+        return NULL;
+    }
+    if (process && symbols && !add_user(s, trace, symbols, error)) {
+        find_target_free(s);
+        return NULL;
+    }
+    btrail_sort_u64(s->addresses);
+    return s;
+}
+
+struct find_target *find_target_mark(const struct btrail_trace *trace,
+                                     struct symbolizer *symbols,
+                                     const struct mark_wanted *mark,
+                                     GError **error)
+{
+    struct find_target *s = wanted_new();
+
+    mark_wanted_copy(&s->mark, mark);
+    s->marks = marks_new(trace, symbols, error);
+    if (!s->marks || !marks_find(s->marks, mark, s->addresses, error)) {
+        find_target_free(s);
+        return NULL;
+    }
+    btrail_sort_u64(s->addresses);
+    return s;
+}
+
+struct find_target *find_target_instruction(uint64_t address)
+{
+    struct find_target *s = wanted_new();
+
+    g_array_append_val(s->addresses, address);
+    s->blocks = true;
+    return s;
+}
+
+struct find_target *find_target_addresses(GArray *addresses)
+{
+    struct find_target *s = wanted_new();
+
+    g_array_unref(s->addresses);
+    s->addresses = addresses;
+    btrail_sort_u64(addresses);
+    return s;
+}
+
+struct find_target *find_target_starts(GArray *starts,
+                                       struct btrail_names *names)
+{
+    struct find_target *s = wanted_new();
+
+    s->names = s->own_names = names;
+    add_starts(s, starts);
+    return s;
+}

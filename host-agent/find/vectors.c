@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Interrupts and exceptions: see vectors.h
+ */
+
+#include <string.h>
+
+#include "find/vectors.h"
+#include "util/parse.h"
+
+/* External interrupts have the vectors from here on (SDM vol. 3, 6.2). */
+#define FIRST_EXTERNAL  0x20
+
+/* The entries of external interrupts have 8 bytes each, or 16 with IBT.  There
+ * are not more than 224. */
+#define ENTRIES         "irq_entries_start"
+#define SMALL           8
+#define LARGE           16
+#define MOST_ENTRIES    224
+
+/**
+ * struct vector
+ * @name: that of its function in Linux, without asm_exc_ or asm_sysvec_ before
+ *        it; Linux before 5.8 has no such prefixes
+ */
+struct vector {
+    unsigned number;
+    const char *mnemonic;
+    const char *name;
+    const char *old;
+};
+
+static const struct vector exceptions[] = {
+    { 0, "#DE", "divide_error" },
+    { 1, "#DB", "debug" },
+    { 3, "#BP", "int3" },
+    { 4, "#OF", "overflow" },
+    { 5, "#BR", "bounds" },
+    { 6, "#UD", "invalid_op" },
+    { 7, "#NM", "device_not_available" },
+    { 8, "#DF", "double_fault" },
+    { 9, NULL, "coproc_segment_overrun", "coprocessor_segment_overrun" },
+    { 10, "#TS", "invalid_tss", "invalid_TSS" },
+    { 11, "#NP", "segment_not_present" },
+    { 12, "#SS", "stack_segment" },
+    { 13, "#GP", "general_protection" },
+    { 14, "#PF", "page_fault" },
+    { 16, "#MF", "coprocessor_error" },
+    { 17, "#AC", "alignment_check" },
+    { 18, "#MC", "machine_check" },
+    { 19, "#XM", "simd_coprocessor_error" },
+    { 20, "#VE", "virtualization_exception" },
+    { 21, "#CP", "control_protection" },
+    { 29, "#VC", "vmm_communication" },
+};
+
+/* Those with an entry of their own: <asm/irq_vectors.h> */
+static const struct vector interrupts[] = {
+    { 0x02, "NMI", "nmi" },
+    { 0xec, NULL, "apic_timer_interrupt" },
+    { 0xf0, NULL, "kvm_posted_intr_nested_ipi" },
+    { 0xf1, NULL, "kvm_posted_intr_wakeup_ipi" },
+    { 0xf2, NULL, "kvm_posted_intr_ipi" },
+    { 0xf3, NULL, "hypervisor_callback" },
+    { 0xf4, NULL, "deferred_error", "deferred_error_interrupt" },
+    { 0xf6, NULL, "irq_work", "irq_work_interrupt" },
+    { 0xf7, NULL, "x86_platform_ipi" },
+    { 0xf8, NULL, "reboot", "reboot_interrupt" },
+    { 0xf9, NULL, "threshold", "threshold_interrupt" },
+    { 0xfa, NULL, "thermal", "thermal_interrupt" },
+    { 0xfb, NULL, "call_function_single", "call_function_single_interrupt" },
+    { 0xfc, NULL, "call_function", "call_function_interrupt" },
+    { 0xfd, NULL, "reschedule_ipi", "reschedule_interrupt" },
+    { 0xfe, NULL, "error_interrupt" },
+    { 0xff, NULL, "spurious_apic_interrupt", "spurious_interrupt" },
+};
+
+/* The name of Linux that a function has, without its prefix; NULL if it is no
+ * such function */
+static const char *entry_name(const char *function, bool *exception)
+{
+    static const char *const prefixes[] = { "asm_exc_", "asm_sysvec_" };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(prefixes); i++) {
+        if (g_str_has_prefix(function, prefixes[i])) {
+            const char *name = function + strlen(prefixes[i]);
+
+            *exception = !i && strcmp(name, "nmi");
+            return name;
+        }
+    }
+    return NULL;
+}
+
+/* The same of Linux before 5.8 */
+static const char *old_name(const char *function, bool *exception)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(exceptions); i++) {
+        if (!strcmp(function, exceptions[i].name) ||
+            !g_strcmp0(function, exceptions[i].old)) {
+            *exception = true;
+            return exceptions[i].name;
+        }
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(interrupts); i++) {
+        if (!strcmp(function, interrupts[i].name) ||
+            !g_strcmp0(function, interrupts[i].old)) {
+            *exception = false;
+            return interrupts[i].name;
+        }
+    }
+    return NULL;
+}
+
+/* Is this the vector that is wanted? */
+static bool is_wanted(bool exception, const char *name, const char *function,
+                      const char *wanted)
+{
+    const struct vector *v = exception ? exceptions : interrupts;
+    unsigned n = exception ? G_N_ELEMENTS(exceptions) :
+                 G_N_ELEMENTS(interrupts);
+    uint64_t number;
+    bool by_number = wanted && parse_text_number(wanted, NULL, &number);
+
+    if (!wanted || !strcmp(wanted, name) || !strcmp(wanted, function)) {
+        return true;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        if (!strcmp(v[i].name, name) &&
+            (by_number ? number == v[i].number :
+             v[i].mnemonic && !g_ascii_strcasecmp(wanted, v[i].mnemonic))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Entries of external interrupts, one for each vector */
+static void add_external(const struct btrail_symbol *symbol,
+                         const struct btrail_symbol_era *era,
+                         const char *wanted, GArray *starts)
+{
+    uint64_t bytes = symbol->end - symbol->address, number;
+    unsigned size = bytes > MOST_ENTRIES * SMALL ? LARGE : SMALL;
+    bool by_number = wanted && parse_text_number(wanted, NULL, &number);
+
+    if (wanted && !by_number) {
+        return;
+    }
+    for (uint64_t i = 0; i < MIN(bytes / size, MOST_ENTRIES); i++) {
+        uint64_t address = symbol->address + i * size;
+
+        if (!wanted || number == FIRST_EXTERNAL + i) {
+            kernel_start_add(starts, address, era);
+        }
+    }
+}
+
+/* What stands for the kernel's code in a trace of user mode */
+static void add_pseudo(bool exceptions_wanted, const char *name,
+                       GArray *starts)
+{
+    static const uint64_t all[] = {
+        BTRAIL_PSEUDO_PAGE_FAULT, BTRAIL_PSEUDO_EXCEPTION,
+        BTRAIL_PSEUDO_INTERRUPT,
+    };
+    bool fault = exceptions_wanted &&
+                 is_wanted(true, "page_fault", "asm_exc_page_fault", name);
+
+    /* Others are not told apart. */
+    if (fault) {
+        kernel_start_add(starts, all[0], NULL);
+    }
+    if (!name) {
+        kernel_start_add(starts, all[exceptions_wanted ? 1 : 2], NULL);
+    }
+}
+
+void vectors_find(const struct btrail_names *names, bool exceptions_wanted,
+                  const char *name, GArray *starts)
+{
+    struct btrail_symbol_era era;
+    struct btrail_symbol symbol;
+    bool prefixed = false;
+
+    for (size_t i = 0; !btrail_names_symbol(names, i, &symbol); i++) {
+        bool exception;
+
+        prefixed |= !!entry_name(symbol.name, &exception);
+    }
+    for (size_t i = 0; !btrail_names_symbol_era(names, i, &symbol, &era);
+         i++) {
+        bool exception = false;
+        const char *found = prefixed ? entry_name(symbol.name, &exception) :
+                            old_name(symbol.name, &exception);
+
+        if (found && exception == exceptions_wanted &&
+            is_wanted(exception, found, symbol.name, name)) {
+            kernel_start_add(starts, symbol.address, &era);
+        }
+        if (!exceptions_wanted && !strcmp(symbol.name, ENTRIES)) {
+            add_external(&symbol, &era, name, starts);
+        }
+    }
+    add_pseudo(exceptions_wanted, name, starts);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of find/clock-order.h: records that are found for a key, compared with
+ * the keys of all records
+ */
+
+#include "find/clock-order.h"
+#include "trace-samples.h"
+
+enum { CHUNKS = 6, SLAB = 50, SLABS = 20, N = SLAB * SLABS };
+
+struct keys {
+    struct clock_order *order;
+    unsigned vcpu;
+    GArray *moments;
+    GArray *all;                /* of uint64_t */
+};
+
+static void take(void *opaque, const struct btrail_batch *b)
+{
+    struct keys *k = opaque;
+
+    for (size_t i = 0; !b->event && i < b->count; i++) {
+        const struct moment at = moment_behind(k->vcpu, b, i);
+        uint64_t key = clock_order_key(k->order, &at);
+
+        g_array_append_val(k->moments, at);
+        g_array_append_val(k->all, key);
+    }
+}
+
+static struct keys read_keys(struct btrail_trace *trace, unsigned vcpu)
+{
+    struct keys k = {
+        clock_order_new(trace, 1000000), vcpu,
+        g_array_new(FALSE, FALSE, sizeof(struct moment)),
+        g_array_new(FALSE, FALSE, sizeof(uint64_t)),
+    };
+    struct sample_end end;
+
+    g_assert_true(sample_walk(trace, vcpu, take, &k, &end));
+    g_assert_cmpuint(k.all->len, >, 0);
+    return k;
+}
+
+static void free_keys(struct keys *k)
+{
+    clock_order_free(k->order);
+    g_array_unref(k->moments);
+    g_array_unref(k->all);
+}
+
+/* Is this the first record whose key is not below @key?  It can be missing. */
+static void check(const struct keys *k, uint64_t key, uint64_t index)
+{
+    for (guint i = 0; i < k->all->len; i++) {
+        const struct moment *at = &g_array_index(k->moments, struct moment, i);
+
+        if (at->index < index) {
+            g_assert_cmpuint(g_array_index(k->all, uint64_t, i), <, key);
+        } else if (at->index == index) {
+            g_assert_cmpuint(g_array_index(k->all, uint64_t, i), >=, key);
+        }
+    }
+}
+
+static void test_times(void)
+{
+    char *path = sample_path();
+    struct btrail_trace *trace;
+    struct clock_order *order;
+    struct keys first, other;
+
+    sample_write(path, CHUNKS);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    first = read_keys(trace, 0);
+    other = read_keys(trace, 3);
+    order = clock_order_new(trace, 1000000);
+    for (guint i = 0; i < first.all->len; i++) {
+        const struct moment *at = &g_array_index(first.moments, struct moment,
+                                                 i);
+        uint64_t key = g_array_index(first.all, uint64_t, i);
+
+        g_assert_false(at->exact);
+        g_assert_cmpuint(clock_order_time(order, at), ==, key);
+        check(&other, key, clock_order_at(order, 3, at));
+        check(&other, key + 1, clock_order_index(order, 3, false, key + 1));
+        /* Backwards, too */
+        check(&first, key - 1000, clock_order_index(order, 0, false,
+                                                    key - 1000));
+        g_assert_cmpuint(clock_order_at(order, 0, at), ==, at->index);
+    }
+    check(&first, 0, clock_order_index(order, 0, false, 0));
+    clock_order_free(order);
+    free_keys(&first);
+    free_keys(&other);
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
+static void test_counts(void)
+{
+    struct btrail_record records[N];
+    const struct sample_slabs slabs = {
+        .records = records, .n_records = SLAB, .n = SLABS, .counted = true,
+        .in_chunk = 4,
+    };
+    char *path = sample_path();
+    struct btrail_trace *trace;
+    struct clock_order *order;
+    uint64_t count = 7;
+    struct keys keys;
+
+    for (unsigned i = 0; i < N; i++) {
+        records[i] = (struct btrail_record) {
+            0x1000, 0x2000, count << BTRAIL_RECORD_ICOUNT_SHIFT,
+        };
+        count += g_test_rand_int_range(1, 10);
+    }
+    sample_write_slabs(path, &slabs);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    keys = read_keys(trace, 0);
+    order = clock_order_new(trace, 1000000);
+    for (uint64_t key = 0; key < count + 5; key += 1 + key % 7) {
+        check(&keys, key, clock_order_index(order, 0, true, key));
+    }
+    clock_order_free(order);
+    free_keys(&keys);
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
+/* A trace without counts has no record of any. */
+static void test_no_counts(void)
+{
+    char *path = sample_path();
+    struct btrail_trace *trace;
+    struct clock_order *order;
+
+    sample_write(path, 2);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    order = clock_order_new(trace, 0);
+    g_assert_cmpuint(clock_order_index(order, 0, true, 5), ==, UINT64_MAX);
+    clock_order_free(order);
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/times", test_times);
+    g_test_add_func("/counts", test_counts);
+    g_test_add_func("/no-counts", test_no_counts);
+    return g_test_run();
+}
