@@ -493,20 +493,14 @@ btrail_lives_process(const struct btrail_lives *lives, uint64_t time,
 {
     uint64_t root = btrail_cr3_root(cr3);
     const struct life_root *r = g_hash_table_lookup(lives->by_root, &root);
-    const struct btrail_life *in = NULL, *before = NULL, *after = NULL;
+    const struct btrail_life *in = NULL, *before, *after;
     bool shared = false;
-    guint low, i;
+    guint low, first, i;
 
     if (!r) {
         return BTRAIL_UNKNOWN;
     }
-    low = first_after(r, time);
-    if (low < r->lives->len) {
-        after = g_ptr_array_index(r->lives, low);
-    }
-    if (low) {
-        before = r->latest[low - 1];
-    }
+    first = low = first_after(r, time);
     for (i = 0; (low = alive_before(r, low, until)); i++) {
         const struct btrail_life *life = g_ptr_array_index(r->lives, --low);
 
@@ -529,6 +523,8 @@ btrail_lives_process(const struct btrail_lives *lives, uint64_t time,
          */
         return BTRAIL_UNKNOWN;
     }
+    before = first ? r->latest[first - 1] : NULL;
+    after = first < r->lives->len ? g_ptr_array_index(r->lives, first) : NULL;
     /* A process that a later snapshot has not found can be gone any time. */
     if (before && (after || has_moment(lives, before->last, UINT64_MAX))) {
         return BTRAIL_UNKNOWN;
