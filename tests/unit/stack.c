@@ -56,6 +56,22 @@ static void read_maps(struct run *run, pid_t pid)
     g_assert_true(g_file_set_contents(run->map, text, -1, NULL));
 }
 
+/* The instruction at @at; returns whether it is CPUID. */
+static bool read_instruction(pid_t pid, uint64_t at, struct instruction *insn)
+{
+    uint8_t bytes[16];
+
+    for (unsigned i = 0; i < sizeof(bytes); i += sizeof(long)) {
+        long word;
+
+        errno = 0;
+        word = ptrace(PTRACE_PEEKTEXT, pid, at + i, 0);
+        memcpy(bytes + i, &word, sizeof(word));
+    }
+    instruction_decode(bytes, INSTRUCTION_MAX, 64, at, insn);
+    return bytes[0] == 0x0f && bytes[1] == 0xa2;
+}
+
 /* Run it step by step; false if that cannot be done here. */
 static bool trace(struct run *run, const char *sample, const char *what)
 {
@@ -82,20 +98,16 @@ static bool trace(struct run *run, const char *sample, const char *what)
     }
     read_maps(run, pid);
     for (;;) {
-        uint8_t bytes[16];
         struct instruction insn;
-        unsigned i;
 
         g_assert_cmpint(ptrace(PTRACE_GETREGS, pid, 0, &regs), ==, 0);
         if (last) {
-            for (i = 0; i < sizeof(bytes); i += sizeof(long)) {
-                long word;
-
-                errno = 0;
-                word = ptrace(PTRACE_PEEKTEXT, pid, last + i, 0);
-                memcpy(bytes + i, &word, sizeof(word));
+            if (read_instruction(pid, last, &insn) &&
+                regs.rip != last + insn.length) {
+                /* A hypervisor that emulates it may lose the step after it. */
+                last += insn.length;
+                read_instruction(pid, last, &insn);
             }
-            instruction_decode(bytes, INSTRUCTION_MAX, 64, last, &insn);
             if (insn.kind == INSTRUCTION_SYSCALL) {
                 add(run, last, KERNEL);
                 add(run, KERNEL + 0x10, regs.rip);
