@@ -65,7 +65,7 @@ void cli_print_commands(FILE *out, const struct cli_command *commands,
 
 /**
  * cli_run_command - run the one that argv[1] names
- * @group: "", or the command that it is one of with a blank after it
+ * @group: "", or the command of which it is a subcommand, with a blank after it
  *
  * Returns its exit code; CLI_USAGE after an error message.
  */
@@ -74,12 +74,12 @@ int cli_run_command(const char *group, const struct cli_command *commands,
 
 /*
  * A descriptor that can be read when SIGINT, SIGTERM or SIGHUP has come; -1
- * after an error message.  Who reads one ends by it; one that nobody reads, and
- * by which nothing ends within a second, kills the program.
+ * after an error message.  Whoever reads a signal ends because of it; a signal
+ * that nobody reads kills the program if nothing ends within a second.
  */
 int cli_open_signals(void);
 
-/* Ctrl-C was seen: what ends by it may take its time, which SIGTERM may not. */
+/* Ctrl-C was seen: what it ends may take its time, unlike what SIGTERM ends. */
 void cli_take_interrupt(void);
 
 /**
@@ -95,7 +95,7 @@ void cli_set_deadline(enum cli_deadline which);
 /*
  * Before cli_open_signals(): what was recorded is written first.  SIGINT and
  * SIGHUP take the time that this takes; SIGTERM does not, see util/deadline.h,
- * which prints @note.  Who reads that signal calls deadline_begin().
+ * which prints @note.  Whoever reads that signal calls deadline_begin().
  */
 void cli_set_records(const char *note);
 

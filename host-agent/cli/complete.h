@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Words that a command line can go on with, for a shell
+ * Words that can continue a command line, for a shell
  *
  * "backtrail complete WORD..." prints what the last word can be, which may be
  * empty or have begun; the others are those before it on the command line.

@@ -2,8 +2,8 @@
 /*
  * backtrail delete: deletes traces that a service has written
  *
- * Only who may write to the folder can: the service itself deletes nothing, so
- * that no QEMU can have it delete what it did.
+ * Only users who may write to the folder can do this: the service itself
+ * deletes nothing, so that no QEMU can have it delete what it did.
  */
 
 #include <errno.h>

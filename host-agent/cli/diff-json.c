@@ -129,7 +129,7 @@ static void begin_list(const char *name)
     cli_printf(",\n  \"%s\" : [", name);
 }
 
-/* Takes @o.  Lists can have so many that not all of them are kept at once. */
+/* Takes @o.  Lists can be too long to be kept whole. */
 static void print_element(JsonObject *o, bool first)
 {
     cli_printf(first ? "\n    " : "  , ");

@@ -23,7 +23,7 @@
 
 static const char *const formats[] = { "raw", "qcow2", "vmdk", "vdi", "vhdx" };
 
-/* Of what guestfish says, and how often it is looked at what it has written */
+/* Of what guestfish says, and how often what it has written is looked at */
 #define SAID_MAX    (64u << 10)
 #define LOOK_MS     50
 
@@ -177,7 +177,7 @@ static char *write_script(GHashTable *missing, const char *folder)
             continue;
         }
         ok &= place && is_plain(place);
-        /* "-": go on if the file is not there. */
+        /* "-": continue if the file is not there. */
         g_string_append_printf(text, "-download \"%s\" \"%s\"\n", guest,
                                place);
     }

@@ -30,7 +30,7 @@
 /**
  * struct guest_files - a conversation
  * @fd:   of the file that is being written, or -1
- * @at:   so much of it is there
+ * @at:   how much of it is there
  * @done: all of it is, or there is none
  * @all:  bytes of all files
  */
@@ -88,7 +88,7 @@ static void take(void *opaque, const struct word *w)
     }
 }
 
-/* Takes what the guest says, until something is so.  False after an error */
+/* Takes what the guest says, until a condition holds.  False after an error */
 static bool hear(struct guest_files *g, const bool *until)
 {
     g_autofree uint8_t *data = g_malloc(BTRAIL_GUEST_MESSAGE_MAX);

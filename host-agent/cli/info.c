@@ -25,9 +25,9 @@ struct stream_summary {
 };
 
 /*
- * Records of a kernel, or of what is none that is known: of all nested guests,
- * of what else runs, of what ran after a kernel had ended, by the sideband, and
- * of what ran while the trace did not say.
+ * Records of a kernel, or of none that is known: of all nested guests, of what
+ * else runs, of what ran after a kernel had ended (by the sideband), and of
+ * what ran while the trace did not say.
  */
 struct kernel_share {
     const char *release;        /* or NULL */

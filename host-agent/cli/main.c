@@ -73,8 +73,9 @@ int main(int argc, char **argv)
 
     setlocale(LC_ALL, "");
     /*
-     * All that is written says what a guest did: it is for who runs this, until
-     * they say otherwise.  So are files of QEMU and of a service of their own.
+     * All that is written says what a guest did: it is for the user who runs
+     * this, until they say otherwise.  So are files of QEMU and of their own
+     * service.
      */
     umask(umask(0077) | 0077);
     if (!name) {

@@ -105,7 +105,7 @@ static bool spawn(const char *program, const char *socket, const char *log,
     return ok;
 }
 
-/* Another process may start it at the same time; one of them will do. */
+/* Another process may start it at the same time; one service is enough. */
 static bool wait_until_listens(const char *socket, const char *log,
                                GError **error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Text for people: all that the command prints but for the formats of other
+ * Text for people: all that the command prints except the formats of other
  * programs
  *
  * A guest, a trace and a peer choose names.  None of them controls a terminal,

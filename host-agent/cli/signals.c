@@ -13,7 +13,7 @@
 #include "cli/cli.h"
 #include "util/deadline.h"
 
-/* Whoever waits ends by itself, in milliseconds; after so long nobody does. */
+/* Milliseconds in which whoever waits for a signal ends by itself */
 #define PATIENCE_MS 600
 #define STEP_MS     50
 

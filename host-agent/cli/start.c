@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail start: begins a session, which goes on without this command
+ * backtrail start: begins a session, which continues without this command
  */
 
 #include <stdio.h>

@@ -3,10 +3,10 @@
  * What a guest writes to a terminal, without what is more than writing
  *
  * Text, colours and the place of the cursor pass.  What is left out: titles,
- * the clipboard and other commands in strings; reports, but for that of the
+ * the clipboard and other commands in strings; reports, except that of the
  * cursor, which a terminal sends as if its user had typed them; modes that make
- * it send more than what is typed; controls of eight bits; all that is not known
- * here.
+ * it send more than what is typed; controls of eight bits; all that is not
+ * known here.
  */
 
 #ifndef BTRAIL_CLI_TERMINAL_FILTER_H

@@ -481,8 +481,8 @@ struct folder *cli_traces_find(struct cli_traces *t, char **file)
 }
 
 /*
- * A file is locked as long as it is written.  The lock is not tried, which
- * could be in its writer's way.
+ * A file is locked as long as it is written.  The lock is not tried, since that
+ * could get in its writer's way.
  */
 GHashTable *cli_traces_writing(const struct folder *folder)
 {

@@ -17,7 +17,7 @@
 #include "gdb/rsp.h"
 #include "util/quote.h"
 
-/* What one that does not read may leave */
+/* The most that may wait for a gdb that does not read */
 #define MAX_OUT     (4u << 20)
 /* A gdb that has connected asks something within this time. */
 #define SILENT_S    10

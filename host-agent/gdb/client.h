@@ -4,9 +4,8 @@
  *
  * A gdb sends its next request when it has the answer to the last one.  One
  * that does not, that breaks the protocol, or that connects and then says
- * nothing for 10 s, is hung up on.  Nothing is served
- * inside of something else: what takes long asks client_waits() whether its gdb
- * still wants it.
+ * nothing for 10 s, is disconnected.  Nothing is served inside of something
+ * else: what takes long asks client_waits() whether its gdb still wants it.
  */
 
 #ifndef BTRAIL_GDB_CLIENT_H
@@ -22,7 +21,7 @@ struct client;
  * @packet:    a request, to be answered by client_answer() now or later; it has
  *             a NUL after it
  * @interrupt: the user wants the guest to stop; client_waits() calls it, too
- * @closed:    the connection is gone, or was hung up on: to be followed by
+ * @closed:    the connection has ended, by either side: to be followed by
  *             client_free()
  */
 struct client_functions {

@@ -156,7 +156,8 @@ static void add(struct block *b, uint64_t address)
     g_array_append_val(b->addresses, address);
 }
 
-/* Adds instructions up to the one at @to.  False if it does not come there. */
+/* Adds instructions up to the one at @to.  False if execution does not come
+ * there. */
 static bool add_all(struct block *b, struct code *c, uint64_t from,
                     uint64_t to)
 {
@@ -370,7 +371,8 @@ bool block_search_has(struct block_search *b, const struct lane_record *begin,
     }
     i = next_of(b, to);
     if (from < to) {
-        /* Nobody executes what is around the end of all addresses. */
+        /* Nobody executes code that wraps around the end of the address
+         * space. */
         return is_wanted(b, to);
     }
     if (i == b->n || b->addresses[i] >= from) {

@@ -48,16 +48,16 @@ void block_search_free(struct block_search *b);
 /*
  * Has the block that block_read() would return one of the addresses?  While
  * code does not change, each instruction is decoded once, however many blocks
- * it is in.  Of a block around the end of all addresses only its ends are
- * looked at.
+ * it is in.  Of a block that wraps around the end of the address space only its
+ * ends are looked at.
  */
 bool block_search_has(struct block_search *b, const struct lane_record *begin,
                       const struct lane_record *end);
 
 /*
- * Reads bytes as they were before a record: code that was captured, or what
- * else the process cannot have changed.  Returns how many are known.  Code of a
- * kernel that was not captured is not: it may have been changed.
+ * Reads bytes as they were before a record: code that was captured, or whatever
+ * else the process cannot have changed.  Returns how many are known.  Those of
+ * a kernel's code that was not captured are not: it may have been changed.
  */
 size_t block_code(struct symbolizer *s, const struct process *process,
                   const struct symbolizer_where *where, uint64_t address,

@@ -6,8 +6,8 @@
 #include "gdb/lane.h"
 
 /*
- * This many are read at least on either side: to seek takes longer, because a
- * chunk is decoded from its begin on.
+ * At least this many are read on either side: to seek takes longer, because a
+ * chunk is decoded from its beginning on.
  */
 #define AROUND  4096
 /* More are rarely wanted. */
@@ -92,9 +92,9 @@ static const struct lane_run *run_at(const struct lane *l, size_t i)
 }
 
 /*
- * Goes to a place in a stream before which all is up to a moment.  Counts are
- * finer than TIME events: records between the one before the moment's time and
- * the next one can be later than the moment.
+ * Goes to a place in a stream before which nothing is later than a moment.
+ * Counts are finer than TIME events: records between the one before the
+ * moment's time and the next one can be later than the moment.
  */
 static bool seek_moment(struct btrail_cursor *cursor,
                         const struct lane_run *run, const struct moment *m)
@@ -246,7 +246,7 @@ static void add(struct lane *l, struct lane_reading *r, size_t run,
     r->lost = r->cut = false;
     r->next = b->index + i + 1;
     if (!lane_before(r->at, &record.at)) {
-        /* It can be far after what a hole made us begin with. */
+        /* It can be far beyond where a hole made us begin. */
         if (r->records->len > 2 * r->before + 1) {
             g_array_remove_range(r->records, 0, r->before);
         }
@@ -255,7 +255,7 @@ static void add(struct lane *l, struct lane_reading *r, size_t run,
     g_array_append_val(r->records, record);
 }
 
-/* One too many shows that no other one is up to the place. */
+/* One more than needed shows that no other one is up to the place. */
 static bool is_full(const struct lane_reading *r)
 {
     return r->records->len > (size_t)(r->here + 1) + r->after;
@@ -318,8 +318,8 @@ static void read_runs(struct lane *l, struct lane_reading *r,
     }
 }
 
-/* For what is read next.  Memory that nobody has is used again: to get it from
- * the host's kernel takes longer than to read. */
+/* For what is read next.  Memory that nobody uses any more is used again:
+ * getting it from the host's kernel takes longer than reading. */
 static GArray *new_records(struct lane *l, size_t n)
 {
     GArray *records = l->kept;
@@ -384,7 +384,7 @@ static ssize_t find_kept(const struct lane *l, const struct lane_at *at)
     return (ssize_t)low - 1;
 }
 
-/* Are those kept that are wanted around a place? */
+/* Are the records wanted around a place among those kept? */
 static bool are_kept(const struct lane *l, const struct lane_at *at,
                      size_t before, size_t after)
 {

@@ -86,12 +86,12 @@ struct lane_at lane_find(const struct lane *l, const struct moment *m);
 /**
  * lane_read - read the records around one
  * @before, @after: how many before the last one up to @at, and after it: fewer
- *           where the lane begins or ends, or records are missing, but one at
- *           least before it if there is any
+ *           where the lane begins or ends, or records are missing, but at least
+ *           one before it if there is any
  * @here:    gets which of them is the last one up to @at; -1 if there is none
  *
  * Returns struct lane_record, in order; empty if the trace is damaged there.
- * They do not change, may be those that another caller has, too, and are to be
+ * They do not change, may be shared with another caller, and are to be
  * released.
  */
 GArray *lane_read(struct lane *l, const struct lane_at *at, size_t before,

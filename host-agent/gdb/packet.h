@@ -74,7 +74,7 @@ bool packet_parse(const char *schema, const char *text,
 /**
  * packet_find - the request in a table
  * @table: ends with a NULL name.  A name that another one begins with comes
- *         after that one; what has no arguments is nothing more than its name.
+ *         after that one; a request without arguments is its name alone.
  * @text:  gets what follows the name
  *
  * Returns NULL if it is not in it.
@@ -96,8 +96,8 @@ struct packet_move {
  * action.  False if there is none, or one that is not known. */
 bool packet_move_parse(const char *actions, struct packet_move *move);
 
-/* Reads a number, and goes on to after it; false if there is none, or it has
- * more than 64 bits. */
+/* Reads a number and moves to after it; false if there is none, or it has more
+ * than 64 bits. */
 bool packet_number(const char **text, uint64_t *number);
 
 /* The same of a thread */

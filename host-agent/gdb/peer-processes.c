@@ -17,10 +17,11 @@
 #include "gdb/server.h"
 #include "util/memory-limit.h"
 
-/* Numbers come again after this many, when nobody has one of them any more. */
+/* After this many, numbers are used again; nobody has them any more by then. */
 #define NUMBERS     200000
 
-/* One that has hung up is not served much longer, whatever is done for it. */
+/* A peer that has hung up is not served much longer, whatever is being done for
+ * it. */
 #define GONE_MS     500
 
 /**
@@ -120,7 +121,7 @@ static void serve(struct peer_processes *p, pid_t server, int in, int out)
     sigemptyset(&none);
     signal(SIGTERM, SIG_DFL);
     signal(SIGHUP, SIG_DFL);
-    /* Ctrl-C at the terminal is for who has it. */
+    /* Ctrl-C at the terminal is for the process that has it. */
     signal(SIGINT, SIG_IGN);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != server) {

@@ -3,8 +3,8 @@
  * The symbols of the process that runs: see process-symbols.h
  *
  * Of files, what is needed is copied to the private folder, see program-file.h,
- * and numbered.  A guest has no more to say about the copy's name than an end of
- * letters and digits.
+ * and numbered.  Of the copy's name a guest chooses only an end of letters and
+ * digits.
  */
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #include "gdb/process-symbols.h"
 #include "gdb/program-file.h"
 
-/* The most sets, and the most files in each, of a guest that maps many */
+/* The most sets, and the most files in each: a guest can map many */
 #define MAX_SETS    10000
 #define MAX_FILES   500
 
@@ -54,8 +54,8 @@ static bool write_file(struct process_symbols *p, const char *what,
     return g_file_set_contents(path, text, -1, error);
 }
 
-/* What is to run at each stop besides a hook of the user's, which is known in
- * its own gdb only; one that has no Python cannot say what it is. */
+/* What is to run at each stop besides a hook of the user's, which only their
+ * gdb knows; a gdb that has no Python cannot say what it is. */
 static bool write_hook(struct process_symbols *p, GError **error)
 {
     g_autofree char *path = g_strdup_printf("%s/symbols-hook.py", p->folder);
@@ -167,7 +167,7 @@ struct set {
     unsigned n;
 };
 
-/* What people know a file by, if it is no more than a name */
+/* The name that people know a file by, if it is a plain one */
 static const char *name_of(const char *path)
 {
     const char *name = strrchr(path, '/');

@@ -28,7 +28,8 @@ struct process_symbols *process_symbols_new(struct symbolizer *symbols,
 void process_symbols_free(struct process_symbols *p);
 
 /* The sets are from now on those of a process that serves one gdb; @number: of
- * it, from 1.  When that has ended, who has made the folder forgets them. */
+ * it, from 1.  When that has ended, the process that made the folder forgets
+ * them. */
 void process_symbols_own(struct process_symbols *p, unsigned number);
 void process_symbols_forget(struct process_symbols *p, unsigned number);
 
@@ -38,7 +39,7 @@ void process_symbols_forget(struct process_symbols *p, unsigned number);
 void process_symbols_define(const struct process_symbols *p, GString *commands);
 
 /* The number of the set where a process, or NULL, runs at @where: what gdb asks
- * with this request, of which the rest is what it numbers the variable by */
+ * with this request, the rest of which is its number for the variable */
 #define PROCESS_SYMBOLS_REQUEST "qTV:"
 unsigned process_symbols_set(struct process_symbols *p,
                              const struct process *process,

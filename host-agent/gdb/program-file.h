@@ -2,9 +2,9 @@
 /*
  * What gdb needs of a program's file: symbols, lines, and how to unwind
  *
- * Files of a guest are a guest's word.  gdb gets none of them whole: what it
- * would do by itself with the rest (run scripts, follow names of other files,
- * unpack what is packed) no setting of its prevents altogether.
+ * Files of a guest are a guest's word.  gdb gets none of them whole: no setting
+ * of gdb's wholly prevents what it would do by itself with the rest: run
+ * scripts, follow names of other files, unpack what is packed.
  */
 
 #ifndef BTRAIL_GDB_PROGRAM_FILE_H

@@ -40,7 +40,7 @@ static gpointer find_moment(gpointer opaque)
 
 /*
  * Everybody who comes to a place asks the trace what it is.  It is read while
- * the guest goes there: either takes some milliseconds of a CPU.
+ * the guest goes there: both take some milliseconds of a CPU.
  */
 static bool go(void *opaque, uint64_t icount, GError **error)
 {

@@ -5,11 +5,11 @@
  * Each has a place of its own, and breakpoints of its own: before a request of
  * one is served, the guest is taken to where that one has left it.  While the
  * guest runs for one of them and another has a request, the run is interrupted,
- * and goes on when the others have been quiet for a moment; and so does each
- * way that the guest goes for a request; what comes no further so is left alone
- * for longer from time to time.  The trace is searched apart, see apart.h.  So
- * each sees a guest of its own; what it has written to the guest's state is
- * lost when another one has its turn.
+ * and continues when the others have been quiet for a moment.  The same holds
+ * for each way that the guest goes for a request; one that makes no progress
+ * is then left alone for longer from time to time.  The trace is searched apart, see
+ * apart.h.  So each sees a guest of its own; what it has written to the guest's
+ * state is lost when another one has its turn.
  */
 
 #ifndef BTRAIL_GDB_REPLAY_TARGET_H
@@ -25,7 +25,7 @@ struct replay_target;
  * replay_target_new
  * @vm:    is taken
  * @ended:  QEMU is gone, or does not answer as it should: @error says which.
- *          It is of no more use then.
+ *          The target is of no use then.
  */
 struct replay_target *replay_target_new(struct vm *vm,
                                 void (*ended)(void *opaque,
@@ -41,15 +41,15 @@ void replay_target_set_trace(struct replay_target *r,
 void replay_target_set_symbols(struct replay_target *r,
                            struct process_symbols *symbols);
 
-/* For vm_moves: is what takes long to go on? */
+/* For vm_moves: shall what takes long continue? */
 bool replay_target_goes_on(struct replay_target *r);
 
 /* Interrupts the searches, and the way of the guest, of gdbs that @meant says
  * are meant; runs are interrupted by gdb. */
 void replay_target_interrupt(struct replay_target *r, bool (*meant)(int sock));
 
-/* Serves a gdb, or hangs up on one that is one too many (GDB_SERVERS_MAX);
- * takes the connected socket. */
+/* Serves a gdb, or disconnects one beyond GDB_SERVERS_MAX; takes the connected
+ * socket. */
 void replay_target_add(struct replay_target *r, int sock);
 
 #endif /* BTRAIL_GDB_REPLAY_TARGET_H */

@@ -10,10 +10,11 @@
 #include "gdb/replay-view.h"
 #include "gdb/reverse.h"
 
-/* Others must have been quiet for so long before a run goes on. */
+/* Others must have been quiet for this long before a run continues. */
 #define QUIET_MS        200
-/* What has come no further is not interrupted for so long next time, and for
- * twice as long each time after that: others would keep it from its end. */
+/* A run that has made no progress is not interrupted for this long the next
+ * time, and for twice as long each time after that: others would keep it from
+ * its end. */
 #define HOLD_MS         100
 #define MAX_HOLD_MS     10000
 
@@ -24,7 +25,7 @@ static void serve(struct replay_view *v);
 static void wait_for_quiet(struct replay_target *r);
 static void serve_waiting(struct replay_target *r);
 
-/* QEMU is of no more use. */
+/* QEMU is of no use any more. */
 static void fail(struct replay_target *r, GError *error)
 {
     if (!r->failed) {
@@ -45,13 +46,13 @@ static bool is_fatal(const GError *error)
                            AGENT_ERROR_SYSTEM);
 }
 
-/* It was interrupted for others, and has come no further. */
+/* It was interrupted for others, and has made no progress. */
 static void hold(struct replay_view *v)
 {
     v->hold_ms = MIN(v->hold_ms ? 2 * v->hold_ms : HOLD_MS, MAX_HOLD_MS);
 }
 
-/* For how long @v is not to be interrupted yet */
+/* For how much longer @v is not to be interrupted */
 static unsigned held_ms(const struct replay_view *v)
 {
     gint64 ran = (g_get_monotonic_time() - v->r->began) / 1000;
@@ -61,8 +62,8 @@ static unsigned held_ms(const struct replay_view *v)
 
 /*
  * Has the guest not come to the end of its way because another one has a
- * request?  What was to be done is done later, from the beginning: nothing of
- * it has an effect before its end.  Takes the error then.
+ * request?  What was to be done is then done later, from the beginning: it has no
+ * effect before its end.  Takes the error then.
  */
 static bool put_off(struct replay_view *v, GError *error)
 {
@@ -113,22 +114,22 @@ void replay_view_refuse(void *opaque, GError *error)
     }
 }
 
-/* @vcpu is why it has stopped. */
+/* It has stopped because of @vcpu. */
 static void stopped(struct replay_view *v, const char *how, unsigned vcpu)
 {
     end_run(v);
     gdb_server_stopped(v->server, how, vcpu + 1);
 }
 
-/* The next instruction is why it has stopped. */
+/* It has stopped because of the next instruction. */
 static void stopped_here(struct replay_view *v, const char *how)
 {
     stopped(v, how, v->place.vcpu);
 }
 
 /* When the guest has shut down, it spins until QEMU stops it, which is not
- * always at the same instruction: the end is as good as the place that it came
- * to last time.  Takes the error. */
+ * always at the same instruction: the end is as good as the place where it
+ * stopped last time.  Takes the error. */
 static bool is_end(struct replay_view *v, GError *error, GError **propagated)
 {
     uint64_t icount = vm_place(v->r->vm)->icount;
@@ -177,7 +178,7 @@ bool replay_view_claim(struct replay_view *v, GError **error)
     return true;
 }
 
-/* Takes it to where QEMU's own way back goes on. */
+/* Takes it to where QEMU's own way back continues. */
 static bool claim_back(struct replay_view *v, GError **error)
 {
     if (v->begins >= v->place.icount) {
@@ -273,8 +274,8 @@ static void start_or_refuse(struct replay_view *v)
     }
 }
 
-/* From here to end_way(), the guest goes ways for a view, for its request or
- * for its run that goes on; see put_off(). */
+/* From here to end_way(), the guest goes ways for a view, for its request or to
+ * continue its run; see put_off(). */
 static void begin_way(struct replay_view *v, bool for_request)
 {
     v->r->going = v;
@@ -316,7 +317,7 @@ static gboolean on_quiet(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-/* Suspended runs go on when there is nothing else to do. */
+/* Suspended runs continue when there is nothing else to do. */
 static void wait_for_quiet(struct replay_target *r)
 {
     if (r->quiet_source) {
@@ -370,8 +371,8 @@ static void free_view(struct replay_view *v)
 }
 
 /*
- * Is the breakpoint that QEMU has met after an exception or an interrupt?
- * That is no instruction, and QEMU can stand before it at the same count.
+ * Is the breakpoint that QEMU has met after an exception or an interrupt?  That
+ * is no instruction, and QEMU can be before it at the same count.
  */
 static bool meets_breakpoint(struct replay_view *v, GError **error)
 {
@@ -381,7 +382,7 @@ static bool meets_breakpoint(struct replay_view *v, GError **error)
            vm_place(t)->icount == v->place.icount && at_breakpoint(v);
 }
 
-/* The vCPU that QEMU says is why the guest has stopped */
+/* The vCPU for which, as QEMU says, the guest has stopped */
 static bool stopped_by(const struct replay_target *r, const char *said,
                        unsigned *vcpu)
 {
@@ -458,7 +459,7 @@ static bool is_early(struct replay_view *v, const char *said)
            vcpu_at_breakpoint(v, vcpu);
 }
 
-/* The same on QEMU's own way back: goes on to where that vCPU's turn is. */
+/* The same on QEMU's own way back: continues to where that vCPU's turn is. */
 static bool leave_early(struct replay_view *v, GError **error)
 {
     struct vm *t = v->r->vm;
@@ -475,7 +476,7 @@ static bool leave_early(struct replay_view *v, GError **error)
     return true;
 }
 
-/* QEMU's own way back was interrupted.  It can go on from where it has come
+/* QEMU's own way back was interrupted.  It can continue from where it has come
  * to. */
 static void on_left(struct replay_view *v)
 {
@@ -667,7 +668,7 @@ static bool run_back_by_trace(struct replay_view *v)
 
 /*
  * QEMU's own way back leaves out the instruction before the one where the guest
- * stands.
+ * is.
  */
 static void run_back(struct replay_view *v)
 {

@@ -24,9 +24,9 @@
  * @later:       it is served when the others are quiet
  * @run:         what lets the guest run for it, until it stops
  * @steps:       the vCPU that executes one instruction then, or -1
- * @begins:      where QEMU's own way back began, or goes on
+ * @begins:      where QEMU's own way back began, or continues
  * @reverse:     what the trace says of the way back, or NULL
- * @hold_ms:     it is not interrupted for others for so long
+ * @hold_ms:     for how long it is not interrupted for others
  * @suspended:   that run was interrupted for another one
  */
 struct replay_view {
@@ -55,8 +55,8 @@ struct replay_target {
     struct replay_view *current;        /* whose guest it is, or NULL */
     struct replay_view *running;        /* the guest runs for it */
     struct replay_view *going;          /* the guest goes a way for it */
-    bool yielded;               /* which has to go on later */
-    bool for_request;           /* that it goes for; or a run goes on */
+    bool yielded;               /* which has to continue later */
+    bool for_request;           /* that it goes for; or a run continues */
     gint64 began;               /* when it began to go, or to run */
     bool interrupting;          /* the stub was told to stop it */
     bool failed;

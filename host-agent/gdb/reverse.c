@@ -17,7 +17,7 @@
  * whole intervals */
 #define VISITS      4
 /* Exceptions and interrupts that are delivered before an instruction, each with
- * a step of its own, and this instruction; more are not one after another. */
+ * a step of its own, and this instruction; no more follow each other. */
 #define DELIVERIES  8
 
 /**
@@ -171,7 +171,7 @@ static bool goes_on(void *opaque)
     return vm_goes_on(opaque);
 }
 
-/* Of all vCPUs; NULL with an error if it does not go on, or without one if
+/* Of all vCPUs; NULL with an error if it shall not continue, or without one if
  * there is no answer */
 static const struct wanted_visit *
 search_trace(struct vm *vm, struct past_search *s, struct past *h,

@@ -20,9 +20,9 @@ void reverse_free(struct reverse *r);
  * @breakpoints: keys are "0,ADDRESS,1" or "1,ADDRESS,1", as in gdb's requests
  * @place:       where it is
  *
- * PAST_NONE takes it to its first instruction.  After PAST_UNKNOWN it can
- * be anywhere: QEMU itself has to search; but not with an error, which is that
- * it does not go on (vm_moves.goes_on).  It can be called again then: the
+ * PAST_NONE takes it to its first instruction.  After PAST_UNKNOWN it can be
+ * anywhere: QEMU itself has to search; but not with an error, which means that
+ * it shall not continue (vm_moves.goes_on).  It can be called again then: the
  * trace is searched meanwhile, apart.
  */
 enum past_answer reverse_continue(struct vm *vm, struct reverse *r,

@@ -13,7 +13,7 @@
 #include "gdb/server.h"
 #include "util/quote.h"
 
-/* After so long a request ends as if its user had interrupted it. */
+/* After this long a request ends as if its user had interrupted it. */
 #define REQUEST_S   600
 
 void gdb_server_answer(struct gdb_server *s, const char *format, ...)
@@ -431,7 +431,7 @@ static void serve_symbols(void *opaque, const struct packet_value *v)
     }
 }
 
-/* One that leaves, or kills, takes nothing from the others. */
+/* A gdb that leaves, or kills, takes nothing from the others. */
 static void serve_leave(void *opaque, const struct packet_value *v)
 {
     if (v[PACKET_WHICH].number) {

@@ -4,7 +4,7 @@
  * stops, and commands of the monitor
  *
  * A gdb has one request at a time.  Searches for its monitor are apart, and the
- * main loop goes on meanwhile; they end when the gdb interrupts them, leaves,
+ * main loop continues meanwhile; they end when the gdb interrupts them, leaves,
  * or has waited for ten minutes.
  */
 
@@ -15,7 +15,7 @@
 #include "gdb/monitor.h"
 #include "gdb/packet.h"
 
-/* This many gdbs are served at a time; others are hung up on. */
+/* This many gdbs are served at a time; others are disconnected. */
 #define GDB_SERVERS_MAX     16
 
 struct target_ops;
@@ -28,7 +28,7 @@ struct target_ops;
  * @runner:   the thread that runs alone, or PACKET_ANY
  * @breakpoints: see breakpoints.h
  * @request:  the last one, with a NUL after its @n bytes
- * @packet:   that it is, or NULL; what follows its name, and whose it is
+ * @packet:   what kind it is, or NULL; what follows its name, and whose it is
  * @deadline: of the request, of g_get_monotonic_time()
  * @interrupted: it is, by its user
  * @search:   for its command of the monitor, or NULL
@@ -64,7 +64,7 @@ struct gdb_server {
  * @interrupt: the gdb's user does not want to wait any longer; or NULL
  * @left:     the gdb has left; gdb_server_free() can be called
  * @features: appends what the target can do, as in an answer to qSupported
- * @thread:   the number of its thread @i; false if there are not so many
+ * @thread:   the number of its thread @i; false if there are fewer
  * @describe: a thread, quoted, to be freed; or NULL
  * @step:     lets a thread execute one instruction, or takes one back
  * @go_on:    lets the target run; @thread alone if it can, unless PACKET_ANY
@@ -76,7 +76,8 @@ struct gdb_server {
  * @command:  runs a command of the monitor that does not search; if @c is NULL,
  *            @line is none of @commands.  See struct monitor_command.  NULL:
  *            there is none
- * @remains:  appends what a search has left to do: what it has changed is lost
+ * @remains:  appends what a search has left to do, since what it changed itself
+ *            is lost
  * @follow:   does that.  Returns a command that is to be run in place of the
  *            search, to be freed, or NULL
  * @failed:   a request that the server has passed on has failed; takes the

@@ -12,13 +12,13 @@
 
 #include "gdb/start-gdb.h"
 
-/* gdb has so long to end when it is told to. */
+/* How long gdb has to end when it is told to */
 #define PATIENCE_MS 300
 
 /* gdb has no setting for what a server can ask while gdb waits for a stop (File
- * I/O): so it is connected to nobody but who has the private folder. */
+ * I/O): so it is connected only to whoever has the private folder. */
 static const char *const settings[] = {
-    /* Again, as files of the user's are read in between */
+    /* Again, since files of the user's are read in between */
     START_GDB_SAFE,
     "set debuginfod enabled off",
     "set remote hostio-open-packet off",
@@ -38,7 +38,7 @@ static const char *const settings[] = {
 /*
  * A command of the monitor can have moved the guest.  A gdb that was
  * interrupted meanwhile quits as soon as it thinks of it, also in the midst of
- * a request, whose answer it then takes for that of the next one.  A loop has
+ * a request, whose answer it then takes for that of the next one.  A loop makes
  * it think of it.
  */
 static const char after_monitor[] =

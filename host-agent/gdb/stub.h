@@ -3,8 +3,8 @@
  * The connection to QEMU's gdbstub
  *
  * A request that lets the guest run is answered when the guest stops; all
- * others are answered at once.  QEMU takes any byte that it reads while the
- * guest runs for an interrupt, so nothing is sent then.
+ * others are answered at once.  While the guest runs, QEMU takes any byte that
+ * it reads for an interrupt, so nothing is sent then.
  */
 
 #ifndef BTRAIL_GDB_STUB_H

@@ -3,7 +3,7 @@
  * The symbols of a guest's kernel, as an ELF file: see symbol-file.h
  *
  * gdb takes a symbol for one of code if its section has code, and finds none
- * of an address that no section has.  So there are sections without contents,
+ * for an address that no section has.  So there are sections without contents,
  * each for neighbours of one kind.
  */
 
@@ -49,7 +49,7 @@ static bool meet(const struct timed *a, const struct timed *b)
 }
 
 /*
- * Notes symbols that are not alone: symbols of one time do not overlap, but for
+ * Notes symbols that are not alone: symbols of one time do not overlap, except
  * those that begin at one address.
  */
 static void note_others(struct timed *all, unsigned n)
@@ -156,7 +156,7 @@ static void add_all(struct file *f, const GArray *symbols)
         const struct btrail_symbol *s = &all[i];
         bool last = i + 1 == symbols->len;
         uint64_t next = last ? UINT64_MAX : all[i + 1].address;
-        /* Not over what follows, and not far after nothing */
+        /* Not past what follows, nor far if nothing does */
         uint64_t end = MAX(MIN(s->end, next), s->address);
         bool code = is_code(s);
 

@@ -197,7 +197,7 @@ static struct find_target *function_of(const struct command *a,
     return find_target_addresses(g_steal_pointer(&addresses));
 }
 
-/* The visit next to here.  False if there is none, or with an error. */
+/* The visit nearest to here.  False if there is none, or with an error. */
 static bool find_visit(const struct command *a, struct visits *v, bool forward,
                        struct visit *visit, GError **error)
 {
@@ -214,7 +214,7 @@ static bool find_visit(const struct command *a, struct visits *v, bool forward,
     return forward ? order > 0 : order < 0;
 }
 
-/* To the visit of a process next to here */
+/* To the visit of a process nearest to here */
 static bool go_to_visit(const struct command *a, const char *process,
                         const char *function, bool forward, GError **error)
 {
@@ -251,7 +251,7 @@ static bool never_given_up(void *opaque)
     return true;
 }
 
-/* Searches on where other code had the addresses. */
+/* Continues the search where other code had the addresses. */
 static enum walker_answer search(const struct command *a,
                                  const struct find_target *s,
                                  bool forward)

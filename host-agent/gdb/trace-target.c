@@ -21,7 +21,7 @@
 #define WINDOW          65536
 #define MAX_WINDOW      (1u << 20)
 
-/* Records that are read at most to find who has called a function, or where it
+/* The most records that are read to find the caller of a function, or where it
  * has returned to */
 #define FAR             (32u << 20)
 
@@ -337,7 +337,7 @@ static struct walker_stops stops_of(struct trace_target *s)
     };
 }
 
-/* To who has called the function, or where it has returned to */
+/* To the caller of the function, or where it has returned to */
 static enum walker_way go_out(struct trace_target *s, bool forward,
                               uint64_t limit)
 {

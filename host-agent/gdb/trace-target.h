@@ -9,12 +9,12 @@
  * our own, which begin with TRACE_TARGET_REQUEST; numbers are hexadecimal.
  *
  *   window:NUMBER,BEFORE,AFTER   makes a window around an instruction of the
- *                                window; 0 is where it stands.  Answers its
+ *                                window; 0 is where it is.  Answers its
  *                                number there, and the last one
- *   stand:NUMBER                 stands there
+ *   stand:NUMBER                 goes there
  *   view:NUMBER                  the set of symbols there, process-symbols.h
- *   stops:ADDRESS,...            instructions that ways end at before their
- *                                end; none if there is no address
+ *   stops:ADDRESS,...            instructions at which ways end early; none
+ *                                if there is no address
  *   from:NUMBER                  begins a way there.  The answer of this and the
  *                                next ones is PC,WAY: where it has come to, and
  *                                enum walker_way
@@ -22,13 +22,13 @@
  *                                one at least, until it is at START or leaves
  *                                the function; passes over calls if OVER is 1
  *   on:START,END,OVER            the same forwards, until it is not in the range
- *   caller:RECORDS               goes back to the call of the function, by so
- *                                many records at most; 0: by as many as take a
- *                                second or two
- *   return:RECORDS               goes on to where the function has returned to
+ *   caller:RECORDS               goes back to the call of the function, by at
+ *                                most that many records; 0: by as many as take
+ *                                a second or two
+ *   return:RECORDS               goes to where the function has returned to
  *   to                           ends the way.  Answers the number in the
  *                                window, or 0 if it is not there: then it
- *                                stands there
+ *                                goes there
  *
  * The answer is E01 if there is nothing there.
  */
@@ -73,7 +73,7 @@ void trace_target_interrupt(struct trace_target *t);
 /* Has the gdb left? */
 bool trace_target_left(const struct trace_target *t);
 
-/* Where the gdb stands: the thread that its requests are about */
+/* Where the gdb is: the thread that its requests are about */
 struct walk *trace_target_walk(const struct trace_target *t);
 struct walk_thread *trace_target_thread(const struct trace_target *t);
 

@@ -12,7 +12,7 @@
 #include "gdb/vm.h"
 
 #define RUN_MS      60000
-/* Whether it is to go on is asked so often. */
+/* How often it is asked whether to continue */
 #define ASK_MS      20
 /* The number of rip in the target description of x86-64 */
 #define READ_PC     "p10"
@@ -214,8 +214,8 @@ bool vm_goes_on(const struct vm *vm)
     return !vm->moves.goes_on || vm->moves.goes_on(vm->moves.opaque);
 }
 
-/* The answer is NULL if the guest has not stopped in time, or is not to go
- * on. */
+/* The answer is NULL if the guest has not stopped in time, or is not to
+ * continue. */
 static bool wait_stopped(struct vm *vm, char **answer, bool *goes_on,
                          GError **error)
 {
@@ -340,8 +340,8 @@ char *vm_breakpoint(struct vm *vm, const char *key,
     return answer;
 }
 
-/* Makes those of @from that @other does not have like that as they are in
- * @want. */
+/* Makes those of @from that @other does not have, or has otherwise, as they are
+ * in @want. */
 static bool change(struct vm *vm, GHashTable *from, GHashTable *other,
                    GHashTable *want, GError **error)
 {
@@ -467,7 +467,8 @@ bool vm_leave_search(struct vm *vm, uint64_t *end, GError **error)
 {
     uint64_t begin, next;
 
-    /* It can have been about to go on; a request to the stub would be lost. */
+    /* It can have been about to continue; a request to the stub would be
+     * lost. */
     if (!vm->moves.halt(vm->moves.opaque, &begin, &next, error)) {
         return false;
     }

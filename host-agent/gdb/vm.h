@@ -20,12 +20,12 @@
  * @icount: how many instructions the guest has executed
  * @checkpoints: describe the states that are kept to go back to, in lines; may
  *          be NULL
- * @halt:   stop the guest, whatever QEMU is about to do with it.  The states
- *          that are kept which are nearest to where it is: at or before
- *          that, 0 if there is none, and after it, UINT64_MAX if there is none
- * @goes_on: is what takes long to go on?  Asked each few milliseconds; what
- *          does not fails with AGENT_ERROR_CANCELLED, here and in @go.
- *          NULL: it is
+ * @halt:   stop the guest, whatever QEMU is about to do with it.  Gets the kept
+ *          states nearest to where it is: the one at or before it, or 0, and
+ *          the one after it, or UINT64_MAX
+ * @goes_on: shall what takes long continue?  Asked each few milliseconds; if
+ *          not, it fails with AGENT_ERROR_CANCELLED, here and in @go.  NULL:
+ *          always
  * @turns:  of the recording's vCPUs, which must live as long; NULL if it has
  *          one
  *
@@ -108,8 +108,8 @@ bool vm_goes_on(const struct vm *vm);
 
 /**
  * vm_leave_search - after QEMU's own way back ("bc") was interrupted
- * @end: where the way began, whence it can go on; lowered to where QEMU has
- *       found nothing from there on
+ * @end: where the way began, from where it can continue; lowered to the place
+ *       from which on QEMU has found nothing
  *
  * QEMU would stop at no more breakpoints.  The guest is elsewhere then.
  */
@@ -127,8 +127,8 @@ bool vm_step(struct vm *vm, unsigned vcpu, GError **error);
 bool vm_step_watched(struct vm *vm, GHashTable *breakpoints,
                      char **hit, GError **error);
 
-/* The watchpoint that an answer of QEMU's says was met, to be freed; NULL if
- * none */
+/* The watchpoint that was met, as an answer of QEMU's says, to be freed; NULL
+ * if none */
 char *vm_watchpoint(const char *said);
 
 /* A request about a vCPU that does not let it run, see stub_forward() */

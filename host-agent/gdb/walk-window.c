@@ -279,7 +279,7 @@ static bool add_last(struct walk_window *w, const struct lane_record *r,
     return ok;
 }
 
-/* The last instruction of what there is is the window's last. */
+/* The last of the instructions that there are is the window's last. */
 static bool end_here(struct walk_window *w)
 {
     const struct window_piece *last;
@@ -318,7 +318,7 @@ static bool fill(struct walk_window *w, const GArray *records, size_t first,
                  size_t here, const struct walker_spot *spot, size_t after)
 {
     const struct lane_record *r = (const struct lane_record *)records->data;
-    /* If records are missing right after it, no window goes on. */
+    /* If records are missing right after it, no window continues there. */
     bool stops = !after || (here + 1 < records->len && r[here + 1].lost);
     size_t last = stops ? here : MIN(here + after, records->len - 1);
 

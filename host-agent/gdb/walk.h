@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A walk through a trace: its threads, and where they stand
+ * A walk through a trace: its threads, and where they are
  *
- * The threads are vCPUs, or the threads of processes of the guest.  All stand
- * at one moment, that of the one that has moved last.
+ * The threads are vCPUs, or the threads of processes of the guest.  All are at
+ * one moment, that of the one that has moved last.
  */
 
 #ifndef BTRAIL_GDB_WALK_H
@@ -17,7 +17,7 @@
  * @id:     gdb's number of it, from 1: of a vCPU one more than its own, of a
  *          thread of the guest its own
  * @vcpu:   -1 for a thread of the guest
- * @walker: where it stood when it was at the walk's @moves
+ * @walker: where it was when it was at the walk's @moves
  * @window: what gdb has of it as branch trace, or NULL
  * @sent:   gdb has read it
  */
@@ -61,7 +61,7 @@ struct walk_options {
 };
 
 /*
- * Stands at the end of the trace.
+ * Begins at the end of the trace.
  *
  * Errors: COMMAND: the trace has no such process or vCPU, or no records.
  */
@@ -73,7 +73,7 @@ void walk_free(struct walk *w);
 /* NULL if there is none */
 struct walk_thread *walk_thread(const struct walk *w, uint64_t id);
 
-/* The walker of a thread, which stands at the walk's moment */
+/* The walker of a thread, which is at the walk's moment */
 struct walker *walk_walker(struct walk *w, struct walk_thread *t);
 
 /* The thread has moved: the others follow. */

@@ -17,7 +17,7 @@
  * of them, on the side that it goes far to */
 #define AROUND      4096
 #define FAR         (AROUND << 6)
-/* It asks so often whether to go on. */
+/* How often it asks whether to continue */
 #define PATIENCE    65536
 
 /* Edges whose kinds are known: one for each hash */
@@ -42,10 +42,10 @@ struct kind {
 /**
  * struct walker
  * @records, @here: as lane_read() has returned them; @here is the record where
- *          it stands, or -1
+ *          it is, or -1
  * @block:  after it, once somebody has asked for it
  * @before: records that are read before it the next time
- * @behind: the same behind it
+ * @behind: the same after it
  * @kinds:  what edges do that it has met
  */
 struct walker {
@@ -370,10 +370,10 @@ static bool seek(struct walker_search *s, unsigned vcpu, uint64_t index)
 }
 
 /*
- * Finds the hits of records [@begin, @end), in one pass: there can be so many
- * of them that none of them is to be read again for each.  Too many are left
- * out at the far end.  What is before the first record is not known, so it is
- * one.
+ * Finds the hits of records [@begin, @end), in one pass: there can be many of
+ * them, and no record is to be read again for each.  Beyond a limit, those at
+ * the far end are left out.  What is before the first record is not known, so
+ * that record is one.
  */
 static void find_hits(struct walker_search *s, struct tried *t, unsigned vcpu,
                       uint64_t begin, uint64_t end)
@@ -464,8 +464,8 @@ static bool last_hit(struct walker_search *s, struct tried *t, unsigned vcpu,
     return false;
 }
 
-/* The first or last record of a part of a run that may end a block which is
- * wanted.  The block that the first one of a run ends begins in another one. */
+/* The first or last record of a part of a run that may end a wanted block.  The
+ * first record of a run ends a block that begins in another run. */
 static bool next_hit(struct walker_search *s, struct tried *t,
                      const struct lane_run *run, uint64_t begin, uint64_t end,
                      uint64_t *found)
@@ -482,8 +482,8 @@ static bool next_hit(struct walker_search *s, struct tried *t,
     return !s->forward && begin == run->begin;
 }
 
-/* Stands at a record of the lane, or one before it.  Those around it are kept,
- * or are read, more of them each time. */
+/* Goes to a record of the lane, or one before it.  Those around it are kept, or
+ * are read, more of them each time. */
 static bool go_to_record(struct walker_search *s, const struct lane_at *at)
 {
     struct walker *w = s->w;
@@ -507,7 +507,7 @@ static bool go_to_record(struct walker_search *s, const struct lane_at *at)
     return load(w, at);
 }
 
-/* Stands at the instruction that the block which ends with a record has. */
+/* Goes to the wanted instruction of the block that ends with a record. */
 static bool stand_in(struct walker_search *s, size_t run, uint64_t index)
 {
     const struct lane_at end = { run, index };
@@ -702,7 +702,7 @@ static enum effect find_effect(struct walker *w, struct stack_edges *edges)
     }
 }
 
-/* What the record does after which it stands */
+/* What the record after which it is does */
 static enum effect effect_here(struct walker *w, struct stack_edges *edges)
 {
     const struct lane_record *r = walker_record(w);
@@ -733,7 +733,7 @@ static enum effect effect_here(struct walker *w, struct stack_edges *edges)
            EFFECT_NONE : EFFECT_RETURN;
 }
 
-/* Stands at a stop of the block, as find_in_block(); false if it has none. */
+/* Goes to a stop of the block, as find_in_block(); false if it has none. */
 static bool stop_in_block(struct walker *w, const struct walker_stops *stops,
                           bool forward, unsigned from)
 {

@@ -115,7 +115,7 @@ bool walker_at_stop(struct walker *w, const struct walker_stops *stops);
 
 /**
  * walker_caller - back to the call that the function was entered by
- * walker_return - on to where the function has returned to
+ * walker_return - forward to where the function has returned to
  * @limit: the most records to read
  *
  * Calls, interrupts and system calls that have returned are passed over, and

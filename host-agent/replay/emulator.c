@@ -95,7 +95,7 @@ static void set_up_child(void *opaque)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
-    /* Ctrl-C is for us, who then end it in order. */
+    /* Ctrl-C is for us, and we then end it in order. */
     setpgid(0, 0);
     fcntl(birth->monitor, F_SETFD, 0);
     fcntl(birth->lock, F_SETFD, 0);
@@ -117,7 +117,8 @@ static int open_output(const struct emulator *e, GError **error)
     return fd;
 }
 
-/* Not 0, 1 or 2: GLib closes those if they are where they should get to. */
+/* Not 0, 1 or 2: GLib closes those if they are already where they should get
+ * to. */
 static int open_standard(int given)
 {
     int fd = open("/dev/null", O_RDWR | O_CLOEXEC);

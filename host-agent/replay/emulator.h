@@ -16,7 +16,7 @@ struct emulator;
 /**
  * struct emulator_options
  * @program:   path of QEMU
- * @recording: folder that "recording/" is in its arguments, or NULL
+ * @recording: folder that "recording/" means in its arguments, or NULL
  * @arguments: without the program and without a monitor; ends with NULL
  * @death_signal: that it gets when this process dies
  * @input:     its stdin, or -1 for none; stays the caller's
@@ -54,7 +54,7 @@ void emulator_set_cancel(struct emulator *e, int cancel_fd);
 /* The monitor, after the start; events are kept. */
 struct qmp *emulator_qmp(struct emulator *e);
 
-/* A command; if QEMU is gone, the error says what its last words were. */
+/* A command; if QEMU is gone, the error has its last words. */
 JsonNode *emulator_execute(struct emulator *e, const char *command,
                            JsonObject *arguments, int fd, int timeout_ms,
                            GError **error);

@@ -52,11 +52,11 @@ bool fingerprint_save(const char *path, const GArray *prints, GError **error);
 GArray *fingerprint_load(const char *path, GError **error);
 GArray *fingerprint_parse(const char *text, GError **error);
 
-/* Records of each path after where two traces part */
+/* Records of each path from where two traces diverge */
 #define FINGERPRINT_PATH    4
 
 /**
- * struct fingerprint_path - how a trace goes on
+ * struct fingerprint_path - how a trace continues
  * @records: the first ones; zero after the end of its stream
  * @count:   how many there are
  * @icount:  of the first one, or BTRAIL_NO_ICOUNT
@@ -81,7 +81,7 @@ struct fingerprint_difference {
     bool ended;
 };
 
-/* Do all fingerprints of a stream agree that both have?  If not, @records gets
+/* Do all fingerprints of a stream that both have agree?  If not, @records gets
  * the first one that does not. */
 bool fingerprint_agree(const GArray *a, const GArray *b, uint32_t vcpu,
                        uint64_t *records);

@@ -13,14 +13,14 @@
  * @path:      of a file that does not exist
  * @cancel_fd: what waits ends when it becomes readable; -1 for none
  *
- * It still stands afterwards.  Errors: COMMAND (what QEMU says), CANCELLED, and
- * those of QMP and of the file.
+ * It is still stopped afterwards.  Errors: COMMAND (what QEMU says), CANCELLED,
+ * and those of QMP and of the file.
  */
 bool guest_state_save(struct qmp *qmp, const char *path, int cancel_fd,
                       GError **error);
 
-/* The same for a QEMU that may write to no file of ours, whoever opens it, as
- * AppArmor has it: it writes into a pipe. */
+/* The same for a QEMU that, as with AppArmor, may write to no file of ours,
+ * whoever opens it: it writes into a pipe. */
 bool guest_state_pipe(struct qmp *qmp, const char *path, int cancel_fd,
                       GError **error);
 

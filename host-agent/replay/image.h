@@ -10,15 +10,15 @@
 
 /**
  * image_format - the format of an image that stands by itself
- * @format: that somebody says, or NULL to look
+ * @format: as stated by somebody, or NULL to look
  *
  * Returns "raw" or "qcow2", or NULL and an error: another format, a backing
  * file, data or a key elsewhere.
  */
 const char *image_format(const char *path, const char *format, GError **error);
 
-/* Is this a qcow2 image that has all its data itself, but for those of a
- * backing file, which QEMU is told? */
+/* Is this a qcow2 image that has all its data itself, or in a backing file that
+ * QEMU is given explicitly? */
 bool image_check_overlay(const char *path, GError **error);
 
 #endif /* BTRAIL_IMAGE_H */

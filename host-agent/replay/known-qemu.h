@@ -3,8 +3,8 @@
  * The QEMUs that this user has recorded with
  *
  * A recording says which QEMU it needs, but it can come from anybody: the path
- * that it names is not run.  What is run is the program with that hash which
- * the user has run before, to record.
+ * that it names is not run.  What is run is the program with that hash that the
+ * user has already recorded with.
  *
  * They are links in the user's folder of state, backtrail/qemu/SHA256.
  */

@@ -315,7 +315,7 @@ static char *add_image(struct builder *b, const char *path, const char *format,
     return g_strdup_printf("file=%s,format=%s", inside, format);
 }
 
-/* Flash is accessed by the vCPU itself, so that it is not in the log. */
+/* Flash is accessed by the vCPU itself, and so is not in the log. */
 static bool add_flash(struct builder *b, const GPtrArray *list,
                       const char *image)
 {
@@ -581,11 +581,11 @@ static bool handle_device(struct builder *b, const char *option,
         return refuse(error, "%s %s: %s cannot be replayed; use instead: %s",
                       option, value, type, instead);
     }
-    /* Each machine has such a drive, so that it is none of devices.h. */
+    /* Each machine has such a drive, so devices.h does not list it. */
     if (!g_strcmp0(type, "floppy")) {
         return handle_floppy(b, option, value, error);
     }
-    /* What comes in by -serial is logged, and by no other way. */
+    /* Only what comes in by -serial is logged. */
     if (option_list_get(list, "chardev") &&
         g_strcmp0(type, "isa-debugcon")) {
         return refuse(error, "%s %s: what comes in there is not in the log; "

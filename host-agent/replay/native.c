@@ -31,7 +31,7 @@ static void put(struct native *n, const char *option, const char *value)
 }
 
 /*
- * JSON: options have it flat, but for block nodes
+ * JSON: options have it flat, except for block nodes
  */
 
 /* A text that QEMU's options can have; NULL if it cannot.  To be freed. */
@@ -232,7 +232,7 @@ static bool put_wanted(struct native *n, const char *option, const char *value,
 static bool handle_object(struct native *n, const char *option,
                           const char *value, GError **error)
 {
-    /* For what it stores encrypted, which a recording has not */
+    /* For what it stores encrypted, which a recording does not have */
     return put_wanted(n, option, value, "qom-type", "qom-type", "secret",
                       error);
 }

@@ -19,12 +19,12 @@
 #include "util/json.h"
 
 #define POLL_MS     1000
-/* Whether it is to go on is asked so often. */
+/* How often it is asked whether to continue */
 #define ASK_MS      50
 /*
- * A replay that executes nothing for so long is stuck; or for so much CPU time
- * of QEMU, which polls for an event then.  What else it may have to do once, in
- * one turn, does not count as more than that turn.
+ * A replay that executes nothing for this long is stuck; or for this much CPU
+ * time of QEMU, which then polls for an event.  Whatever else it may have to do
+ * once, in one turn, counts as no more than that turn.
  */
 #define STUCK_S     60
 #define STUCK_CPU_S 10
@@ -34,7 +34,7 @@
 /* Host time between checkpoints: twice as many as QEMU takes by itself cost
  * the first pass 4 % more and the way back a sixth less. */
 #define INTERVAL_MS 20
-/* For who only goes forward from what is saved */
+/* For replays that only go forward from what is saved */
 #define NEVER_MS    UINT_MAX
 #define OBJECT      "checkpoints"
 #define SAVED_NAME  "saved-checkpoints"
@@ -124,7 +124,7 @@ static void add_arguments(struct player *p)
     emulator_add(e, "unix:qmp,server=on,wait=off");
     emulator_add(e, "-gdb");
     emulator_add(e, "unix:gdb,server=on,wait=off");
-    /* Its state is in checkpoints of who has traced. */
+    /* Checkpoints saved by a replay that traced have the device's state. */
     if ((p->options.trace || p->saved >= 0) &&
         !replay_arguments_trace(r->arguments)) {
         emulator_add(e, "-device");

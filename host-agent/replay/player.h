@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A player: a QEMU that replays a recording, and stands where it is told to
+ * A player: a QEMU that replays a recording, and stops where it is told to
  *
  * A place is a number of instructions that the guest has executed since it was
- * switched on: the next one that it executes has that index.  A player stands
- * still between two calls.
+ * switched on: the next one that it executes has that index.  Between two
+ * calls, a player is stopped.
  */
 
 #ifndef BTRAIL_PLAYER_H
@@ -74,19 +74,19 @@ struct player *player_start(const struct player_options *options,
 void player_set_go_on(struct player *p, bool (*go_on)(void *opaque),
                       void *opaque);
 
-/* What checkpoints are taken of it, unless somebody says otherwise */
+/* Memory for checkpoints, unless somebody says otherwise */
 #define PLAYER_CHECKPOINTS  (UINT64_C(1) << 30)
 
 /**
  * player_goto - go to a place, forwards or backwards
  *
  * Errors: PROTOCOL (before the recording begins, or after its end, where the
- * player then stands; or the replay is stuck), and those of player_start().
+ * player then is; or the replay is stuck), and those of player_start().
  */
 bool player_goto(struct player *p, uint64_t icount, GError **error);
 
-/* Stops the guest wherever it is, and QEMU goes to no place that it was told to
- * go to. */
+/* Stops the guest wherever it is; QEMU no longer goes to where it was told to
+ * go. */
 bool player_halt(struct player *p, GError **error);
 
 /* Goes to the end of the recording, where QEMU stays. */

@@ -14,7 +14,7 @@
 
 #define PREFIX      "backtrail-rr-"
 #define LOCK        "lock"
-/* It gets its name once it is locked, so that none is seen before. */
+/* It gets its name once it is locked, so that nobody sees one unlocked. */
 #define NEW_LOCK    "lock.new"
 
 static void remove_if_left(const char *folder)

@@ -2,8 +2,8 @@
 /*
  * Folders that go with the process that they are for
  *
- * Each has a lock, which its owner holds, and its QEMU after it.  Who was
- * killed leaves a folder whose lock is free: the next one removes it.
+ * Each has a lock, which its owner holds, and its QEMU after it.  A process
+ * that is killed leaves a folder whose lock is free: the next one removes it.
  */
 
 #ifndef BTRAIL_PRIVATE_FOLDER_H

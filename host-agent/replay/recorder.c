@@ -34,7 +34,7 @@ struct recorder {
     uint64_t started;
     bool running;               /* the guest has begun */
     bool full;                  /* a disk of the host takes no more */
-    GError *not_saved;          /* why the ring does not go on */
+    GError *not_saved;          /* why the ring does not continue */
 };
 
 static bool make_folder(const char *path, GError **error)
@@ -99,7 +99,8 @@ static bool copy_files(struct recorder *r, GError **error)
     return true;
 }
 
-/* Saves the guest that runs; it stands then, and so do its images. */
+/* Saves the guest that runs; it is stopped then, and its images do not
+ * change. */
 static bool save_base(struct recorder *r, GError **error)
 {
     g_autofree char *path = recording_path(r->recording,
@@ -233,7 +234,7 @@ static bool describe(struct recorder *r, GError **error)
     return to->qemu_sha256;
 }
 
-/* Does the guest stand for good?  It may be somebody else's "stop", or ours to
+/* Is the guest stopped for good?  It may be somebody else's "stop", or ours to
  * save it. */
 static bool has_ended(struct recorder *r, struct emulator *e)
 {

@@ -21,8 +21,8 @@
  *             host; 0 for all
  * @running:   the guest that the recording begins with, or NULL; @arguments are
  *             those of running_guest_arguments() then
- * @copied:    called when all files are copied, and @running still stands, or
- *             NULL; if it returns false, the guest does not begin
+ * @copied:    called when all files are copied, and @running is still stopped,
+ *             or NULL; if it returns false, the guest does not begin
  * @started:   called when the guest begins, or NULL
  */
 struct recorder_options {

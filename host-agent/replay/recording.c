@@ -16,10 +16,11 @@
 #include "util/json.h"
 
 #define FORMAT          "backtrail recording"
-/* Who does not know of bases would switch the guest on. */
+/* A version that does not know of bases would switch the guest on. */
 #define VERSION         1
 #define VERSION_BASE    2
-/* ... and of rings would begin with what is not there any more. */
+/* One that does not know of rings would begin with what is not there any
+ * more. */
 #define VERSION_RING    3
 /* No manifest is longer, and none has more files or arguments. */
 #define MAX_MANIFEST    (1u << 20)
@@ -646,7 +647,7 @@ void recording_add_json(const struct recording *r, JsonObject *o)
     btrail_json_add(o, "a:arguments", arguments, "a:files", files, NULL);
 }
 
-/* What those that know no more can read stays as it was. */
+/* What versions that know no more can read stays as it was. */
 static unsigned version_of(const struct recording *r)
 {
     if (!r->base) {

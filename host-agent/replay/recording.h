@@ -67,7 +67,7 @@ struct recorded_file {
  * @arguments:    of QEMU for a replay, see machine.h; ends with NULL
  * @files:        of struct recorded_file
  * @base:         file with what the guest began with, or NULL: power-on
- * @begin:        where the log goes on from there
+ * @begin:        where the log continues from there
  * @log:          its size and hash; the hash is NULL if not complete
  */
 struct recording {

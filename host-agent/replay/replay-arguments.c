@@ -258,7 +258,7 @@ bool replay_arguments_trace(char *const *arguments)
     return false;
 }
 
-/* An image has no other file behind it. */
+/* An image needs no other file. */
 static bool check_image(const struct recording *r, const char *value,
                         GError **error)
 {

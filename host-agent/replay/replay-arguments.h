@@ -9,7 +9,7 @@
 #include "replay/recording.h"
 
 /*
- * Are these arguments of QEMU some that machine_new() makes?  They give the
+ * Are these arguments of QEMU such as machine_new() makes?  Those give the
  * guest nothing of this host but the recording's files.  An argument that they
  * must not have is an error, PROTOCOL.
  */

@@ -5,10 +5,10 @@
  * From time to time the guest is stopped while its state is saved, with what it
  * has written to its disks: a replay can begin there.  Once one that is old
  * enough is the recording's base, what was before it is removed, also from the
- * log, but for what QEMU reads of it when it starts.
+ * log, except what QEMU reads of it when it starts.
  *
- * The manifest always names files that do not change any more.  Whoever kills
- * the recorder leaves a recording that begins with what it had last.
+ * The manifest always names files that do not change any more.  If the recorder
+ * is killed, what is left begins with the last base that it had.
  */
 
 #ifndef BTRAIL_RING_H
@@ -34,7 +34,8 @@ void ring_begin(struct ring *r);
 /* For how long there is nothing to do */
 int ring_wait_ms(const struct ring *r);
 
-/* Saves the guest, and removes what is too old.  After an error it stands. */
+/* Saves the guest, and removes what is too old.  After an error the guest is
+ * stopped. */
 bool ring_turn(struct ring *r, GError **error);
 
 /* Removes what the recording does not need, once QEMU has ended. */

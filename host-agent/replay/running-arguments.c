@@ -122,7 +122,7 @@ static char *change_net(struct arguments_writer *w, const char *value,
     return g_strdup(value);
 }
 
-/* Does a device use it?  Ports do not any more, nor does a monitor. */
+/* Does a device use it?  Ports and the monitor no longer do. */
 static bool is_used(const struct arguments_writer *w, const char *id)
 {
     for (char *const *a = w->arguments; a[0] && a[1]; a++) {
@@ -161,7 +161,7 @@ static char *change_serial(struct arguments_writer *w, const char *value,
     return g_strdup("stdio");
 }
 
-/* RAM in a file is shared with the guest that goes on. */
+/* RAM in a file is shared with the guest that continues. */
 static char *change_object(struct arguments_writer *w, const char *value,
                            GError **error)
 {
@@ -177,7 +177,7 @@ static char *change_object(struct arguments_writer *w, const char *value,
     return option_list_format(memory, "qom-type");
 }
 
-/* The base has its state, but a capture belongs to the guest that goes on. */
+/* The base has its state, but a capture belongs to the guest that continues. */
 static char *change_device(struct arguments_writer *w, const char *value,
                            GError **error)
 {

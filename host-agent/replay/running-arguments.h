@@ -2,9 +2,9 @@
 /*
  * The arguments of a QEMU that runs, for a copy of its guest that is recorded
  *
- * The copy must not reach what the guest has of this host: its networks are
- * cut off, so that two do not answer for one, and its ports lead nowhere but
- * for the first serial one, which is the terminal.
+ * The copy must not reach what the guest has of this host: its networks are cut
+ * off, so that two do not answer for one, and its ports lead nowhere, except
+ * the first serial one, which is the terminal.
  */
 
 #ifndef BTRAIL_RUNNING_ARGUMENTS_H

@@ -112,7 +112,7 @@ static bool find_process(struct running_guest *g, pid_t pid, GError **error)
     return g->arguments;
 }
 
-/* Another QEMU's state has not what a replay requires. */
+/* Another QEMU's state lacks what a replay requires. */
 static bool check_build(struct running_guest *g, GError **error)
 {
     g_autoptr(JsonNode) node = execute(g, "query-commands", NULL, error);

@@ -53,7 +53,7 @@ bool running_guest_save(struct running_guest *g, const char *path,
 /* Lets it run, if it ran before it was saved. */
 bool running_guest_resume(struct running_guest *g, GError **error);
 
-/* For how long it has stood for it, once it runs again */
+/* How long it was stopped for that, once it runs again */
 double running_guest_seconds(const struct running_guest *g);
 
 /* Lets it run, too, unless it is to stay as it is. */

@@ -20,7 +20,7 @@
 
 #define MAGIC           "BTCKPT\0\1"
 #define NEW             RECORDING_CHECKPOINTS ".new"
-/* Bytes of a chunk before it is compressed, but for the last one */
+/* Bytes of a chunk before it is compressed, except the last one */
 #define CHUNK           (UINT64_C(4) << 20)
 /* Much faster than the disk, and most of what there is to gain */
 #define LEVEL           1
@@ -395,9 +395,9 @@ static bool write_chunks(struct checkpoint_saver *s, uint64_t *all)
 }
 
 /*
- * The header comes last: without it, the file is nothing.  Nor is it waited for
- * the disk: what that loses in a crash, the MACs show, and the next replay makes
- * the checkpoints again.
+ * The header comes last: without it, the file is nothing.  Nor is the disk
+ * waited for: the MACs show what a crash loses, and the next replay makes the
+ * checkpoints again.
  */
 static void *save(void *opaque)
 {

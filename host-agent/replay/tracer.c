@@ -28,10 +28,10 @@
 #define STOP_MS     600000
 #define SAVE_NAME   "save-checkpoints"
 /*
- * Host time of this replay between two checkpoints, each of which takes one more
- * of it.  A replay that is not traced comes as far in three quarters, and takes
- * as long again for code that it has not executed yet.  So 95 of 100 random
- * places are reached in less than 100 ms.
+ * Host time of this replay between two checkpoints, each of which takes one
+ * more of it.  A replay that is not traced comes as far in three quarters of
+ * the time, and takes as long again for code that it has not executed yet.  So
+ * 95 of 100 random places are reached in less than 100 ms.
  */
 #define INTERVAL_MS 50
 
@@ -200,7 +200,7 @@ static bool save_checkpoints(struct tracer *t, const struct recording *r,
     saver = checkpoint_saver_start(r, player_program_sha256(t->player), *count,
                                    ends[0]);
     ok = write_checkpoints(t, ends[1], &local);
-    /* Why it was not saved is why QEMU could not write. */
+    /* If saving has failed, that is why QEMU could not write. */
     ok = checkpoint_saver_finish(saver, ok, error) && ok;
     if (!ok && error && !*error) {
         g_propagate_error(error, g_steal_pointer(&local));

@@ -13,8 +13,8 @@
  * @prints:   of the trace, see fingerprint.h; the caller's
  * @records:  in the trace
  * @icount:   instruction at which the replay ended
- * @diverged: QEMU could not go on at @icount, where the log has something else
- *            than what the guest does
+ * @diverged: QEMU could not continue at @icount, where the log has something
+ *            else than what the guest does
  * @no_names: why the trace has no names, to be freed, or NULL
  * @checkpoints: that were saved in the recording
  * @no_checkpoints: why none were saved although that was wanted, to be freed,

@@ -10,7 +10,7 @@
 
 /**
  * struct timeline
- * @tracks: have the numbers of all tracks but those of spans
+ * @tracks: have the numbers of all tracks except those of spans
  */
 struct timeline {
     struct export *e;

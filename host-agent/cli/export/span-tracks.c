@@ -17,7 +17,7 @@
 /**
  * struct track
  * @time: of its last event
- * @ends: of spans in it that go on (uint64_t), the innermost one last
+ * @ends: of spans in it that are still open (uint64_t), the innermost one last
  */
 struct track {
     uint64_t number;

@@ -56,8 +56,8 @@ static int print_count(struct find_options *o, struct finder *f)
     return CLI_OK;
 }
 
-/* The moment that is @n-th from the end, from 1.  How many there are, if there
- * are not so many */
+/* Finds the @n-th moment from the end, the last one being 1.  Returns @n, or
+ * the number of moments if there are fewer. */
 static uint64_t find_from_end(struct finder *f, uint64_t n,
                               struct find_moment *found, GError **error)
 {

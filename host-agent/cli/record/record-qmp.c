@@ -318,7 +318,8 @@ static void print_progress(struct file_recording *r)
     cli_fprintf(stderr, "\r%s", line);
 }
 
-/* The first signal stops the session, the second one does not wait for it. */
+/* The first signal stops the session; after the second one its end is not
+ * waited for. */
 static gboolean on_signal(int fd, GIOCondition condition, void *opaque)
 {
     struct file_recording *r = opaque;

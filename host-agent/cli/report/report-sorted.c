@@ -136,7 +136,7 @@ static void add_edge(void *opaque, const struct named_record *r,
     const char *names[ROWS_MAX_COLUMNS];
 
     s->unnamed += f->known ? 0 : count;
-    /* A file of the guest, found by nothing but its path */
+    /* A file of the guest, found by its path alone */
     s->unchecked += f->known && f->module->elf && !f->module->build_id &&
                     *f->module->path == '/' ? count : 0;
     for (unsigned i = 0; i < s->n; i++) {

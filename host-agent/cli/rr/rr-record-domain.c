@@ -9,7 +9,7 @@
  * addresses of its devices, and has no further part in it: the domain stays
  * shut off and its definition and images stay as they are.
  *
- * If the domain runs, it goes on, and what is recorded is a copy.  libvirt
+ * If the domain runs, it continues, and what is recorded is a copy.  libvirt
  * passes the commands that save its guest on to its QEMU.
  */
 

@@ -38,7 +38,7 @@ static void say_started(void *opaque)
     }
 }
 
-/* What is otherwise than in the domain's definition */
+/* What differs from the domain's definition */
 static void add_changes(const struct rr_recording *r, JsonObject *o)
 {
     const GPtrArray *changes = r->domain->replayable.changes;
@@ -64,7 +64,7 @@ static void print_changes(const struct rr_domain *d)
 }
 
 /* The images are copied: a domain must still be off, and a guest that runs can
- * go on. */
+ * continue. */
 static bool is_copied(void *opaque, GError **error)
 {
     const struct rr_recording *r = opaque;
@@ -227,7 +227,7 @@ static int record_running(struct rr_recording *r)
     code = record(r, r->common.qemu ? r->common.qemu :
                   running_guest_program(r->running),
                   running_guest_arguments(r->running));
-    /* It is left as it was found if nothing came of it. */
+    /* If the recording failed, the guest is left as it was found. */
     running_guest_free(r->running, !r->pause || code != CLI_OK);
     return code;
 }

@@ -94,7 +94,7 @@ void rr_terminal_close(struct rr_terminal *t)
                     strlen(terminal_filter_end));
     }
     if (t->changed) {
-        /* What the terminal has answered is not for who reads it next. */
+        /* What the terminal has answered is not for whoever reads it next. */
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &t->before);
     }
     if (t->input >= 0) {

@@ -2,9 +2,9 @@
 /*
  * The terminal as a guest's serial port
  *
- * The guest, or who has made a recording of it, has no more of the terminal than
- * a screen to write to: see terminal-filter.h.  What is no terminal gets all
- * that the guest writes.
+ * To the guest, or to whoever has recorded it, the terminal is no more than a
+ * screen to write to: see terminal-filter.h.  What is no terminal gets all that
+ * the guest writes.
  */
 
 #ifndef BTRAIL_CLI_RR_TERMINAL_H
@@ -33,7 +33,7 @@ struct rr_terminal {
 /* Prepares @input and @screen.  Returns false if there can be none. */
 bool rr_terminal_open(struct rr_terminal *t);
 
-/* From now on what is typed gets to @input, but for Ctrl-C and its like. */
+/* From now on what is typed gets to @input, except Ctrl-C and its like. */
 void rr_terminal_start(struct rr_terminal *t);
 
 /* After the guest has ended: all that it has written is shown then. */

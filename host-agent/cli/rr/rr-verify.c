@@ -12,8 +12,8 @@
 #include "util/json.h"
 
 /*
- * A machine that is switched off stands when QEMU gets to it; until then the
- * guest waits in a loop, in each replay for another while.
+ * A machine that is switched off is stopped when QEMU gets to it; until then
+ * the guest waits in a loop, not equally long in each replay.
  */
 #define MAX_TAIL    (UINT64_C(1) << 28)
 
@@ -168,7 +168,7 @@ static bool compare_stream(struct comparison *c, const struct btrail_trace *a,
     return true;
 }
 
-/* @diverged: where @b could not go on, so that it ends before; NULL if it
+/* @diverged: where @b could not continue, so that it ends early; NULL if it
  * could */
 static int compare(const struct rr_options *o, const struct btrail_trace *a,
                    const struct btrail_trace *b, const GArray *prints,

@@ -104,13 +104,13 @@ uint64_t rr_memory(const struct rr_options *o);
 /* Ends the line of the progress. */
 void rr_end_progress(const struct rr_options *o);
 
-/* Prints an error, which may be NULL if it has been; returns an exit code:
- * what comes from a damaged recording, or from a replay that has failed, is
+/* Prints an error, NULL if it was printed already; returns an exit code: what
+ * comes from a damaged recording, or from a replay that has failed, is
  * CLI_DAMAGED. */
 int rr_failed(const GError *error);
 
 /**
- * struct rr_divergence - where a replay could not go on as the log says
+ * struct rr_divergence - where a replay could not continue as the log says
  * @icount: instruction
  * @reason: what QEMU says of it; NULL if there is no such place
  */
@@ -140,7 +140,7 @@ int rr_check_trace(struct rr_options *o);
 /*
  * Prints where two replays differ, and what the log has there; returns an exit
  * code.  @d is NULL, and so is @first, if they are the same as far as they go.
- * @diverged says where the second one could not go on; NULL if it could.
+ * @diverged says where the second one could not continue; NULL if it could.
  */
 int rr_print_difference(const struct rr_options *o,
                         const struct btrail_trace *first,
