@@ -82,7 +82,7 @@ static void report_cr3s(struct capture_drain *d, struct capture_vcpu *v,
     uint64_t cr3 = slab->cr3, at = slab->first_index;
     unsigned new = 0;
 
-    /* What has made no record need not be known. */
+    /* An address space that has made no record need not be known. */
     for (size_t i = 0; i < slab->n_events; i++) {
         const struct btrail_event *e = &slab->events[i];
 

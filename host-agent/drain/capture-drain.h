@@ -79,8 +79,8 @@ static inline bool capture_drain_overwrites(const struct capture_drain *d)
 }
 
 /*
- * Has all been drained that the vCPU had published at @time, and does it not
- * keep more for lack of a slab?
+ * Has all been drained that the vCPU had published at @time, and does it hold
+ * nothing back for lack of a slab?
  */
 bool capture_drain_was_empty(const struct capture_drain *d, unsigned vcpu,
                              uint64_t time);

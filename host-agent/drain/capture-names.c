@@ -13,11 +13,11 @@
 #include "util/event-fd.h"
 #include "util/random.h"
 
-/* A nested guest that has not run for so long has gone, for all we know. */
+/* A nested guest that has not run for this long has gone, for all we know. */
 #define NESTED_IDLE_NS  UINT64_C(60000000000)
 /*
- * One that has not for so long makes room for another.  A guest can pretend to
- * have any number of them.
+ * One that has not run for this long makes room for another.  A guest can
+ * pretend to have any number of them.
  */
 #define NESTED_ROOM_NS  UINT64_C(5000000000)
 #define NESTED_SPACING_NS   UINT64_C(250000000)
@@ -86,7 +86,7 @@ void capture_names_join(struct capture_names *n, struct session *s,
     }
 }
 
-/* Says to one session what was so at a time. */
+/* Reports to one session what held at a time. */
 static void send_last(struct session *s, uint16_t kind, uint16_t kernel,
                       uint64_t time, const void *data, uint32_t size)
 {
@@ -236,7 +236,7 @@ static void send_found(struct capture_names *n, const GPtrArray *to,
 }
 
 /*
- * Finds the places where triggers act.  That may read files, so it is done
+ * Finds the places where triggers act.  Since that may read files, it is done
  * without the lock, for which others would wait; triggers may outlive their
  * sessions meanwhile.
  */

@@ -111,7 +111,7 @@ void capture_names_take_memory(struct capture_names *n,
  */
 void capture_names_ask(struct capture_names *n, int sock);
 
-/* A slab, and an item of code, for what asks the guest */
+/* A slab, and an item of code, for the thread that asks the guest */
 static inline void capture_names_slab(struct capture_names *n, unsigned vcpu,
                                       const struct btrail_slab *slab)
 {
@@ -134,7 +134,7 @@ static inline void capture_names_code(struct capture_names *n, unsigned vcpu,
     }
 }
 
-/* Tells a session that leaves until when its symbols have held. */
+/* Reports to a session that leaves until when its symbols have held. */
 void capture_names_leave(struct capture_names *n, struct session *s);
 
 /* Gets what is known now; to be cleared with scanner_result_clear(). */

@@ -29,9 +29,9 @@
 #define FAST_TICK_NS        50000000ull
 
 /*
- * A vCPU at full speed fills slabs faster than it is worth to be woken for: it
- * would make a system call for each, and interrupt the agent's CPU.  So nap
- * before going to sleep, while at most this part of a buffer is filled.
+ * A vCPU at full speed fills slabs so fast that it is not worth being woken for
+ * each: it would make a system call every time, and interrupt the agent's CPU.
+ * So nap before going to sleep, while at most this part of a buffer is filled.
  */
 #define NAP_SHARE           8
 #define NAPS                3
@@ -42,7 +42,8 @@
 
 /*
  * While the limit of CPU time is exceeded, the thread waits in steps of this
- * length and drains a little after each: QEMU would otherwise give it up.
+ * length and drains a little after each: otherwise QEMU would give the agent
+ * up.
  */
 #define LIMIT_STEP_NS       50000000ull
 #define LIMIT_LEAST_NS      1000000ull
@@ -62,7 +63,8 @@
 /* How long QEMU may take to say HELLO */
 #define HELLO_TIMEOUT_MS    30000
 
-/* One of this many bytes that are kept of a guest are for what is on its way */
+/* Of the bytes that are kept of a guest, one in this many is for what is on its
+ * way */
 #define SPARE_PART          4
 
 struct capture {
@@ -242,8 +244,9 @@ static bool send_once(struct capture *c, uint16_t type)
 }
 
 /*
- * Has the producer resend code: at once, as what a session records before has
- * none; and once for all that join within a tick, as the guest waits for it.
+ * Has the producer resend code: at once, since what a session records before
+ * has none; and once for all that join within a tick, since the guest waits for
+ * it.
  */
 static void send_resend(struct capture *c, uint64_t now)
 {
@@ -285,8 +288,9 @@ static void want_memory(struct capture *c)
 }
 
 /*
- * Tells a session up to when it has got all that vCPUs did.  What the producer
- * had before it was asked to flush has been published when it is asked again.
+ * Reports to a session up to when it has got all that vCPUs did.  What the
+ * producer had before it was asked to flush has been published when it is asked
+ * again.
  */
 static void report_passed(struct capture *c, struct session *s)
 {
@@ -458,7 +462,7 @@ static uint64_t limited(struct capture *c, uint64_t now)
 static bool drain_turn(struct capture *c, uint64_t now, unsigned *n)
 {
     /*
-     * Code comes in drops, for which it is not worth to stay awake.  With a
+     * Code comes in drops, for which it is not worth staying awake.  With a
      * scanner, though, it must see new code before slabs are given back, with
      * which the guest would continue.
      */
@@ -606,8 +610,8 @@ static bool can_begin(struct capture *c)
 }
 
 /*
- * Is the guest traced only when it is known how its tasks are found?  A guest
- * whose capture is attached to is traced already.
+ * Is the guest to be traced only once it is known how its tasks are found?  A
+ * guest whose capture is attached to is traced already.
  */
 static bool holds(const struct capture *c)
 {

@@ -36,7 +36,7 @@ struct capture;
  *            for names on their way to files; 0 for BTRAIL_BUDGET_GUEST.  When
  *            they are used up, names are left out
  * @sessions: the sessions that are in it from its beginning, @n_sessions of
- *            them: as if by capture_add(), and surely before HELLO
+ *            them: as if by capture_add(), and certainly before HELLO
  */
 struct capture_options {
     int sock;

@@ -5,8 +5,8 @@
  * A value is in the records after its mark.  It is followed through interrupts
  * of its thread, on its vCPU.  It is not known, and meets no condition, if
  * records are missing in its middle, or if another thread runs there before its
- * end: the first one may go on elsewhere, whose records may have come before.
- * In a guest with one vCPU that cannot be.
+ * end: the first one may continue elsewhere, on a vCPU whose records may have
+ * come before.  In a guest with one vCPU that cannot be.
  */
 
 #ifndef BTRAIL_MARK_HITS_H

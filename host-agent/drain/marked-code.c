@@ -3,8 +3,8 @@
  * Marks in the code that is executed now: see marked-code.h
  *
  * Of a page that has a mark the whole content is kept.  A mark can lie on two
- * pages, and only the one with its jump shows it: so of all others what can be
- * an end of one is kept, too, as long as there is room.
+ * pages, and only the one with its jump shows it: so what can be an end of a
+ * mark is kept of all other pages, too, as long as there is room.
  */
 
 #include <glib.h>
@@ -19,12 +19,13 @@
 #define MAX_EDGES       16384
 #define MAX_OTHERS      16384
 
-/* Items whose content has not come, and how much older than the newest one such
- * a content can be */
+/* Items whose content has not come, and how much older than the newest content
+ * one that is still to come can be */
 #define MAX_AWAITED     1024
 #define MAX_LATE        4096
 
-/* Contents of a page that records which were not drained can have executed */
+/* Contents of a page that records can have executed which are not drained
+ * yet */
 #define MAX_VERSIONS    6
 
 /* The content of a page with marks, by its number */
@@ -254,8 +255,8 @@ static void add_content(struct marked_code *c, uint64_t number,
     }
 }
 
-/* Has a content come, as far as one can know?  What came long ago and has no
- * marks may be forgotten. */
+/* Has a content come, as far as one can know?  One that came long ago and has
+ * no marks may be forgotten. */
 static bool has_come(struct marked_code *c, uint64_t number)
 {
     return (c->newest > MAX_LATE && number <= c->newest - MAX_LATE) ||
@@ -361,7 +362,7 @@ static void add_version(struct marked_page *p, const struct page_version *v)
     p->versions[at] = *v;
 }
 
-/* Has the page be remembered, if its content has marks, and those beside it. */
+/* Remembers the page, if its content has marks, and those beside it. */
 static void keep_pages(struct marked_code *c, unsigned vcpu,
                        const struct btrail_code_item *item)
 {
@@ -409,7 +410,7 @@ static void await(struct marked_code *c, unsigned vcpu,
     g_array_append_val(c->awaited, new);
 }
 
-/* Has the pages be remembered whose content has come. */
+/* Remembers the awaited pages whose content has come. */
 static void keep_awaited(struct marked_code *c)
 {
     guint left = 0;

@@ -7,8 +7,8 @@
  * the code that made it, in its address space and at its time, is a mark.
  *
  * The guest chooses how many marks it has.  What has not been executed for the
- * longest time is forgotten: contents of pages that have marks beyond 4096, and
- * places of such pages, in an address space and of a vCPU, beyond 16384.
+ * longest time is forgotten: beyond 4096, contents of pages that have marks;
+ * beyond 16384, places of such pages, in an address space and of a vCPU.
  */
 
 #ifndef BTRAIL_MARKED_CODE_H
@@ -44,7 +44,8 @@ bool marked_code_item(struct marked_code *c, unsigned vcpu,
                       const struct btrail_code_item *item,
                       const uint8_t *page);
 
-/* Has a page a content that has not come?  Other vCPUs' items may have it. */
+/* Does a page have a content that has not come?  Other vCPUs' items may have
+ * it. */
 bool marked_code_lacks(const struct marked_code *c);
 
 /**

@@ -27,11 +27,11 @@ struct output *output_new(struct btrail_store *store,
 struct btrail_block_sink *output_sink(struct output *o);
 
 /*
- * A slab is handed to a stream: all before it are returned to the producer.
- * Whoever drains next, if this process is killed, gets all that are not, so
- * what is written must not have any of them.  A block that ends within a slab
- * therefore waits for the next call, or for output_returned(): all slabs
- * are returned.  For the same thread
+ * A slab is handed to a stream: all before it are returned to the producer.  If
+ * this process is killed, whoever drains next gets all slabs that were not
+ * returned, so what is written must have nothing of these.  A block that ends
+ * within a slab therefore waits for the next call, or for output_returned():
+ * all slabs are returned.  For the same thread
  */
 void output_slab(struct output *o);
 void output_returned(struct output *o);

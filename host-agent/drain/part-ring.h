@@ -4,8 +4,8 @@
  *
  * Records are in a ring of parts.  Names of them are sent only once and are
  * worth more than they occupy, so they are in a file of their own, or two: when
- * it has got too large, all that still holds is resent into a new one, and the
- * one before the last is deleted.
+ * it has become too large, all that still holds is resent into a new one, and
+ * the one before the last is deleted.
  */
 
 #ifndef BTRAIL_PART_RING_H

@@ -12,10 +12,9 @@ struct session_code;
 
 /*
  * @o must live as long as the result, and so must the @budget that what waits
- * is taken from.  With @chosen not all items are handed
- * over: contents that no item refers to are left out.  A content may come
- * before the item that refers to it, with a limited number of contents in
- * between.
+ * is taken from.  With @chosen not all items are handed over: contents to which
+ * no item refers are left out.  A content may come before the item that refers
+ * to it, with a limited number of contents in between.
  */
 struct session_code *
 session_code_new(struct output *o, struct btrail_budget *budget,

@@ -10,7 +10,7 @@
 #include "util/event-fd.h"
 
 /*
- * Ticks until all is flushed that was made before: the first may be in
+ * Ticks until all that was made before is flushed: the first may be in
  * progress, the next requests slabs, and the one after that has them.
  */
 #define FLUSH_TICKS         3

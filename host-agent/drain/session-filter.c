@@ -12,7 +12,7 @@
 #define ALL (BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL)
 
 /*
- * How long a process is remembered that has ended: what it made last is drained
+ * How long a process that has ended is remembered: what it made last is drained
  * after the snapshot that does not find it any more.
  */
 #define GONE_NS UINT64_C(1000000000)
@@ -187,7 +187,8 @@ static void add_found(GHashTable *table, const struct btrail_process *p,
     }
 }
 
-/* A process that was only seen has no name: it is wanted if it was before. */
+/* A process that was only seen has no name: it is wanted if it was wanted
+ * before. */
 static bool was_wanted(const struct filtering *f,
                        const struct btrail_process *p)
 {

@@ -19,7 +19,7 @@
  * struct session_streams
  * @whole:     records keep the capture's numbers
  * @anywhere:  a stream may begin at any index; the file says why
- * @drop:      lose records when the output is behind
+ * @drop:      lose records when the output lags behind
  * @resume:    where streams continue, see struct session_settings
  * @observer:  sees what is kept, or NULL
  * @records, @filtered, @lost: see struct session_progress; atomic each

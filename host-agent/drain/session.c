@@ -381,7 +381,7 @@ void session_sideband(struct session *s, uint16_t kind,
     if (kind == BTRAIL_SIDEBAND_PROCESSES) {
         __atomic_fetch_add(&s->snapshots, 1, __ATOMIC_RELAXED);
     }
-    /* On its way to a slow disk it waits, and the guest says more meanwhile. */
+    /* It waits on its way to a slow disk, and the guest says more meanwhile. */
     if (btrail_budget_take(s->budget, size + BTRAIL_BUDGET_ENTRY)) {
         output_packed(s->output, g_memdup2(payload, size), size,
                       s->budget);

@@ -36,7 +36,7 @@ struct session;
  * @filter:   what it wants; copied
  * @triggers: @n_triggers of them; copied
  * @files:    finds files of the guest, for triggers
- * @drop:     when its output is behind, lose its records (GAP events say how
+ * @drop:     when its output lags behind, lose its records (GAP events say how
  *            many) and do not have the capture and all others wait for it
  * @resumes:  the session continues a trace.  The store is made with the id and
  *            the next part of that trace, and begin BTRAIL_GAP_ELSEWHERE.  False
@@ -149,7 +149,7 @@ bool session_has_found(const struct session *s,
                        unsigned process);
 
 /**
- * enum session_names - has the session the names, and the code, that it
+ * enum session_names - does the session have the names, and the code, that it
  * needs?
  *
  * @SESSION_NAMES_UNKNOWN: the producer has not said so yet
@@ -175,9 +175,9 @@ session_has_names(const struct session *s);
  *                             Any thread
  * session_release_ring - there will be no dump
  *
- * From when a trigger to dump acts, the ring deletes nothing, so that the dump
- * has what was before: until session_dump() has opened its files, or
- * session_release_ring() is called.
+ * From when a trigger to dump acts, the ring deletes nothing until
+ * session_dump() has opened its files, or session_release_ring() is called: so
+ * the dump has what was before.
  */
 int session_fired_fd(const struct session *s);
 int session_take_fired(struct session *s);

@@ -319,7 +319,7 @@ void triggers_symbols(struct triggers *t, uint16_t kernel,
     for (unsigned i = 0; i < t->n; i++) {
         struct watched_trigger *w = &t->watched[i];
 
-        /* What was loaded is gone if it is there no more. */
+        /* A symbol of what was loaded is gone once it is not among these. */
         if (is_kernels(w) && (found[i] || !loaded || w->loaded)) {
             w->loaded = loaded;
             __atomic_store_n(&w->kernel, kernel, __ATOMIC_RELAXED);
@@ -339,7 +339,7 @@ void triggers_keep(struct triggers *t)
     set_keeping(t, true);
 }
 
-/* Does the kernel run whose symbol a trigger waits for? */
+/* Does the kernel run for whose symbol a trigger waits? */
 static bool kernel_runs(const struct triggers *t,
                         const struct watched_trigger *w, unsigned vcpu)
 {

@@ -111,7 +111,7 @@ bool triggers_new_places(struct triggers *t);
 
 /*
  * The gate of a session with triggers: what its capture records, whose device
- * has this tick, of a guest that can have so many vCPUs.  A record is kept if
+ * has this tick, of a guest that can have this many vCPUs.  A record is kept if
  * records are being kept, or if it starts or stops that.  What is kept of code
  * is taken from @budget, if there is one.  Once
  */
@@ -124,7 +124,7 @@ void triggers_passed(struct triggers *t, unsigned vcpu,
                      uint64_t time);
 
 /*
- * Time goes on although there are no records: calls whose threads wait can
+ * Time passes although there are no records: calls whose threads wait can
  * become too long.
  */
 void triggers_tick(struct triggers *t);

@@ -6,10 +6,10 @@
  * one is served, the guest is taken to where that one has left it.  While the
  * guest runs for one of them and another has a request, the run is interrupted,
  * and continues when the others have been quiet for a moment.  The same holds
- * for each way that the guest goes for a request; one that makes no progress
- * is then left alone for longer from time to time.  The trace is searched apart, see
- * apart.h.  So each sees a guest of its own; what it has written to the guest's
- * state is lost when another one has its turn.
+ * for each way that the guest goes for a request; one that makes no progress is
+ * then left alone for longer from time to time.  The trace is searched apart,
+ * see apart.h.  So each sees a guest of its own; what it has written to the
+ * guest's state is lost when another one has its turn.
  */
 
 #ifndef BTRAIL_GDB_REPLAY_TARGET_H

@@ -62,8 +62,8 @@ static unsigned held_ms(const struct replay_view *v)
 
 /*
  * Has the guest not come to the end of its way because another one has a
- * request?  What was to be done is then done later, from the beginning: it has no
- * effect before its end.  Takes the error then.
+ * request?  What was to be done is then done later, from the beginning: it has
+ * no effect before its end.  Takes the error then.
  */
 static bool put_off(struct replay_view *v, GError *error)
 {

@@ -2,7 +2,7 @@
 /*
  * The kernel's BTF: see btf.h
  *
- * libbpf checks that types and strings lie within the data, and not what types
+ * libbpf checks that types and strings lie within the data, but not what types
  * refer to.  This file follows references by number, to at most DEPTH_MAX.
  */
 

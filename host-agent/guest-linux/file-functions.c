@@ -208,7 +208,7 @@ static bool add_section(struct elf_reader *r, uint32_t type)
     return false;
 }
 
-/* Where the file has what is loaded at an address; 0 if it has not */
+/* Where the file has what is loaded at an address; 0 if it has nothing there */
 static uint64_t offset_of(const struct elf_reader *r, uint64_t address)
 {
     for (unsigned i = 0; i < r->n_loads; i++) {

@@ -2,10 +2,10 @@
 /*
  * Functions of a program or library, read from the guest's page cache
  *
- * The kernel has most of a file in memory that was read lately, or written.
- * What has .symtab has all functions of a file, also of a static program; its
- * last pages are not mapped, and may not be there.  What the dynamic linker
- * needs is there as a rule: functions that other files may call.
+ * The kernel has most of a file in memory that was read lately, or written.  A
+ * .symtab has all functions of a file, also of a static program; it is in the
+ * last pages of the file, which are not mapped and may not be there.  What the
+ * dynamic linker needs is there as a rule: functions that other files may call.
  */
 
 #ifndef LINUX_FILE_FUNCTIONS_H

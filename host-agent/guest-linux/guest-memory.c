@@ -259,9 +259,9 @@ bool guest_memory_read(const struct guest_memory *m, uint64_t address,
 }
 
 /*
- * Sets @at and @end to the next pages that were written to, from @at on.  To
- * read others would have the guest's file take memory for them.  Returns false
- * if there are none.
+ * Sets @at and @end to the next pages that were written to, from @at on.
+ * Reading others would make the guest's file take memory for them.  Returns
+ * false if there are none.
  */
 static bool next_written(const struct ram_range *r, uint64_t *at,
                          uint64_t *end)

@@ -175,7 +175,7 @@ static void read_names(struct kallsyms_names *s)
     }
 }
 
-/* Few names have the same one: who looks for one compares these first. */
+/* Few names have the same tag: a search for a name compares tags first. */
 static uint16_t tag_of(const char *name, size_t length)
 {
     return (uint16_t)(length + 31u * (unsigned char)name[0] +
@@ -196,7 +196,8 @@ static size_t expand_tokens(const struct tokens *t, const uint8_t *tokens,
         if (length + size > KALLSYMS_NAME_MAX) {
             return 0;
         }
-        /* Always as much is much quicker, and @text has room for it. */
+        /* Always copying the same size is much quicker, and @text has room for
+         * it. */
         memcpy(text + length, token, COPY);
         if (size > COPY) {
             memcpy(text + length, token, size);
@@ -276,7 +277,7 @@ static uint32_t find_name(const struct kallsyms *k, const char *name,
 
 /*
  * Takes these offsets, in the first form from o->form to @last that has _stext
- * at its address; then their bytes are of @k.
+ * at its address; their bytes then belong to @k.
  */
 static bool take_offsets(struct kallsyms *k, const struct offsets *o,
                          enum form last, uint64_t stext)
@@ -431,7 +432,7 @@ static uint32_t count_names(const uint8_t *image, size_t at, size_t markers,
     size_t end = markers;
     uint32_t count = 0;
 
-    /* From the last on: only few places have those and the right number. */
+    /* From the last on: few places have those and the right number. */
     for (size_t i = n_markers; i-- > 0; ) {
         size_t begin = at + get32(image + markers + 4 * i);
         size_t p = begin;

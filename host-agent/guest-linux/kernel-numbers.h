@@ -2,9 +2,9 @@
 /*
  * Numbers of the kernels of a capture, which its scanners share
  *
- * One that comes back, as after a guest was restored, keeps its number.  Each
- * number belongs to one scanner at a time, which has found its kernel last.  Any
- * thread
+ * A kernel that comes back, as after a guest was restored, keeps its number.
+ * Each number belongs to one scanner at a time, which has found its kernel
+ * last.  Any thread
  */
 
 #ifndef LINUX_KERNEL_NUMBERS_H
@@ -28,7 +28,7 @@ unsigned kernel_numbers_users(const struct kernel_numbers *n);
  * kernel_numbers_take - the number of a kernel, the caller's from now on
  * @place: where its image is in the guest's RAM, if it is that of a nested
  *         guest, or 0.  Two of these can be the same kernel
- * @owner: who the caller is, as an address
+ * @owner: the caller's identity, as an address
  * @held:  an atomic time, which the next owner takes; outlives the ownership
  * @before: gets that of the owner before, if that is another one, or 0
  *

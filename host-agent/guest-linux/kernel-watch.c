@@ -57,7 +57,7 @@ static int latest_first(const void *p, const void *q)
     return BTRAIL_COMPARE(b->time, a->time);
 }
 
-/* Can page tables be read?  Of others nobody knows what they map. */
+/* Can page tables be read?  If not, nobody knows what they map. */
 static bool is_readable(const struct guest_memory *memory, uint64_t root)
 {
     uint64_t entry;
@@ -66,7 +66,7 @@ static bool is_readable(const struct guest_memory *memory, uint64_t root)
                              sizeof(entry));
 }
 
-/* Only page tables of others have run, of which one is the last one. */
+/* Only page tables of others have run; @stranger is the last one. */
 static void doubt(struct kernel_watch *w, const struct ran *stranger)
 {
     w->from = w->looks ? MIN(w->from, stranger->time) : stranger->time;

@@ -14,9 +14,11 @@
 
 #include "guest-linux/kernel.h"
 
-/* How many page tables are kept between two looks; of more, some */
+/* How many page tables are kept between two looks; if there are more, some
+ * are */
 #define KERNEL_WATCH_SLOTS      64
-/* A kernel that was not found in this many looks and so long has ended. */
+/* A kernel that was not found in this many looks, and for this long, has
+ * ended. */
 #define KERNEL_WATCH_LOOKS      3
 #define KERNEL_WATCH_NS         UINT64_C(300000000)
 
@@ -55,9 +57,10 @@ void kernel_watch_begin(struct kernel_watch *w, uint64_t now);
 void kernel_watch_report(struct kernel_watch *w, uint64_t cr3, uint64_t time);
 
 /*
- * Takes what was reported.  Another kernel can have the place of one that has
- * gone, so the kernel's memory must say its release as well.  @k is the kernel that is watched; NULL if there is
- * none, so that all is of others.  Returns whether there was anything.
+ * Takes what was reported.  Another kernel can be where one was that has gone,
+ * so the kernel's memory must say its release as well.  @k is the kernel that
+ * is watched; NULL if there is none, so that all is of others.  Returns whether
+ * there was anything.
  */
 bool kernel_watch_look(struct kernel_watch *w, struct linux_kernel *k,
                        const struct guest_memory *memory);

@@ -111,7 +111,7 @@ static void add_missing(struct linux_kernel *k, const char *text)
     g_ptr_array_add(k->missing, g_strdup(text));
 }
 
-/* Is it already said that this is lost? */
+/* Has it already been said that this is lost? */
 static bool is_missing(struct linux_kernel *k, const char *lost)
 {
     bool is = false;
@@ -223,7 +223,7 @@ static void find_tasks(struct linux_kernel *k, const struct vmcoreinfo *v)
 }
 
 /*
- * Does its memory say itself which release it is?  Without CONFIG_KALLSYMS_ALL
+ * Does its memory itself say which release it is?  Without CONFIG_KALLSYMS_ALL
  * it has no symbols of data, and VMCOREINFO tells where struct new_utsname is.
  */
 static bool has_release(struct linux_kernel *k)

@@ -182,7 +182,7 @@ static bool read_module_memory(struct linux_layout *l,
     return true;
 }
 
-/* What is no offset; without some of it, offsets are of no use. */
+/* What is not an offset; without some of it, offsets are of no use. */
 static void read_values(struct linux_layout *l, const struct linux_btf *b,
                         GPtrArray *missing)
 {

@@ -70,7 +70,7 @@ static uint64_t find_in_page(struct nested_memory *n,
     return UINT64_MAX;
 }
 
-/* In what a table maps, whose first address is @address */
+/* In what a table maps, the first address of which is @address */
 static uint64_t find_in_table(struct nested_memory *n,
                               const struct root_search *s,
                               uint64_t table, uint64_t address, unsigned shift)

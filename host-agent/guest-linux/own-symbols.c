@@ -13,8 +13,8 @@
 
 /*
  * Code of its initialisation keeps its names when it has been freed: the kernel
- * takes the right to execute these addresses from them (free_init_pages()), and
- * uses the memory at others.
+ * makes these addresses not executable (free_init_pages()), and uses the memory
+ * at others.
  */
 void linux_own_symbols(const struct linux_kernel *k, linux_text_fn *fn,
                        void *opaque)

@@ -5,8 +5,8 @@
  * An address_space has its pages in an xarray (lib/xarray.c): a tree whose
  * nodes have entries for 2^shift pages each.  An entry with bits 1:0 = 00 is a
  * page, that of a folio with several pages in the entries of all of them; with
- * 10 it is the tree's own: a node if it is above 4096, and below the number of
- * slots the one that has the entry.  Others are no pages.
+ * 10 it is the tree's own: above 4096 a node, and below the number of slots the
+ * slot that has the entry.  Others are no pages.
  */
 
 #include <glib.h>
@@ -87,7 +87,7 @@ static bool find_entry(struct linux_file *f, uint64_t index, uint64_t *entry)
         slot = index >> shift & (n - 1);
         *entry = entry_in(f, slot);
         if (!shift) {
-            /* Those of the pages beside it are here, too. */
+            /* Entries of the pages beside it are here, too. */
             f->node.first = index - slot;
             f->node.n = n;
             break;

@@ -169,7 +169,7 @@ static void read_mappings(struct place_process *process,
     for (i = 0; i < p->n_mappings && process->modules->len < most; i++) {
         const struct btrail_mapping *next = &p->mappings[i];
 
-        /* Such as memory without a file between two mappings of one */
+        /* Such as memory without a file between two mappings of a file */
         if (!(next->flags & BTRAIL_MAPPING_FILE) &&
             strcmp(next->path, "[vdso]")) {
             continue;

@@ -488,7 +488,7 @@ static void resend(struct guest_words *w)
     w->snapshot_at = 0;
 }
 
-/* Asks for what is missing, at most so often. */
+/* Asks for what is missing, at most once in AGAIN_NS. */
 static void ask(struct guest_words *w, uint64_t now)
 {
     if (w->sock >= 0 && !w->reader && now - w->opened_at >= AGAIN_NS) {

@@ -4,7 +4,7 @@
  * names, and makes sideband of them
  *
  * The drain reports which page tables ran when, and which code with them.  What
- * comes of it is marked as the guest's word by its kind.
+ * results is marked by its kind as the guest's word.
  */
 
 #ifndef BTRAIL_GUEST_WORDS_H
@@ -59,7 +59,7 @@ void guest_words_status(struct guest_words *w,
                         struct guest_words_result *result);
 
 /*
- * Waits a little for what the guest has still to say of what was drained, and
+ * Waits a little for what the guest still has to say of what was drained, and
  * ends the thread; @result is to be cleared.
  */
 void guest_words_finish(struct guest_words *w,

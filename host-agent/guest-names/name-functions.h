@@ -3,8 +3,8 @@
  * The guest's words: functions that a process has compiled at run time
  *
  * They become a file like that of a program's functions, with a build-id that
- * nothing else has: a snapshot says that it is mapped where the process has
- * code that is no file's.
+ * nothing else has: a snapshot says that this file is mapped where the process
+ * has code of no file.
  */
 
 #ifndef BTRAIL_NAME_FUNCTIONS_H
@@ -40,7 +40,7 @@ struct name_functions *name_functions_new(struct btrail_budget *budget,
 void name_functions_free(struct name_functions *f);
 
 /*
- * Takes whole lines of a perf-PID.map.  What is no line of one is ignored;
+ * Takes whole lines of a perf-PID.map.  Whatever is not such a line is ignored;
  * returns how many were left out, since the budget is used up.
  */
 unsigned name_functions_take(struct name_functions *f, const char *lines);

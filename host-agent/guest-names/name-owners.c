@@ -20,7 +20,7 @@
 #define PAGES_EACH      512
 
 /* Pages that are looked at for one decision, and how often those of a root are
- * when none has come */
+ * looked at again when no new one has come */
 #define WORK_MAX        (1u << 20)
 #define TRIES           8
 
@@ -28,11 +28,11 @@
 #define MOMENT_NS       UINT64_C(5000000)
 /*
  * The kernel says that it has switched some time after it has loaded CR3.  A
- * sample that is so shortly before a switch can be of the next task.
+ * sample that is at most this long before a switch can be of the next task.
  */
 #define LATE_NS         UINT64_C(30000)
 
-/* So few votes can all be wrong: no page may deny them. */
+/* Fewer votes than this can all be wrong: no page may deny them. */
 #define FEW_VOTES       3
 
 /* A vCPU's samples and its CPU's switches, in the order of time */
@@ -365,7 +365,7 @@ static bool overlap(const struct name_space *a, const struct name_space *b)
     return a->begin < b->end && b->begin < a->end;
 }
 
-/* The page tables with most votes, but for those of the next space; @total gets
+/* The page tables with most votes, except those of the next space; @total gets
  * how many votes count */
 static const struct name_vote *most_votes(const struct name_space *space,
                                           uint32_t *total)
@@ -385,7 +385,7 @@ static const struct name_vote *most_votes(const struct name_space *space,
     return best;
 }
 
-/* The page tables that most of a space's samples say, unless pages deny it */
+/* The page tables that most of a space's samples name, unless pages deny it */
 static uint64_t by_votes(struct name_owners *o,
                          const struct name_space *space)
 {
@@ -439,8 +439,8 @@ static bool has_own_page(struct name_owners *o, const GPtrArray *all,
 }
 
 /*
- * The only space that has all that was executed with page tables, of those that
- * no samples speak of; NULL if there is none, or more than one
+ * Of the spaces that have no samples, the only one that has all that was
+ * executed with page tables; NULL if there is none, or more than one
  */
 static struct name_space *by_pages(struct name_owners *o,
                                    const GPtrArray *all, uint64_t root)
@@ -477,7 +477,7 @@ static gint by_root_and_begin(gconstpointer p, gconstpointer q)
            BTRAIL_COMPARE(a->number, b->number);
 }
 
-/* Has @a two thirds of the votes that @a and @b have for the page tables? */
+/* Does @a have two thirds of the votes of @a and @b for the page tables? */
 static bool outvotes(const struct name_space *a, const struct name_space *b,
                      uint64_t root)
 {
@@ -510,7 +510,7 @@ static void settle(const GPtrArray *all)
             last = space;
             root = space->root;
         } else if (space->from == last->number && !space->executed) {
-            /* The parent goes on with them. */
+            /* The parent continues with them. */
             space->root = 0;
         } else if (outvotes(space, last, root)) {
             last->root = 0;

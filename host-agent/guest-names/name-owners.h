@@ -3,14 +3,15 @@
  * The guest's words: which page tables a space has
  *
  * No program in the guest knows its page tables, and no trace of such a guest
- * which process runs.  Two things bring them together:
+ * says which process runs.  Two things bring them together:
  *
  * - Samples.  At a time of the guest's TSC, a vCPU had a CR3 (each TIME event of
  *   a trace says so), and the guest says which task the CPU of that number ran
  *   then.  A space whose samples agree has those page tables.
  * - Pages.  User code at an address was executed with a CR3.  The space must
  *   have it mapped for execution.  Addresses are random in each process, so
- *   where there are no samples the only space that has all pages is the one.
+ *   where there are no samples the only space that has all pages is the right
+ *   one.
  *
  * Both can be wrong: what comes of them is likely, and never sure.
  */
@@ -68,7 +69,7 @@ void name_owners_decide(struct name_owners *o, struct name_spaces *spaces);
 /* The host's clock at a time of the TSC, as near as samples say */
 uint64_t name_owners_host_time(const struct name_owners *o, uint64_t tsc);
 
-/* The TSC so long before a time, as near as samples say */
+/* The TSC this long before a time, as near as samples say */
 uint64_t name_owners_before(const struct name_owners *o, uint64_t tsc,
                             uint64_t ns);
 

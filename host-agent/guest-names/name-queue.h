@@ -4,8 +4,8 @@
  * taken from a budget
  *
  * Their memory is that of twice as many elements at most, and it is given back
- * when most of them are forgotten.  So adding and forgetting take a time in
- * proportion to how many elements there are only now and then.
+ * when most of them are forgotten.  So adding and forgetting only now and then
+ * take time in proportion to the number of elements.
  */
 
 #ifndef BTRAIL_NAME_QUEUE_H

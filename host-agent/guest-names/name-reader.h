@@ -66,8 +66,8 @@ bool name_reader_begun(const struct name_reader *r);
  * name_reader_feed - take bytes
  * @why: gets what is wrong, to be freed
  *
- * Returns false if the guest has broken the protocol; the reader is of no more
- * use then.
+ * Returns false if the guest has broken the protocol; the reader is of no use
+ * then.
  */
 bool name_reader_feed(struct name_reader *r, const void *data, size_t size,
                       name_reader_fn *fn, void *opaque, char **why);

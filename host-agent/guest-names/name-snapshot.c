@@ -8,7 +8,7 @@
 
 #include "guest-names/name-snapshot.h"
 
-/* Of one snapshot; many times this is its limit.  Bytes are those of texts,
+/* Of one snapshot, whose limit is many times this.  Bytes are those of texts,
  * mappings and threads, as far as they are counted here. */
 #define PROCESSES_EACH  256
 #define BYTES_EACH      (2u << 20)

@@ -17,8 +17,8 @@ typedef void name_snapshot_fn(void *opaque, const void *data, size_t size,
  * @pti: user mode has page tables of its own
  * @fn:  gets one, or more if there is too much for one
  *
- * What has not changed since the last time is only seen.  Returns how many
- * spaces are in one for the first time.
+ * What has not changed since the last time is in it as seen only.  Returns how
+ * many spaces are in one for the first time.
  */
 unsigned name_snapshots(struct name_spaces *spaces,
                         const struct name_owners *owners, bool pti,

@@ -8,7 +8,7 @@
 #include "guest-names/name-spaces.h"
 #include "util/search.h"
 
-/* How many spaces of a process are looked at for one of a time */
+/* How many spaces of a process are looked at to find that of a time */
 #define SPACES_BEFORE_MAX   256
 
 struct name_spaces {
@@ -204,7 +204,7 @@ static struct name_space *begin_space(struct name_spaces *s, uint32_t pid,
     struct name_space *before = last_of(s, pid), *space;
 
     if (before && before->begin > time) {
-        /* It says something else of this time already. */
+        /* The guest has already said something else of this time. */
         return NULL;
     }
     end_space(before, time);

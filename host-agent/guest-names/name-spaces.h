@@ -4,7 +4,7 @@
  *
  * A *space* is a process from when it is made, or executes a program, until it
  * executes another one, or ends: the time in which the kernel does not change
- * its page tables.  Which page tables these are, the guest cannot say.
+ * its page tables.  The guest cannot say which page tables these are.
  */
 
 #ifndef BTRAIL_NAME_SPACES_H

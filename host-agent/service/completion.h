@@ -3,7 +3,7 @@
  * Sessions that nobody continues: their traces are completed in threads
  *
  * The state has such a session until that is done, so that the next process
- * takes it up, however often that is killed.
+ * takes it up, however often the service is killed.
  */
 
 #ifndef BTRAIL_COMPLETION_H

@@ -25,8 +25,8 @@ struct control;
  * @command: a command that must be replied to with @id, in any order
  * @event:   an event; @data may be NULL
  * @closed:  the connection is lost, and all answers to executed commands have
- *           arrived, if only as errors.  The owner calls
- *           control_free(), now or later.
+ *           arrived, even if only as errors.  The owner calls control_free(),
+ *           now or later.
  */
 struct control_handler {
     bool (*guest)(void *opaque, JsonObject *guest, GError **error);

@@ -122,9 +122,9 @@ static bool is_owned(int fd, const char *owner)
 }
 
 /*
- * Is the folder that of this guest, or can it be?  The file that says so has
- * its text at once.  An empty one, as a crash of the host can leave it, says
- * nothing.
+ * Is the folder that of this guest, or can it be?  The file that says so gets
+ * its whole text at once.  An empty one, as a crash of the host can leave it,
+ * says nothing.
  */
 static bool own(int fd, const char *owner, GError **error)
 {
@@ -139,7 +139,7 @@ static bool own(int fd, const char *owner, GError **error)
     return replace_file(fd, OWNER_FILE, NEXT_OWNER, 0640, owner, error);
 }
 
-/* Where the end of a folder's name begins that is "." and a UUID; or NULL */
+/* Where the "." and a UUID begin that a folder's name ends with; or NULL */
 static char *find_unique(const char *name)
 {
     size_t length = strlen(name);
@@ -303,8 +303,8 @@ static bool bad_name(const char *name, GError **error, const char *why)
 }
 
 /*
- * A name is as long with the suffix as without it: whoever reads what the
- * service has added one to finds the same.
+ * The suffix does not count: a name to which the service has added it is still
+ * as long when somebody reads it.
  */
 static size_t length(const char *name)
 {

@@ -52,7 +52,7 @@ static const char *writer_of(struct guest *g, const char *file)
 }
 
 /*
- * No two sessions or dumps may write one trace, also if they are of guests that
+ * No two sessions or dumps may write one trace, even if they are of guests that
  * share a folder.  A session of mode "last" writes its file in the end, and one
  * that the last process has left comes again.
  */

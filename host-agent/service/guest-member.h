@@ -14,8 +14,8 @@
 #include "service/service-session.h"
 
 /*
- * Seconds until a client learns how far an end or a dump is, and has to ask
- * again for more: nobody else can use QEMU's monitor while it waits.
+ * Seconds until a client that waits for an end or a dump learns how far that
+ * is, and has to ask again: nobody else can use QEMU's monitor while it waits.
  */
 #define GUEST_REPLY_S   2
 
@@ -67,7 +67,7 @@ struct guest_member *guest_member_find(GPtrArray *members, const char *name);
 /* Tells the client that started the session, which is ready, that it runs. */
 void guest_member_announce(struct guest_member *m);
 
-/* The command @id waits for the end, but for at most GUEST_REPLY_S. */
+/* The command @id waits for the end, for at most GUEST_REPLY_S. */
 void guest_member_add_stop(struct guest_member *m, gint64 id);
 
 /* Answers all clients that wait: the session is done, and has this status. */

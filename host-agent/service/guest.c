@@ -107,7 +107,7 @@ static void announce(struct guest *g, struct guest_member *m)
 {
     m->held = false;
     guest_capture_update_paused(&g->capture);
-    /* What a client has been told of continues whatever kills us. */
+    /* Once a client knows of a session, it continues whatever kills us. */
     guest_save_all(g->host);
     guest_member_announce(m);
 }
@@ -134,7 +134,7 @@ static void session_event(void *opaque, struct service_session *s,
         host_has_changed(g->host);
         break;
     case SERVICE_SESSION_TIME_OVER:
-        /* Whoever has started it learns first that it has begun. */
+        /* Whoever has started it must learn first that it has begun. */
         if (m->announced) {
             guest_end_session(g, m, "its duration is over");
         }

@@ -180,7 +180,7 @@ struct listener *listener_new(const struct config *config,
     l->accepted = accepted;
     l->opaque = opaque;
     if (last && passed() && !strcmp(passed(), "1")) {
-        /* Its unit is one of before there were names. */
+        /* Its unit is from before there were names. */
         forget_passed();
         listener_free(l);
         return NULL;

@@ -38,12 +38,12 @@ struct message_room {
 /* The room for a reply */
 void message_room_init(struct message_room *room);
 
-/* Takes the room that an object needs; false if there is not so much. */
+/* Takes the room that an object needs; false if there is too little. */
 bool message_room_take(struct message_room *room,
                        JsonObject *object);
 
-/* The bytes of a message; NULL if it is too long or has too many values.  What is
- * not UTF-8 in it becomes U+FFFD. */
+/* The bytes of a message; NULL if it is too long or has too many values.  Bytes
+ * in it that are not UTF-8 become U+FFFD. */
 GBytes *message_format(JsonObject *message);
 
 #endif /* BTRAIL_MESSAGE_H */

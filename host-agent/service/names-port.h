@@ -2,9 +2,9 @@
 /*
  * Ports through which guests say names: QEMU connects each to the service
  *
- * Whose a port is, is known by the process at its other end, which has a control
- * connection, too.  What comes through it is read only while the guest is
- * traced.
+ * A port is that of the guest whose process is at its other end, which has a
+ * control connection, too.  What comes through it is read only while the guest
+ * is traced.
  */
 
 #ifndef BTRAIL_NAMES_PORT_H

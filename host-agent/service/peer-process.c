@@ -42,7 +42,7 @@ static bool parse_start(const char *stat, unsigned long long *start)
                            start) == 1;
 }
 
-/* False if that is not known at the moment, for lack of a descriptor or so */
+/* False if that is not known at the moment, such as for lack of a descriptor */
 static bool find_id(char id[PROCESS_ID], pid_t pid)
 {
     char path[64], stat[1024], boot[64];
@@ -81,7 +81,7 @@ bool process_is_gone(const char *id)
 
 /*
  * Whoever has connected may have passed the socket on and ended, and another
- * process may have its number by now.  Kernels that are older do not say.
+ * process may have its number by now.  Older kernels do not say that.
  */
 static bool has_ended(int sock)
 {

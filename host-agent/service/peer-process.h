@@ -2,8 +2,8 @@
 /*
  * Which process is at the other end of a socket, by the word of the kernel
  *
- * A process has a number that others get after it, and a time at which it has
- * begun.  Both together, and the boot that they are of, belong to no other.
+ * A process has a number that others get after it, and a time at which it
+ * began.  Number, time and boot together belong to no other process.
  */
 
 #ifndef BTRAIL_PEER_PROCESS_H
@@ -25,7 +25,7 @@ struct peer_process {
     char process[PROCESS_ID];
 };
 
-/* Who has connected?  False if that process is gone, or is not to be seen. */
+/* Who has connected?  False if that process is gone, or hidden. */
 bool peer_process_get(struct peer_process *peer, int sock);
 
 /* Is it one process? */

@@ -16,8 +16,8 @@ struct usage {
 };
 
 /*
- * The most that one user may have of what all may have together: what it leaves
- * is there for others, whatever it does.  0 is no limit.
+ * The most that one user may have of what all may have together: the rest is
+ * there for others, whatever this one does.  0 is no limit.
  */
 uint64_t quota_share(uint64_t all);
 

@@ -26,8 +26,8 @@ static int open_ring(const struct folder *folder, const char *name)
 }
 
 /*
- * Another process that removes rings can find this one before it is locked.
- * Where folders cannot be locked nobody removes them.
+ * A process that removes rings can find this one before it is locked.  Where
+ * folders cannot be locked nobody removes them.
  */
 static bool hold(int fd)
 {
@@ -87,7 +87,7 @@ static bool has_records(int dir, const char *name)
 
 /*
  * Are there only files that have no record?  Or remove them.  A service that
- * was killed has left them cut off, or completed by the one that came then.
+ * was killed has left them cut off, or the next service has completed them.
  */
 static bool is_clear(int fd, bool remove)
 {

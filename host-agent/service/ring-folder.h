@@ -2,10 +2,10 @@
 /*
  * The folder in which a flight recorder has its ring, in that of its guest
  *
- * Whoever makes one holds a lock on it as long as it records.  The kernel ends
- * that with the process, so what nobody holds is what a process has left.  The
- * state names such a ring (see state.h), unless the process was killed between
- * the two.
+ * Whoever makes one holds a lock on it as long as it records.  The kernel
+ * releases it with the process, so a ring that nobody holds was left by a
+ * process.  The state names such a ring (see state.h), unless the process was
+ * killed between the two.
  */
 
 #ifndef BTRAIL_RING_FOLDER_H

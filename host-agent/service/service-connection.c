@@ -233,7 +233,7 @@ static void drop_unknown(struct connection *c, const char *why)
 }
 
 /*
- * Shares: who has the most gives way, so that it shuts out nobody else
+ * Shares: whoever has the most gives way, so that it shuts out nobody else
  */
 
 /* Nobody needs it: a device connects again for the next command. */
@@ -290,7 +290,7 @@ static struct connection *find_dispensable(GPtrArray *list, const uid_t *only)
     return found;
 }
 
-/* Hangs up a control connection; @c is freed. */
+/* Closes a control connection; @c is freed. */
 static void drop_control(struct connection *c, const char *why)
 {
     service_log(SERVICE_LOG_DEBUG, "%s%s: hung up, %s", c->guest ? "guest " :

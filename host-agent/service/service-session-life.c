@@ -173,7 +173,7 @@ static bool is_ready(const struct service_session *s)
     struct session_progress p;
 
     session_progress(s->session, &p);
-    /* How its records are numbered, which its state has, is known then. */
+    /* Then it is known how its records are numbered, which is in its state. */
     return p.begun &&
            session_has_names(s->session) == SESSION_NAMES_FINE;
 }
@@ -429,7 +429,7 @@ static gboolean duration_passed(gpointer opaque)
 
     s->duration_source = 0;
     if (!set_duration(s)) {
-        /* The owner ends the session, now or when this comes again. */
+        /* The owner ends the session, now or when this is reported again. */
         s->duration_source = g_timeout_add(TIME_OVER_MS, duration_passed, s);
         service_session_report(s, SERVICE_SESSION_TIME_OVER);
     }
@@ -617,7 +617,7 @@ static void finished(GObject *source, GAsyncResult *async, gpointer opaque)
     s->ended = g_get_real_time();
     enter(s, said || fault ? SERVICE_SESSION_FAILED :
                              SERVICE_SESSION_ENDED);
-    /* What the drain says else only follows from what has been said. */
+    /* Whatever else the drain says only follows from that. */
     if (fault && !said) {
         g_free(s->why);
         s->why = g_steal_pointer(&fault);

@@ -173,7 +173,7 @@ JsonObject *service_session_save(struct service_session *s)
     /*
      * A resumed session must survive before it is in a capture again, too.  One
      * that has never been in any has files, and nobody waits for it; nor does
-     * anybody continue one that was to end.
+     * anybody continue a session that was to end.
      */
     return btrail_json_new("s:id", s->id,
                            "o:command", state_files_command(s->command),

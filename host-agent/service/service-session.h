@@ -123,8 +123,8 @@ struct service_session_options {
  * @past:      progress of the processes before
  * @paused_base, @limited_base: of the capture, when they were first known, as
  *             @waited_known says
- * @resumed:   another process has started it: so it is from the first to the
- *             last @state
+ * @resumed:   another process has started it; true from the first @state to the
+ *             last
  * @ready:     SERVICE_SESSION_READY is reported: while it is active or,
  *             of one that ends soon, later
  * @found:     triggers whose places were found

@@ -73,7 +73,7 @@ void service_state_take(struct service_state *s,
     }
 }
 
-/* The captures @from are among @to, and are not left any more. */
+/* Adds the captures @from to @to; they are not left any more. */
 static void take_all(struct service_state *s, GPtrArray *from,
                      GPtrArray *to)
 {
@@ -92,8 +92,8 @@ void service_state_save(struct service_state *s,
     g_autoptr(GError) error = NULL;
 
     /*
-     * These are written first: of a session that continues, they have what the
-     * file of the session itself does not name any more.
+     * These are written first: they have what the file of a session that
+     * continues does not name any more.
      */
     completions_save(s->completions, all);
     take_all(s, captures, all);
@@ -157,7 +157,7 @@ JsonObject *service_state_find(struct service_state *s,
 
 /*
  * Devices connect again within a second.  What is left of a process that runs
- * stays: a QEMU that is stopped connects when it goes on.
+ * stays: a QEMU that is stopped connects when it continues.
  */
 gboolean service_state_timed_out(gpointer opaque)
 {

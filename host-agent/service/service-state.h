@@ -39,7 +39,7 @@ void service_state_close(struct service_state *s);
 
 /*
  * Write the captures of all guests, JsonObject as in state.h, and those that
- * are left.  What a guest has is left no more.
+ * are left.  What a guest has is not left any more.
  */
 void service_state_save(struct service_state *s,
                         GPtrArray *captures);

@@ -24,7 +24,7 @@
 
 /*
  * Each guest that connects gets a folder.  If it was never traced, the folder
- * is removed with it, or their number would grow forever.
+ * is removed with it; otherwise their number would grow forever.
  */
 static void remove_unused(struct host *host,
                           const struct folder *folder)

@@ -210,7 +210,7 @@ bool state_files_admit(const struct service_command *c, GError **error)
  * Files
  */
 
-/* The service does not read a file of such a name; a person may. */
+/* The service does not read files with such names; a person may. */
 static void set_aside(int fd, const char *name, const char *why)
 {
     g_autofree char *aside = g_strconcat(name, ".unreadable", NULL);
@@ -356,7 +356,7 @@ GPtrArray *state_files_read(struct state_files *s)
  * Writing
  */
 
-/* Writes the file of a session unless it is as it is to be. */
+/* Writes the file of a session unless it has that text already. */
 static bool write_session(struct state_files *s, JsonObject *capture,
                           JsonObject *session, GError **error)
 {
@@ -370,8 +370,8 @@ static bool write_session(struct state_files *s, JsonObject *capture,
     }
     /*
      * Nobody waits until it is on the disk, which can take a minute where
-     * guests are being traced: what crashes the host ends the guests that it is
-     * about.
+     * guests are being traced: a crash of the host ends the guests, too, that
+     * this is about.
      */
     if (!replace_file(s->fd, name, NEXT_FILE, 0600, text, error)) {
         g_free(text);

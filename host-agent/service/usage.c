@@ -6,7 +6,7 @@
 #include "service/quota.h"
 #include "service/usage.h"
 
-/* Bytes of memory that a capture with so many sessions uses */
+/* Bytes of memory that a capture with this many sessions uses */
 static uint64_t capture_memory(const struct guest *g, unsigned sessions)
 {
     const struct config *config = g->host->config;
@@ -29,7 +29,8 @@ static bool of_user(const struct guest *g,
     return g->link.uid == other->link.uid;
 }
 
-/* What the sessions of guests use that count with @g; of all without @counts */
+/* What the sessions of the guests that count with @g use; those of all without
+ * @counts */
 static struct usage measure(const struct guest *g,
                             bool (*counts)(const struct guest *g,
                                            const struct guest *))

@@ -11,7 +11,7 @@
 
 /*
  * What was asked for is remembered, whether it is there or not; a guest can
- * have any number of paths, so all is forgotten after this many.
+ * have any number of paths, so all of them are forgotten after this many.
  */
 #define MAX_ASKED   512
 
