@@ -19,7 +19,7 @@
 #define MAX_CODES       4096
 #define MAX_VERSIONS    1024
 
-/* Blocks that do not concern us and came last */
+/* The last blocks that do not concern us */
 #define OTHERS_BITS     15
 
 /* The instruction that begins at a byte, if one does */

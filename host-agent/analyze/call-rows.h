@@ -45,7 +45,7 @@ enum call_rows_value {
 /**
  * struct call_rows
  * @function: for CALL_ROWS_CALLERS and CALL_ROWS_CALLEES
- * @closest:  the function that was called and is called most like it
+ * @closest:  the function that was called and has the most similar name
  * @rows:     has three columns: command, module, function or system call
  * @all:      number of records in all trees that were added
  */

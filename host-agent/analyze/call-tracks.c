@@ -102,7 +102,7 @@ static bool is_shown(const struct call_tracks *c, const struct call_track *t,
            (!c->options.function || call_track_slice(t, i)->wanted);
 }
 
-/* Tells of all slices before slice @n that have begun. */
+/* Reports all slices before slice @n that have begun. */
 static void write_begun(struct call_tracks *c, struct call_track *t,
                         unsigned n)
 {
@@ -119,7 +119,7 @@ static void write_begun(struct call_tracks *c, struct call_track *t,
     }
 }
 
-/* Tells at once of slices before slice @n that have others in them. */
+/* Reports at once slices before slice @n that have others in them. */
 static void write_promptly(struct call_tracks *c, struct call_track *t,
                            unsigned n)
 {
@@ -258,7 +258,7 @@ static unsigned shared_slices(const struct call_track *t,
     return to ? n : 0;
 }
 
-/* A track goes on with another node, or with none. */
+/* A track continues with another node, or with none. */
 static void move_track(struct call_tracks *c, struct call_track *t,
                        unsigned vcpu, uint64_t time,
                        const struct stack_node *to)
@@ -324,7 +324,7 @@ static void on_moved(void *opaque, unsigned vcpu, uint64_t time,
     }
     t = thread_track(c, vcpu, to);
     if (last && last != t && last->open) {
-        /* What it is in goes on later. */
+        /* The call that it is in continues later. */
         write_promptly(c, last, last->open->len);
     }
     if (t) {

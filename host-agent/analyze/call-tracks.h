@@ -2,9 +2,9 @@
 /*
  * Calls as they began and ended
  *
- * Each thread that the trace names has a track with its calls, which go on
- * while it does not run; each vCPU has one with what it ran.  The calls of other
- * tasks are on the tracks of vCPUs.
+ * Each thread that the trace names has a track with its calls, which continue
+ * while it does not run; each vCPU has one with what it ran.  The calls of
+ * other tasks are on the tracks of vCPUs.
  */
 
 #ifndef BTRAIL_CALL_TRACKS_H
@@ -86,9 +86,9 @@ struct call_tracks_ops {
 /**
  * struct call_tracks_options
  * @shortest: shorter slices are left out, in ns
- * @prompt:   tell of a slice when the next one begins, if @shortest is 0;
+ * @prompt:   report a slice when the next one begins, if @shortest is 0;
  *            otherwise when one that is in it ends
- * @function: if not NULL, tell only of calls of it, and of what is in them
+ * @function: if not NULL, report only calls of it, and what is in them
  * @depth:    and of this many levels of these; 0: all
  */
 struct call_tracks_options {

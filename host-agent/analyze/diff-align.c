@@ -23,7 +23,7 @@
 #define SAME_EDGES      32
 
 /*
- * What is so near the beginning of one side is searched in the other, by a
+ * What is this near to the beginning of one side is searched in the other, by a
  * table with room for four times as much.
  */
 #define NEAR            1024
@@ -34,8 +34,8 @@
 #define SHORT           64
 
 /*
- * How far both sides are searched: first a little, and more if that was in
- * vain; how many edges of one function are compared with how many.
+ * How far both sides are searched, first a little, and more if that was in
+ * vain: how many edges of one function are compared with how many.
  */
 static const struct {
     uint64_t edges;
@@ -49,7 +49,7 @@ static const struct {
 };
 
 /*
- * So many edges may be searched, and this many more for each one that was
+ * This many edges may be searched, and this many more for each one that was
  * compared: where nearly nothing is the same, all of it would be searched again
  * and again.
  */
@@ -237,8 +237,8 @@ static bool repeats(const GArray *outline, unsigned period)
 }
 
 /*
- * Adds an edge to an outline.  Of a loop that goes round many times only the
- * last turns stay, so that what is after it is near.
+ * Adds an edge to an outline.  Of a loop with many turns only the last ones
+ * stay, so that what is after it is near.
  */
 static void add_outline(GArray *outline, uint64_t what, uint64_t at)
 {
@@ -517,7 +517,7 @@ static bool is_at_end(const struct diff_align *a, unsigned side)
     return a->sequence[side].whole && a->at[side] == a->sequence[side].end;
 }
 
-/* Both sides do nothing alike any more, as far as was searched. */
+/* Both sides have nothing in common any more, as far as was searched. */
 static void give_up(struct diff_align *a)
 {
     bool ended = is_at_end(a, 0) || is_at_end(a, 1);
@@ -541,7 +541,7 @@ static void give_up(struct diff_align *a)
  */
 static bool find_together(struct diff_align *a)
 {
-    /* A trace may begin anywhere, and go on anywhere after a gap. */
+    /* A trace may begin anywhere, and continue anywhere after a gap. */
     bool gap = !a->same || edge_here(a, 0) == DIFF_EDGE_GAP ||
                edge_here(a, 1) == DIFF_EDGE_GAP;
     bool last;

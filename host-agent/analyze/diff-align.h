@@ -3,13 +3,13 @@
  * Aligning what one task did in two runs
  *
  * As long as both sequences of edges are the same, they are followed edge by
- * edge, with one stack of calls for both.  Where they part, in some function,
- * both sides are searched for the first place where they do the same again.
- * Only edges of this function count, and after its return those of its caller,
- * and so on: what the function calls is skipped as a whole.  So a loop with one
- * more turn, a call that one side leaves out, or a slow path is a difference of
- * a few edges, however much was executed in it, and at the latest the return to
- * a caller that both have brings them together.
+ * edge, with one stack of calls for both.  Where they diverge, in some
+ * function, both sides are searched for the first place where they do the same
+ * again.  Only edges of this function count, and after its return those of its
+ * caller, and so on: what the function calls is skipped as a whole.  So a loop
+ * with one more turn, a call that one side leaves out, or a slow path is a
+ * difference of a few edges, however much was executed in it, and at the latest
+ * the return to a caller that both have brings them together.
  *
  * Where that fails, and where records are missing, the edges themselves are
  * searched for a piece that both sides have; then nothing is known of the
@@ -102,8 +102,8 @@ void diff_align_init(struct diff_align *a, const struct diff_edges *edges,
 void diff_align_clear(struct diff_align *a);
 
 /*
- * Goes on as far as the sequences reach.  @dropped gets the number of edges of
- * each side that were dropped.
+ * Continues as far as the sequences reach.  @dropped gets the number of edges
+ * of each side that were dropped.
  */
 void diff_align_run(struct diff_align *a, uint64_t dropped[DIFF_SIDES]);
 

@@ -16,7 +16,7 @@
 
 #include "symbolize/stack-edge.h"
 
-/* The two traces are told apart by these numbers. */
+/* These numbers distinguish the two traces. */
 #define DIFF_SIDES  2
 
 /* Set in the numbers of edges that change the stack of calls */

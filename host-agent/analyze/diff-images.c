@@ -8,7 +8,7 @@
 #include "analyze/diff-images.h"
 #include "util/hash.h"
 
-/* A page so far from all known pages of an image is not part of it. */
+/* A page this far from all known pages of an image is not part of it. */
 #define NEAR            (1u << 21)
 
 /* Images of a process that are known; more are rare */

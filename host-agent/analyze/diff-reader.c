@@ -207,7 +207,7 @@ static uint32_t number_of(struct diff_reading *r, const struct process *process,
     }
     find_place(r, process, where, e->from, &from, &functions[0]);
     find_place(r, process, where, e->to, &to, &functions[1]);
-    /* What the one end has shown may help with the other. */
+    /* What one end has shown may help with the other. */
     find_place(r, process, where, e->from, &from, &functions[0]);
     number = diff_edges_number(r->options->edges, e, &from, &to, async);
     if (async || e->ends) {

@@ -6,7 +6,7 @@
  * Interrupts are left out, with all that the kernel does until it continues
  * what they have interrupted; so are page faults, because it depends on the
  * state of memory when there is one.  Of other exceptions only their entry is
- * kept.  A task goes on where it was when the kernel has run another one in
+ * kept.  A task continues where it was when the kernel has run another one in
  * between, on whatever vCPU.
  */
 

@@ -202,14 +202,14 @@ static const struct diff_edge *edge_before(struct diff_align *a, unsigned side,
                    edge_at(a, side, d->at[side] - 1) : DIFF_EDGE_GAP);
 }
 
-/* Does it stand for an indirect branch or a return of whoever goes to it? */
+/* Does it stand for an indirect branch or a return of whatever goes to it? */
 static bool is_thunk(const struct diff_function *f)
 {
     return g_str_has_prefix(f->name, "__x86_indirect_") ||
            g_str_has_suffix(f->name, "_return_thunk");
 }
 
-/* The function in which both sides part */
+/* The function in which both sides diverge */
 static const struct diff_function *function_at(struct diff_align *a,
                                                const struct diff_difference *d)
 {

@@ -4,9 +4,9 @@
  *
  * Each trace is read once, by a thread of its own, as one sequence of edges for
  * each task (diff-reader.h).  The sequences of the same tasks are aligned
- * (diff-align.h) while the traces are read; only what one trace is ahead is
- * kept.  Differences are grouped: in the same function, one side took the same
- * edge and the other one another.
+ * (diff-align.h) while the traces are read; only that by which one trace is
+ * ahead is kept.  Differences are grouped: in the same function, one side took
+ * the same edge and the other one another.
  *
  * Which way a branch goes often depends on chance, above all in the kernel.  If
  * at some other time each side went the way that the other one went here, the
@@ -84,7 +84,7 @@ struct diff_group {
  * @differences: how many, with those in no group
  * @gaps:        places with missing records
  * @groups:      of struct diff_group *, by their first difference
- * @shorter:     the side whose trace ends first, of a task that goes on, so
+ * @shorter:     the side whose trace ends first, of a task that continues, so
  *               that the rest of the other side is not compared; or -1
  * @lost:        edges of each side were not compared, because no place was
  *               found from which on both do the same

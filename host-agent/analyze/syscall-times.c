@@ -60,7 +60,7 @@ void syscall_times_free(struct syscall_times *s)
     g_free(s);
 }
 
-/* Who makes the calls at a node */
+/* The caller at a node */
 static struct syscall_caller *caller_at(struct syscall_times *s, unsigned vcpu,
                                         const struct stack_node *n)
 {

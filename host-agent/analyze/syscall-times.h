@@ -2,7 +2,7 @@
 /*
  * System calls as they began and ended
  *
- * Where the trace names its threads, a call is one of a thread, and goes on
+ * Where the trace names its threads, a call is one of a thread, and continues
  * while that does not run.  Elsewhere it is one of a vCPU, and has ended when
  * that runs something else.
  */
@@ -60,7 +60,7 @@ void syscall_times_end(struct syscall_times *s,
                        const struct btrail_trace *trace,
                        const struct window *window);
 
-/* The calls that were made and are called most like the @name that is wanted */
+/* The calls that were made and whose names are most like the wanted @name */
 const struct closest *
 syscall_times_closest(const struct syscall_times *s);
 

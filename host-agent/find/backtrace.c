@@ -8,7 +8,8 @@
 #include "find/backtrace.h"
 #include "lib/agent/batch.h"
 
-/* Records before a moment that are followed, and how often that many more */
+/* Records before a moment that are followed, and by what factor more each
+ * time */
 #define FEWEST      (1u << 15)
 #define TIMES       16
 #define MOST        (1u << 19)

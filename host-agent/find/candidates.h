@@ -3,8 +3,8 @@
  * Which pieces of a stream can have a moment that is searched
  *
  * The footprints of chunks say it, for records that go to one of some addresses
- * or begin a block with one of them.  Both are the record before the code that
- * runs, so it can be the last one of the chunk before.
+ * or begin a block with one of them.  In both cases that is the record before
+ * the code that runs, so it can be the last one of the chunk before.
  */
 
 #ifndef BTRAIL_CANDIDATES_H

@@ -26,7 +26,7 @@ struct clock_lane {
 /**
  * struct clock_order
  * @history: for counts; NULL before they are needed, or if there are none
- * @asked:  they were needed: the trace is read but once to find that out
+ * @asked:  they were needed: the trace is read only once to find that out
  */
 struct clock_order {
     const struct btrail_trace *trace;

@@ -2,8 +2,8 @@
 /*
  * The order of moments of several vCPUs, as exact as a trace has it
  *
- * That is by instruction counts, if records have them.  Otherwise it is by the
- * host's clock, which is estimated between TIME events in proportion to the
+ * The order is by instruction counts, if records have them.  Otherwise it is by
+ * the host's clock, which is estimated between TIME events in proportion to the
  * index, as system calls and functions are timed.
  */
 

@@ -18,11 +18,11 @@
 /* More places than this are not a program's. */
 #define MAX_PLACES      (1u << 22)
 
-/* Records that are read for one value: what has interrupted a thread can take
+/* Records that are read for one value: an interrupt of the thread can take
  * long. */
 #define MAX_RECORDS     (UINT64_C(1) << 24)
 
-/* Times that a thread is followed to where it goes on */
+/* How often a thread is followed to where it continues */
 #define MAX_MOVES       64
 
 /* To a place that is this near, reading is quicker than seeking. */
@@ -42,7 +42,7 @@ struct mark_reader {
 
 /**
  * struct marks
- * @alone: the guest can have one vCPU, so a thread goes on where it was
+ * @alone: the guest can have one vCPU, so a thread continues where it was
  */
 struct marks {
     const struct btrail_trace *trace;
@@ -346,7 +346,7 @@ static bool read_batch(struct mark_reader *r)
     return r->placed;
 }
 
-/* Goes to where a thread goes on, after it was switched away from at record
+/* Goes to where a thread continues, after it was switched away from at record
  * @left.  False if that is not sure. */
 static bool follow(struct marks *m, struct marked_thread *t, uint64_t left,
                    uint64_t *index)

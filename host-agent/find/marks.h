@@ -40,9 +40,9 @@ bool marks_at(struct marks *m, unsigned vcpu, const struct btrail_batch *b,
 
 /*
  * Reads the value of the mark that the first record of a batch is, also if the
- * thread was interrupted, and went on on another vCPU.  False if it is not
+ * thread was interrupted, and continued on another vCPU.  False if it is not
  * known: there is none, records are missing, or the trace does not say for sure
- * where the thread went on; in a guest that can have one vCPU it does.
+ * where the thread continued; in a guest that can have one vCPU it does.
  */
 bool marks_value(struct marks *m, unsigned vcpu, const struct btrail_batch *b,
                  const struct mark *mark, uint64_t *value);

@@ -203,7 +203,7 @@ static void look(struct vcpu_search *s, const struct btrail_record *r,
                  uint64_t count)
 {
     uint64_t to = s->last.to, size = r->from - to;
-    /* The vCPU stands in this block: what is after it comes later. */
+    /* The vCPU is in this block: what is after it comes later. */
     bool open = count > s->icount;
 
     for (unsigned i = 0; i < s->n && r->from >= to; i++) {

@@ -92,7 +92,7 @@ static char *cut_number(const char *text, uint64_t *number)
            g_strndup(text, hash - text) : g_strdup(text);
 }
 
-/* A mark can have any name, so what is no number belongs to it. */
+/* A mark can have any name, so what is not a number belongs to it. */
 static bool parse_mark(const char *text, struct find_place *p)
 {
     bool first = take_word(&text, "first");
@@ -117,7 +117,8 @@ static bool parse_name(const char *text, struct find_place *p)
     p->number = 1;
     p->one = first || p->last || strchr(text, '#');
     if (first || p->last) {
-        /* A number of these is meant, which there is not. */
+        /* This would mean one of these by its number, and there is no such
+         * thing. */
         if (strchr(text, '#')) {
             return false;
         }

@@ -27,7 +27,7 @@ enum process_run {
  * process_runs_find - find a moment of the processes of a name
  * @visit: gets the last record before it
  *
- * A process has ended if the task that has run last of it has called
+ * A process has ended if the last of its tasks to run has called
  * do_task_dead().
  *
  * Errors: COMMAND: there is no such moment; NAMES: the trace does not name that

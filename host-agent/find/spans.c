@@ -237,7 +237,7 @@ static void begin_span(struct spans *s, struct waiting *w,
     struct span span = { .begin = p };
     unsigned number = s->all->len;
 
-    /* Who has the same value has got it from A. */
+    /* Whoever has the same value has got it from A. */
     if (s->pair == SPANS_VALUE && w->end && can_be_behind(s, w->end, p)) {
         span.end = w->end;
         w->end = NULL;
@@ -479,7 +479,7 @@ static void count_batch(struct count *c, const struct btrail_batch *b)
     }
 }
 
-/* Reads what has parts.  Returns an error of the library. */
+/* Reads the vCPUs that have parts.  Returns an error of the library. */
 static int read_parts(struct count *c)
 {
     const struct bound *bound = next_bound(c);

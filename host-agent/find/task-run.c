@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where a task goes on: see task-run.h
+ * Where a task continues: see task-run.h
  */
 
 #include <glib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where a task of the guest goes on after the kernel has switched away from it:
- * on the same vCPU or on another one
+ * Where a task of the guest continues after the kernel has switched away from
+ * it: on the same vCPU or on another one
  */
 
 #ifndef BTRAIL_TASK_RUN_H

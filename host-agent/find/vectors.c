@@ -156,7 +156,7 @@ static void add_external(const struct btrail_symbol *symbol,
     }
 }
 
-/* What stands for the kernel's code in a trace of user mode */
+/* The pseudo-address for the kernel's code in a trace of user mode */
 static void add_pseudo(bool exceptions_wanted, const char *name,
                        GArray *starts)
 {
@@ -167,7 +167,7 @@ static void add_pseudo(bool exceptions_wanted, const char *name,
     bool fault = exceptions_wanted &&
                  is_wanted(true, "page_fault", "asm_exc_page_fault", name);
 
-    /* Others are not told apart. */
+    /* Others are not distinguished. */
     if (fault) {
         kernel_start_add(starts, all[0], NULL);
     }

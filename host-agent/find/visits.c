@@ -13,7 +13,7 @@
 #define fail(error, ...) \
     agent_fail(error, AGENT_ERROR_COMMAND, __VA_ARGS__)
 
-/* Most records have an address whose hash is that of none that is wanted. */
+/* Most records have an address whose hash is not that of a wanted one. */
 #define HASH_LOG    16
 #define HASH_FACTOR UINT64_C(0x9e3779b97f4a7c15)
 

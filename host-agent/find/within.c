@@ -19,7 +19,7 @@
 /* Records that are followed at a time */
 #define STEP    4096
 
-/* A seek to a record so far away does not take longer than to read on. */
+/* Beyond this distance, a seek to a record takes no longer than reading on. */
 #define FAR     (1u << 22)
 
 /* Stays that are kept after the last one that was asked for */
@@ -225,7 +225,7 @@ static int next_batch(struct within *s)
     return ret;
 }
 
-/* Goes on to a record.  A seek would decode its chunk from the start. */
+/* Reads on to a record.  A seek would decode its chunk from the start. */
 static int go_to(struct within *s, uint64_t index)
 {
     int ret = 0;

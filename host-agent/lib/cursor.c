@@ -421,7 +421,7 @@ static void skip(struct btrail_cursor *c, struct btrail_batch *batch)
             batch->event = NULL;
             batch->count = 0;
         } else if (batch->event || batch->count) {
-            /* From here on return all, even if the clock goes back. */
+            /* From here on all are returned, even if the clock goes back. */
             c->skip_to_time = 0;
         }
     } else if (batch->event) {
@@ -463,7 +463,8 @@ int btrail_cursor_next(struct btrail_cursor *c, struct btrail_batch *batch)
     return 0;
 }
 
-/* Goes to chunk @i; of what is before it, only a hole right there shows. */
+/* Goes to chunk @i; of what is before it, only a hole right before it is
+ * reported. */
 static void go_to_chunk(struct btrail_cursor *c, unsigned i)
 {
     c->loaded = false;

@@ -25,7 +25,7 @@ struct btrail_decoder {
     uint64_t next_flags;
     bool counting;              /* records have an instruction count, which */
     uint64_t predicted;         /* is right for this many, and then */
-    uint64_t next_count;        /* so much more than the last one */
+    uint64_t next_count;        /* that much more than the last one */
     struct count_model counts;
 };
 

@@ -222,8 +222,9 @@ static void add_footprint(struct btrail_encoder *enc)
 /*
  * Code ran from @to, where the last record went, up to @from, where @edge
  * begins.  What follows as predicted has followed before, so only misses need
- * this, many of them: so it only notes how far before the edge code ran.  If
- * @from is below, what was between is not part of the session: the two ends ran.
+ * this.  There are many of them, so it only notes how far before the edge code
+ * ran.  If @from is below, what was between is not part of the session: the two
+ * ends ran.
  */
 static inline void ran(struct btrail_encoder *enc, uint32_t n, uint32_t edge,
                        uint64_t to, uint64_t from)

@@ -668,7 +668,8 @@ void btrail_kernel_symbols_era(const struct btrail_kernel_symbols *ks,
     if (low && all[low - 1].e.kernel == kernel && time <= all[low - 1].e.last) {
         *era = all[low - 1].e;
     } else {
-        /* It is so up to the last moment, as one kernel's eras have no gaps. */
+        /* That holds up to the last moment, since one kernel's eras have no
+         * gaps. */
         *era = (struct btrail_symbol_era) {
             0, kernel, UINT32_MAX, low && all[low - 1].e.kernel == kernel ?
             all[low - 1].e.last + 1 : 0, UINT64_MAX,
@@ -775,8 +776,8 @@ static bool is_common(const struct era *era, struct btrail_symbol *a,
 }
 
 /*
- * Before the first table of the next kernel, that may run already.  What one of
- * them has, and the other one nothing near, is of the former.
+ * Before the first table of the next kernel, that may run already.  A symbol
+ * that one of them has, near which the other one has nothing, is of the former.
  */
 static bool find_by_place(const struct era *era, uint64_t address,
                           struct btrail_symbol *symbol)

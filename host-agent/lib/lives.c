@@ -83,7 +83,7 @@ static bool same_mapping(const struct btrail_mapping *a,
 }
 
 /*
- * All but when it was seen, and what ran it at that moment.  Strings are the
+ * All except when it was seen, and what ran it at that moment.  Strings are the
  * same if they are at the same place.
  */
 static bool same_content(const struct btrail_process *a,

@@ -10,8 +10,8 @@
 #include "lib/internal/copy.h"
 
 /*
- * The stream whose next chunk is the earliest, as they were recorded; @which
- * gets its number.  NULL if no chunk is left.
+ * The stream whose next chunk is the earliest, in the order of recording;
+ * @which gets its number.  NULL if no chunk is left.
  */
 static const struct btrail_trace_stream *
 earliest(const struct btrail_trace *trace, const unsigned *next,

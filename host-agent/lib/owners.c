@@ -5,7 +5,7 @@
  * A snapshot says which process has page tables at a moment.  A span says that
  * they stayed with that process: the CPU used them all the time, so they cannot
  * have been freed and used again.  What the guest has said about itself is kept
- * apart, so that nothing depends on it which memory says.
+ * apart, so that nothing that memory says depends on it.
  */
 
 #include <glib.h>
@@ -209,7 +209,7 @@ static gint by_root(gconstpointer p, gconstpointer q)
     return BTRAIL_COMPARE(a->root, b->root) ?: BTRAIL_COMPARE(a->from, b->from);
 }
 
-/* Uses that overlap, each with one before, are of one life. */
+/* Uses each of which overlaps one before it are of one life. */
 static void settle_group(struct use **uses, guint n)
 {
     struct btrail_life *life = NULL;

@@ -4,8 +4,9 @@
  *
  * Chunks are independent of each other, so each thread takes the next one.  For
  * results in order, the other threads only decode the paths of chunks, which
- * take a sixth of the memory that records do.  The caller's thread makes records
- * of them, chunk after chunk; while the next one is not ready, it decodes, too.
+ * take a sixth of the memory that records do.  The caller's thread makes
+ * records of them, chunk after chunk; while the next one is not ready, it also
+ * decodes.
  */
 
 #include <errno.h>

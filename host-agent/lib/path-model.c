@@ -22,7 +22,7 @@ bool btrail_path_model_reserve(struct path_model *m, uint32_t steps)
         return true;
     }
     btrail_path_model_free(m);
-    /* Not for each chunk that is a bit longer: new memory costs most. */
+    /* Not for each chunk that is a little longer: new memory costs most. */
     steps = 1u << g_bit_storage(MAX(steps, 1) - 1);
     m->max_edges = MIN(steps, BTRAIL_CODEC_MAX_EDGES);
     m->path = g_try_new(uint32_t, (size_t)steps + 1 + PATH_PAD);

@@ -455,7 +455,7 @@ static int reserve(struct btrail_store *store, size_t len, size_t entry_size)
     if (store->error || !limit) {
         return 0;
     }
-    /* Again, if there is no room for what was carried over to make room. */
+    /* Once more, if there is no room for what was carried over to make room. */
     do {
         if (store->own_chunks && size_with(store, chunk, entry_size) +
             store->ring.carried_size > limit) {

@@ -12,7 +12,8 @@
 #include "lib/internal/pread.h"
 #include "util/search.h"
 
-/* A recording deletes parts while they are being opened: try again so often. */
+/* A recording deletes parts while they are being opened: how often to try
+ * again */
 #define TRIES   10
 
 struct btrail_trace {

@@ -136,8 +136,8 @@ static void check_gap(struct verify *v, struct stream *s,
 }
 
 /*
- * Only events change CR3 and time, except where chunks are missing, and where
- * another file continues that does not know the time yet.
+ * Only events change CR3 and time, except where chunks are missing, and where a
+ * file continues the stream that does not know the time yet.
  */
 static void check_state(struct verify *v, struct stream *s,
                         const struct btrail_batch *b)

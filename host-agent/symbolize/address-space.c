@@ -111,7 +111,7 @@ static void cut_front(struct mapping *m, uint64_t start)
     m->start = start;
 }
 
-/* Goes on with the mapping after *@old, if there is one. */
+/* Continues with the mapping after *@old, if there is one. */
 static void go_on(const struct mapping **old, const struct mapping *end,
                   struct mapping *rest)
 {

@@ -23,8 +23,8 @@
 #define FAR             (UINT64_C(1) << 22)
 
 /*
- * Who executed a page with a page table: a process of snapshots; or else one
- * that the guest's kernel had this pid for; or else any.
+ * The process that executed a page with a page table: one of snapshots; or else
+ * one for which the guest's kernel had this pid; or else any.
  */
 struct content_user {
     uint64_t root;
@@ -258,7 +258,7 @@ static void add_place(struct content_mappings *c,
     struct content_place place = { .content = page->content };
 
     btrail_names_mapping(c->names, seen, time, page->address, &place.mapping);
-    /* The file of a mapping can have been impossible to read. */
+    /* The file of a mapping may have been unreadable. */
     if (place.mapping && place.mapping->flags & BTRAIL_MAPPING_EXEC &&
         (is_of_file(place.mapping) ||
          !(place.mapping->flags & BTRAIL_MAPPING_FILE))) {
@@ -582,8 +582,8 @@ static void settle(GArray *mappings)
  * alone.
  *
  * If the user is not known, the pages can be of several processes with
- * different files at the same addresses.  That is rare; it has to do where the
- * trace never says which process ran.
+ * different files at the same addresses.  That is rare, and has to be accepted
+ * where the trace never says which process ran.
  */
 static GArray *user_mappings(struct content_mappings *c,
                              const struct page_range *r)

@@ -25,7 +25,7 @@ void content_mappings_free(struct content_mappings *c);
 
 /**
  * content_mappings_find - the mapping of code at an address of a process
- * @address: that the process has no known mapping for
+ * @address: for which the process has no known mapping
  *
  * Returns NULL if the contents that were executed there leave any doubt.  The
  * first call reads the events of the trace.

@@ -9,7 +9,7 @@
 #include "symbolize/places.h"
 
 /**
- * entry_place_kind - what the CPU goes to a place of the kernel for
+ * entry_place_kind - for what the CPU goes to a place of the kernel
  *
  * Returns BTRAIL_PSEUDO_SYSCALL, _PAGE_FAULT, _EXCEPTION or _INTERRUPT; 0 if
  * none of them begins here.  No branch goes to such a place, from user mode or

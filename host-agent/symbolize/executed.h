@@ -27,7 +27,7 @@ bool executed(struct symbolizer *s, const struct process *process,
 
 /*
  * Can such an instruction go to where a handler begins, so that only this tells
- * that it was interrupted?  Nothing branches there.  An IRET is not such a one:
+ * that it was interrupted?  Nothing branches there.  An IRET is none of these:
  * it returns to handlers that were interrupted as they began.
  */
 bool executed_anywhere(const struct instruction *insn);

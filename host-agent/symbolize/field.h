@@ -75,8 +75,8 @@ enum field_type field_type(enum field f);
 /* Do many records, one after the other, have the same? */
 bool field_is_common(enum field f);
 
-/* Has a record that field of its target?  Otherwise it is of its source, or of
- * both. */
+/* Does a record have that field of its target?  Otherwise it is of its source,
+ * or of both. */
 bool field_is_target(enum field f);
 
 /*

@@ -11,7 +11,7 @@
 #include "lib/agent/symbol-list.h"
 #include "symbolize/kernel-names.h"
 
-/* An address so far after the last symbol of --map is not part of it. */
+/* An address this far after the last symbol of --map is not part of it. */
 #define LAST_SYMBOL     (1u << 20)
 
 /* Is a kernel that of --vmlinux, and how far are its addresses away? */
@@ -330,7 +330,8 @@ void kernel_names_starts(struct kernel_names *k, const char *name,
 {
     g_autoptr(GArray) stated = g_array_new(FALSE, FALSE, sizeof(uint64_t));
 
-    /* This is quicker than all of its functions if there is none. */
+    /* If there is none, this is quicker than going through all of its
+     * functions. */
     if (k->vmlinux && elf_file_find(k->vmlinux, name)) {
         if (k->stated_fit.fits) {
             add_vmlinux(k, name, &k->stated_fit, NULL, starts);

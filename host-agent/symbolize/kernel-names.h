@@ -44,8 +44,8 @@ struct elf_file *kernel_names_vmlinux(struct kernel_names *k, uint32_t kernel,
 const struct elf_file *kernel_names_file(const struct kernel_names *k);
 
 /*
- * A number that is the same for moments at which the same names are known.
- * The last moment of those in a row is @last, if that is not NULL.
+ * A number that is the same for moments at which the same names are known.  If
+ * @last is not NULL, it gets the last one of such moments in a row.
  */
 uint32_t kernel_names_era(struct kernel_names *k, uint32_t kernel,
                           uint64_t time, uint64_t *last);

@@ -11,7 +11,7 @@
 #include "symbolize/syscall-name.h"
 #include "util/hash.h"
 
-/* An address so far after the last symbol of all is not part of it. */
+/* An address this far after the last symbol of all is not part of it. */
 #define LAST_SYMBOL     (1u << 20)
 
 /* Places that were found before */
@@ -432,7 +432,7 @@ static void add_starts(struct elf_file *elf, uint64_t bias, const char *name,
     size_t n;
     const struct elf_symbol *all = elf_file_symbols(elf, &n);
 
-    /* This is quicker than all of them if there is none. */
+    /* If there is none, this is quicker than going through all of them. */
     if (!elf_file_find(elf, name)) {
         return;
     }

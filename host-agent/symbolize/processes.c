@@ -142,7 +142,7 @@ static struct process *process_new(struct processes *p, uint64_t root)
     return process;
 }
 
-/* What stands for all beyond a limit */
+/* The process that stands for all beyond a limit */
 static const struct process *others(struct processes *p)
 {
     if (!p->others) {
@@ -412,8 +412,8 @@ const struct process *processes_borrower(struct processes *p,
 }
 
 /*
- * The process whose mappings a task of process @pid has.  Page tables can be
- * another's than they were when a snapshot found them.
+ * The process whose mappings a task of process @pid has.  Page tables can
+ * belong to another process than when a snapshot found them.
  */
 static const struct process *find_owner(struct processes *p,
                                         const struct symbolizer_where *where,

@@ -6,9 +6,9 @@
  * nothing predicts where its return goes.  A safe return calls code that drops
  * the new return address, and returns to the one before.
  *
- * Names do not tell: Linux replaces its thunks, and
- * calls of them, when it boots, and a program can be without symbols.  It has
- * one of these forms, where an int3 can also be pause, lfence and a jump back:
+ * Names do not say: Linux replaces its thunks, and calls of them, when it
+ * boots, and a program can be without symbols.  It has one of these forms,
+ * where an int3 can also be pause, lfence and a jump back:
  *
  *   indirect jump (a call is a call of it)         where
  *   ---------------------------------------------  ----------------------------

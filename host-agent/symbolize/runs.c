@@ -165,7 +165,7 @@ static int search_batch(void *opaque, const struct btrail_piece *at,
         return 0;
     }
     if (b->ended) {
-        /* The kernel whose functions these are does not run. */
+        /* The kernel that has these functions does not run. */
         if (!b->event && last_part(p)->kind != RUN_UNKNOWN) {
             begin_run_part(job, p, b->index, NULL, RUN_UNKNOWN);
         }

@@ -12,8 +12,9 @@
 
 /*
  * The lines of a file that is below one of the folders, without tabs; to be
- * freed with g_strfreev().  NULL if there is no such file: links do not lead out
- * of the folders, and what is no regular file, or is larger, is none.
+ * freed with g_strfreev().  NULL if there is no such file: links do not lead
+ * out of the folders, and what is not a regular file, or is larger, does not
+ * count.
  */
 char **source_file_read(char *const *folders, const char *file);
 

@@ -35,7 +35,7 @@ static void drop_candidate(struct stack_contexts *st, struct stack_context *c)
     }
 }
 
-/* The thread of a context has it no longer. */
+/* The thread of a context no longer has it. */
 static void leave_thread(struct stack_contexts *st, struct stack_context *c)
 {
     if (c->thread && g_hash_table_lookup(st->threads, &c->thread) == c) {

@@ -62,13 +62,13 @@ struct stack_context {
 
 /*
  * What a vCPU runs for the guest itself, or for nested guests.  At VMRUN and
- * #VMEXIT it leaves one where it is, and goes on with the other.
+ * #VMEXIT it leaves one where it is, and continues with the other.
  *
  * @switching: frames in a stack switch; 0: none
  * @thread:    number of the thread that runs, 0 if the trace does not name it
  * @arriving:  1 + the frames with which it has begun to run here, until it
  *             returns to one of them
- * @left:      the vCPU has left it, to go on with the other one
+ * @left:      the vCPU has left it, to continue with the other one
  */
 struct stack_cpu {
     struct stack_context *ctx;
@@ -110,7 +110,7 @@ void stack_contexts_init(struct stack_contexts *st, struct stack_tree *tree,
                          struct stack_counts *counts);
 void stack_contexts_clear(struct stack_contexts *st);
 
-/* What a vCPU goes on with; @enters: it was left */
+/* What a vCPU continues with; @enters: it was left */
 struct stack_cpu *stack_cpu_run(struct stack_contexts *st, unsigned vcpu,
                                 bool nested, bool *enters);
 
@@ -139,7 +139,7 @@ void stack_pop_to(struct stack_contexts *st, struct stack_context *c,
 void stack_forget(struct stack_contexts *st, struct stack_context *c);
 
 /*
- * Stops the context that @cpu runs, wherever it is.  It goes on there, or on
+ * Stops the context that @cpu runs, wherever it is.  It continues there, or on
  * another CPU, by stack_resume().
  */
 void stack_pause(struct stack_contexts *st, struct stack_cpu *cpu);

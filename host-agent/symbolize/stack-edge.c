@@ -14,7 +14,7 @@
 
 #define FIRST_BITS      12
 
-/* The target of a call so close after it is not a function. */
+/* The target of a call that is this close after it is not a function. */
 #define NEAR_CALL       32
 
 /* The space of edges in the kernel; user edges have one for each process */
@@ -57,7 +57,7 @@ static bool is_retpoline_end(struct stack_edges *st,
                                                   address));
 }
 
-/* Does nothing return to where @e has called from? */
+/* Does nothing return to the place from which @e calls? */
 static bool is_retpoline_call(struct stack_edges *st,
                               const struct process *process,
                               const struct symbolizer_where *where,

@@ -94,7 +94,7 @@ void stack_edges_get_all(struct stack_edges *st, const struct process *process,
                          const struct stack_edge **edges,
                          struct stack_run *runs);
 
-/* Are there this many edges that it is time for stack_edges_reset()? */
+/* Are there so many edges that it is time for stack_edges_reset()? */
 bool stack_edges_many(const struct stack_edges *st);
 
 /* Forgets all edges, and frees them. */

@@ -86,7 +86,7 @@ void stack_thread_run(struct stack_contexts *st, struct stack_cpu *cpu,
 
     cpu->thread = thread;
     if (!thread) {
-        /* It may go on with any other. */
+        /* It may continue with any other. */
         if (cpu->ctx) {
             cpu->ctx->named = NULL;
         }
@@ -114,7 +114,7 @@ void stack_thread_run(struct stack_contexts *st, struct stack_cpu *cpu,
     cpu->arriving = c->n + 1;
 }
 
-/* No record says that a nested guest's CPU does not go on where it was. */
+/* No record says that a nested guest's CPU does not continue where it was. */
 static void take_away(struct stack_contexts *st, const struct stack_context *c)
 {
     for (unsigned i = 0; i < st->n_cpus; i++) {
@@ -128,7 +128,7 @@ static void take_away(struct stack_contexts *st, const struct stack_context *c)
     }
 }
 
-/* @cpu goes on with another thread, and this one elsewhere. */
+/* @cpu continues with another thread, and this one elsewhere. */
 static void pause_thread(struct stack_contexts *st, struct stack_cpu *cpu)
 {
     struct stack_context *c = cpu->ctx;

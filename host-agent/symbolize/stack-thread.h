@@ -41,14 +41,15 @@ void stack_thread_rename(struct stack_contexts *st, struct stack_cpu *cpu);
 /*
  * Does @cpu's thread still run the program whose stack a context has?  It is
  * another one after an exec, with an address space of its own.  Before it
- * switches to another thread, the kernel loads the address space of that, so
+ * switches to another thread, the kernel loads that thread's address space, so
  * the answer is right in user mode, and where a thread gets a name.
  */
 bool stack_thread_same(const struct stack_context *c,
                        const struct stack_cpu *cpu);
 
 /*
- * @cpu's thread has returned to where no frame of its context was called from.
+ * @cpu's thread has returned to a place from which no frame of its context was
+ * called.
  */
 void stack_thread_return(struct stack_contexts *st, struct stack_cpu *cpu,
                          const struct stack_edge *e);

@@ -83,7 +83,7 @@ struct stack_node *stack_tree_seek(struct stack_tree *t,
     return get_node(t, parent, parent->process, function);
 }
 
-/* What stands for all processes of the same name */
+/* The one that stands for all processes of the same name */
 static const struct process *command_of(struct stack_tree *t,
                                         const struct process *p)
 {

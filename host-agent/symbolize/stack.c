@@ -83,7 +83,7 @@ static void do_jump(struct stacks *st, struct stack_cpu *cpu,
         }
     }
     if (far && c->n) {
-        /* An inner call was one of what it has jumped to. */
+        /* An inner call was a call of what it has jumped to. */
         c->frames[c->n - 1].inner = false;
     }
     c->node = e->stays && c->node->function == e->from_fn ?
@@ -258,7 +258,7 @@ static int find_signal(const struct stack_context *c,
     return likely;
 }
 
-/* Does the code that has entered the kernel go on? */
+/* Does the code that has entered the kernel continue? */
 static bool leaves_entry(const struct stack_context *c,
                          const struct stack_edge *e)
 {
@@ -515,7 +515,7 @@ static void spill(struct stacks *st)
         }
     }
     stack_tree_sweep(&st->tree);
-    /* If much of it is kept, the next time is not at once. */
+    /* If much of it is kept, the next sweep is not at once. */
     st->many = MAX(st->options.many, 2 * st->tree.all->len);
 }
 
@@ -580,7 +580,7 @@ static void follow_record(struct stacks *st, struct stack_cpu *cpu,
         before->records++;
         before->ticks += part->ticks;
     }
-    /* After VMRUN or #VMEXIT, the thread goes on where it was. */
+    /* After VMRUN or #VMEXIT, the thread continues where it was. */
     if (!part->task.where.leaves &&
         (e->kind != STACK_EDGE_JUMP || e->to_fn != e->from_fn)) {
         follow_edge(st, cpu, e);

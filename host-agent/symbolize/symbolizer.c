@@ -238,7 +238,7 @@ static void find_runs(struct symbolizer *s)
         until[info.vcpu] = first_task(s->trace, info.vcpu);
         tasks |= until[info.vcpu] != UINT64_MAX;
     }
-    /* Of several kernels, each switches elsewhere. */
+    /* If there are several kernels, each switches elsewhere. */
     if (!kernel_names_all(s->kernel, names, G_N_ELEMENTS(names), found)) {
         return;
     }

@@ -30,8 +30,8 @@ struct symbolizer;
  * @era:     see symbolizer_era(); the same for all its records
  *
  * A task of the kernel borrows the page table of the process that ran before
- * it.  Without events the functions that the kernel calls when it switches tell
- * them apart.
+ * it.  Without events, the functions that the kernel calls when it switches
+ * show which one ran.
  */
 struct task {
     const struct process *process;

@@ -9,7 +9,7 @@
 #include "symbolize/syscall-name.h"
 #include "syscall-names.h"
 
-/* A system call that has an argument is a function of such a name. */
+/* A system call that has an argument is a function with such a name. */
 static const char *name_in(const char *function)
 {
     static const char *const prefixes[] = {
@@ -43,7 +43,8 @@ const char *syscall_name(const struct btrail_names *names, uint32_t kernel,
     if (!names || btrail_names_syscall(names, kernel, time, start, &s)) {
         return spelled;
     }
-    /* What stands for all numbers that are not in use has no name of theirs. */
+    /* The function that stands for all unused numbers has no name of its
+     * own. */
     if (s.numbers == 1) {
         name = name_of(&s);
     }

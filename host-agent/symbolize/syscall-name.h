@@ -11,7 +11,8 @@
 #include "backtrail/names.h"
 
 /**
- * syscall_name - the name of the system call that a function of the kernel is
+ * syscall_name - the name of the system call that a function of the kernel
+ * implements
  * @names:    have the kernel's tables of system calls; can be NULL
  * @kernel:   number of the kernel, as for btrail_names_syscall()
  * @time:     of the host's clock

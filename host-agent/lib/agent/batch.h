@@ -8,7 +8,7 @@
 
 #include "backtrail/trace.h"
 
-/* @n records of a batch from its record @first on; it has this many. */
+/* @n records of a batch from its record @first on; it has that many. */
 static inline struct btrail_batch
 btrail_batch_part(const struct btrail_batch *b, size_t first, size_t n)
 {
@@ -21,7 +21,7 @@ btrail_batch_part(const struct btrail_batch *b, size_t first, size_t n)
     return part;
 }
 
-/* Takes its first @n records out of a batch; it has this many. */
+/* Takes its first @n records out of a batch; it has that many. */
 static inline struct btrail_batch btrail_batch_take(struct btrail_batch *b,
                                                     size_t n)
 {

@@ -47,7 +47,7 @@ struct btrail_budget *btrail_budget_new_fixed(uint64_t bytes,
 struct btrail_budget *btrail_budget_ref(struct btrail_budget *budget);
 void btrail_budget_unref(struct btrail_budget *budget);
 
-/* Takes some bytes; false, and takes none, if there are not as many. */
+/* Takes some bytes; false, and takes none, if there are fewer. */
 bool btrail_budget_take(struct btrail_budget *budget, uint64_t bytes);
 
 /* Gives bytes back that were taken. */

@@ -25,7 +25,7 @@ struct btrail_trace_stream {
 
 /**
  * struct btrail_meta - a piece of description
- * @json:   UTF-8 without NUL, but for the one after it
+ * @json:   UTF-8 without NUL, except the one after it
  * @length: without that
  * @offset: of its chunk in the file
  */
@@ -89,8 +89,8 @@ int btrail_file_load_chunk(const struct btrail_file *file,
                            struct btrail_block_header *header);
 
 /*
- * What a DATA chunk may have run of @n addresses, by its footprint alone.  A chunk
- * that is damaged, or has none, may have run anything.
+ * Which of @n addresses a DATA chunk may have run, by its footprint alone.  A
+ * chunk that is damaged, or has none, may have run anything.
  */
 enum btrail_ran btrail_file_ran(const struct btrail_file *file,
                                 const struct btrail_index_entry *entry,

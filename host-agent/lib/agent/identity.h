@@ -15,7 +15,7 @@
  * struct btrail_identity - a process with one address space
  * @pgd:        as in struct btrail_process, like the others
  * @user_pgd:   0 if that is not compared
- * @mm:         what the kernel knows the address space by
+ * @mm:         by which the kernel knows the address space
  * @start_time: a pid can be that of another process later
  * @pid:        number
  */

@@ -21,8 +21,8 @@ void btrail_sideband_pack(const struct btrail_sideband_info *info,
                           const void *data, struct btrail_buf *payload);
 
 /*
- * Makes a payload of data that come in parts, of which there is never all in
- * memory.  They are as @info says, but for their size: at most
+ * Makes a payload of data that come in parts, and are never in memory as a
+ * whole.  They are as @info says, except their size: at most
  * BTRAIL_SIDEBAND_MAX_SIZE.
  */
 struct btrail_sideband_parts;

@@ -19,7 +19,7 @@ struct btrail_block_sink {
 };
 
 /**
- * struct btrail_stream_observer - who gets to see what streams get
+ * struct btrail_stream_observer - sees what streams get
  * @records: records that were added, in their order; others may change them at
  *           any time
  * @event:   an event that was added after them

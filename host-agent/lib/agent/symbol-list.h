@@ -5,7 +5,7 @@
  * Of several symbols at one address Linux (5.10 to 7.3) prints the first one of
  * its table: get_symbol_pos() in kernel/kallsyms.c goes back to the first of
  * the aliases, and find_kallsyms_symbol() of modules takes a later symbol only
- * if its address is higher.  So is it here.
+ * if its address is higher.  It is the same here.
  */
 
 #ifndef BTRAIL_SYMBOL_LIST_H

@@ -33,7 +33,7 @@ const struct btrail_file *btrail_trace_file(const struct btrail_trace *trace,
  * The last piece of a stream before record @before that may have run one of @n
  * addresses, which are in order (NULL: any): records [*@begin, *@end) of a
  * chunk, or a hole. False if there is none, or no such stream.  What runs is a
- * block that ends with a record, so the one of the first record of the piece
+ * block that ends with a record, so the block of the first record of the piece
  * begins with the record before it.
  */
 bool btrail_trace_last_ran(const struct btrail_trace *trace, unsigned vcpu,
@@ -66,7 +66,7 @@ int btrail_merge_running(const struct btrail_trace *trace, const char *out,
 
 /*
  * At the end of a chunk, skips the chunks that follow as long as an address
- * space (a btrail_cr3_root()) is not in force anywhere in them.
+ * space (a btrail_cr3_root()) is in force nowhere in them.
  */
 void btrail_cursor_pass_over(struct btrail_cursor *c, uint64_t root);
 

@@ -238,8 +238,8 @@ bool btrail_unpacker_records(struct btrail_unpacker *unpacker,
                              struct btrail_record *records, size_t n);
 
 /*
- * The most bytes that it uses once @records of the block are decoded, but for
- * tables that are always as large
+ * The most bytes that it uses once @records of the block are decoded, except
+ * tables of a fixed size
  */
 uint64_t btrail_unpacker_memory(const struct btrail_unpacker *unpacker,
                                 uint32_t records);

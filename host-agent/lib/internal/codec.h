@@ -51,7 +51,7 @@ enum btrail_codec_stream {
     BTRAIL_CODEC_OTHER_LENGTHS, /* another edge was */
     BTRAIL_CODEC_TARGETS,       /* where it goes, a byte: */
     BTRAIL_CODEC_PLACES,        /* where something else has gone to */
-    BTRAIL_CODEC_DISTANCES,     /* or so far, without the lowest bits */
+    BTRAIL_CODEC_DISTANCES,     /* or that far, without the lowest bits */
     BTRAIL_CODEC_RETURNS,       /* to which branch it goes back */
     BTRAIL_CODEC_FLAGS,         /* where flags change */
     BTRAIL_CODEC_COUNTS,        /* instruction counts that are not predicted */
@@ -105,7 +105,7 @@ struct btrail_decoder *btrail_decoder_new(void);
 void btrail_decoder_free(struct btrail_decoder *dec);
 
 /* The most bytes that a decoder uses to get this many records from this many
- * bytes, but for tables that are always as large */
+ * bytes, except tables of a fixed size */
 uint64_t btrail_decoder_memory(uint32_t records, uint64_t bytes);
 
 /**
@@ -123,7 +123,7 @@ int btrail_decoder_begin(struct btrail_decoder *dec,
  * btrail_decoder_ahead - decode all records, and keep them in short
  *
  * Right after the begin.  btrail_decoder_records() then does little more than
- * to copy them.
+ * copy them.
  */
 void btrail_decoder_ahead(struct btrail_decoder *dec);
 

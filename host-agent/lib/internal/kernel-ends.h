@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * When no kernel ran of which a trace knows anything
+ * When no kernel ran that a trace knows anything of
  *
  * KERNEL events say which kernel runs.  Where a producer sends none, the
  * sideband says of a kernel when it was last seen to run (BTRAIL_SIDEBAND_ENDED).
@@ -28,9 +28,9 @@ bool btrail_kernel_ends_at(const GArray *ends, uint64_t time, uint64_t *from,
                            uint64_t *last);
 
 /*
- * Takes the data of a piece of the kind ENDED: when it was known.  False if they
- * contradict the piece's time, or are of another size; *@known is as a reader
- * takes it, also then.
+ * Takes the data of a piece of the kind ENDED: when it was known.  False if
+ * they contradict the piece's time, or are of another size; even then, *@known
+ * is as a reader takes it.
  */
 bool btrail_kernel_ended_get(const struct btrail_sideband_info *info,
                              const void *data, uint64_t *known);

@@ -39,7 +39,7 @@ void btrail_kernel_symbols_free(struct btrail_kernel_symbols *ks);
 /*
  * Adds what was read at @time, text as in /proc/kallsyms.  Tables are added in
  * the order of time.  Without symbols of the kernel itself, those of the table
- * before hold on.  Returns how much memory it takes.
+ * before continue to hold.  Returns how much memory it takes.
  */
 uint64_t btrail_kernel_symbols_add(struct btrail_kernel_symbols *ks,
                                    uint32_t kernel, uint64_t time,

@@ -15,7 +15,7 @@
 struct btrail_life;
 struct btrail_lives;
 
-/* Lives that are told are a guest's word: nothing of them is sure. */
+/* Lives with @told are a guest's word: nothing of them is sure. */
 struct btrail_lives *btrail_lives_new(bool told);
 void btrail_lives_free(struct btrail_lives *lives);
 
