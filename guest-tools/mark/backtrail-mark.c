@@ -23,7 +23,7 @@
 
 #define PAGE    4096
 
-/* What a mark with a value is called as */
+/* The type by which a mark with a value is called */
 typedef void mark_fn(uint64_t value);
 
 static const uint8_t begin[] = {

@@ -387,7 +387,7 @@ static void sleep_ms(long ms)
  */
 static bool wait_for_work(struct names *n)
 {
-    /* What is being sent bit by bit goes on at once. */
+    /* What is being sent bit by bit continues at once. */
     bool more = n->list.active || n->symbols.fd >= 0 || n->files.fd >= 0;
     const struct timespec round = {
         .tv_nsec = (more ? MORE_MS : ROUND_MS) * 1000000,

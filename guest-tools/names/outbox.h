@@ -3,7 +3,7 @@
  * Messages to the agent, in a queue that has a limit
  *
  * Nothing here waits: a message for which there is no room is left out, and the
- * agent is told how many were.
+ * agent learns how many were.
  */
 
 #ifndef BTRAIL_OUTBOX_H

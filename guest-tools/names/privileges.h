@@ -5,10 +5,10 @@
 #include <stdbool.h>
 
 /*
- * Gives up all capabilities but those that reading names takes, and the way to
- * get others.  If @suffices says that these do not suffice for perf,
- * CAP_SYS_ADMIN stays in reserve: so it is before Linux 5.8, and in Debian's
- * kernels.  Returns what has failed, with errno, or NULL.
+ * Gives up all capabilities except those that reading names takes, and the way
+ * to get others.  If @suffices says that these do not suffice for perf,
+ * CAP_SYS_ADMIN stays in reserve: that is the case before Linux 5.8, and in
+ * Debian's kernels.  Returns what has failed, with errno, or NULL.
  */
 const char *privileges_drop(bool (*suffices)(void));
 

@@ -3,8 +3,8 @@
  * The guest's TSC at times of its clock
  *
  * The kernel's events have times of CLOCK_MONOTONIC, and a trace knows those of
- * the TSC.  Both are read together now and then, and what is between two such
- * moments is interpolated.
+ * the TSC.  Both are read together now and then, and times between two such
+ * moments are interpolated.
  */
 
 #ifndef BTRAIL_TSC_H

@@ -17,7 +17,7 @@
  * struct cli_guest
  * @connect: libvirt's URI, or NULL
  * @qmp:     socket of QEMU's monitor, or NULL for a domain
- * @agent:   the service's socket, if QEMU must be told
+ * @agent:   the service's socket, if commands must name it
  * @name:    of the domain, or @qmp, for messages
  * @domain:  open for a domain
  */

@@ -2,7 +2,7 @@
 /*
  * libvirt, loaded when it is needed
  *
- * It brings some fifty libraries, from SSH to LDAP, and to load them takes
+ * It brings some fifty libraries, from SSH to LDAP, and loading them takes
  * longer than most commands run that need none of them.  load.c therefore has
  * the functions of libvirt that we call, by their names, and each calls the one
  * that was loaded; a program is not linked with libvirt.

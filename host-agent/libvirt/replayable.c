@@ -32,7 +32,8 @@ static void G_GNUC_PRINTF(2, 3) note(GPtrArray *list, const char *format, ...)
 #define change(v, ...)  note((v)->r->changes, __VA_ARGS__)
 #define refuse(v, ...)  note((v)->r->refusals, __VA_ARGS__)
 
-/* Changes what the guest sees of the machine, which one that runs has seen. */
+/* Changes what the guest sees of the machine, which a guest that runs has seen
+ * already. */
 static void G_GNUC_PRINTF(3, 4) replace(struct review *v, const char *how,
                                         const char *format, ...)
 {
@@ -298,7 +299,7 @@ static void review_network(struct review *v, const xmlNode *node,
 {
     change(v, "interface %s: cut off, since the guest itself goes on using its "
            "network", mac);
-    /* They are a part of what the device has told the guest. */
+    /* They are a part of what the device has reported to the guest. */
     if (document_child(node, "driver", NULL) ||
         document_child(node, "mtu", NULL)) {
         refuse(v,
@@ -340,7 +341,7 @@ static bool review_interface(struct review *v, xmlNode *node)
     return false;
 }
 
-/* The first port that a terminal would be at is at ours. */
+/* The first port that a terminal would be at is at our terminal. */
 static bool review_serial(struct review *v, xmlNode *node)
 {
     static const char *const kept[] = { "file", "null", "stdio", NULL };
@@ -605,7 +606,7 @@ static void review_clock(struct review *v)
         g_autofree char *name = document_get(node, "name");
 
         next = xmlNextElementSibling(node);
-        /* What hpet says is whether there is one; others say how a timer
+        /* That of hpet says whether there is one; others say how a timer
          * catches up with the host, which nothing in a replay does. */
         if (g_strcmp0(name, "hpet")) {
             document_remove(node);

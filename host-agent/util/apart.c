@@ -17,7 +17,7 @@
 
 /* The most bytes of an answer */
 #define MAX_ANSWER  (64u << 20)
-/* Whether it is still wanted is asked so often. */
+/* How often it is asked whether it is still wanted */
 #define ASK_MS      20
 
 struct apart {
@@ -34,7 +34,7 @@ static void compute_all(apart_fn *compute, void *opaque, pid_t parent, int fd)
     sigemptyset(&none);
     signal(SIGTERM, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
-    /* Who has Ctrl-C gives it up, or does not. */
+    /* Whoever gets Ctrl-C decides whether to give it up. */
     signal(SIGINT, SIG_IGN);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent) {

@@ -12,7 +12,7 @@
 
 struct apart;
 
-/* Appends the answer to @out.  What it changes besides is lost. */
+/* Appends the answer to @out.  Whatever else it changes is lost. */
 typedef void apart_fn(void *opaque, GByteArray *out);
 
 /* Starts it; it dies with the calling thread.  NULL if there can be no more
@@ -22,8 +22,8 @@ struct apart *apart_start(apart_fn *compute, void *opaque);
 /* Gives it up if it has not ended. */
 void apart_free(struct apart *a);
 
-/* Becomes readable when there is something to read; then @done says whether
- * this was all. */
+/* Becomes readable when there is something to read; @done then says whether
+ * that was all. */
 int apart_fd(const struct apart *a);
 void apart_read(struct apart *a, bool *done);
 

@@ -25,8 +25,8 @@ struct closest closest_to(const char *word);
 
 /*
  * Offers a word, which lives as long as the search.  It is close if at most a
- * third of the characters of what was written are different, so words of one or
- * two characters have none.
+ * third of the characters of what was written are different, so nothing is
+ * close to words of one or two characters.
  */
 void closest_offer(struct closest *c, const char *word);
 

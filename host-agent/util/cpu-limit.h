@@ -7,8 +7,8 @@
  * a debt, since the cost of work is known only when it is done.  Callers wait
  * while there is a debt; nothing here does.
  *
- * What all guests may use is shared among those that use it; what one guest
- * does not use, the others get.  So a guest that uses little does not wait for
+ * What all guests may use is shared among those that use it; the others get
+ * what one guest does not use.  So a guest that uses little does not wait for
  * one that uses much.
  *
  * Any thread; now is CLOCK_MONOTONIC in ns.

@@ -12,7 +12,7 @@
 
 #include "util/deadline.h"
 
-/* A second, but for what it takes to get there. */
+/* A second, less what it takes to get there */
 #define LEFT_MS     800
 
 static timer_t timer;

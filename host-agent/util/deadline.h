@@ -12,8 +12,8 @@
 
 /**
  * deadline_prepare - once, before deadline_begin()
- * @note: what is printed to stderr then: what is not as it should be, and who
- *        makes it so; a line, which must live as long
+ * @note: what is printed to stderr then: what is not as it should be, and what
+ *        puts it right; a line, which must live as long
  *
  * Takes SIGALRM.
  */

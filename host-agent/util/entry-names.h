@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /**
- * entry_kind - what a function of the kernel is entered by
+ * entry_kind - by what a function of the kernel is entered
  * @name: need not end with a 0
  *
  * Returns BTRAIL_PSEUDO_SYSCALL, _PAGE_FAULT, _EXCEPTION or _INTERRUPT; 0 if

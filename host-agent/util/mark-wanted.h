@@ -7,7 +7,7 @@
  *   mark:, mark:=VALUE  those of any name
  *
  * A value is decimal or hexadecimal.  With a sign (-5, +0) it is that of a
- * signed number, and numbers are compared as such.
+ * signed number, and numbers are compared as signed ones.
  *
  * A name can have any of these characters, too.  The last of '=', '<' and '>'
  * is the condition's if a value follows and nothing else; with what is before

@@ -207,8 +207,8 @@ static bool is_instruction(uint64_t offset)
                        offset % 2);
 }
 
-/* What interrupts can run the same code, and be interrupted in it.  It has
- * returned before the interrupted one goes on. */
+/* Whatever interrupts can run the same code, and be interrupted in it.  It has
+ * returned before the interrupted one continues. */
 static void add_away(struct mark_value *v, uint64_t from, uint64_t to)
 {
     if (from == v->at && !is_own(v, to)) {

@@ -88,7 +88,7 @@ bool mark_thread_is_switched(const struct mark_thread *t,
  * @at:    where its execution has got to, from @code on
  * @value: its bits, of which @bits are known
  * @away:  it was interrupted at @at
- * @inner: times that the same instruction was interrupted since then
+ * @inner: how often the same instruction was interrupted since then
  */
 struct mark_value {
     uint64_t jump;

@@ -9,8 +9,8 @@
 #include "util/agent-error.h"
 
 /*
- * Is this a folder of this user's, no link to one, which nobody else may write
- * to or put another one in the place of?  An error says what is wrong.
+ * Is this a folder of this user's, and no link to one, that nobody else may
+ * write to or replace?  An error says what is wrong.
  */
 bool own_folder(const char *path, GError **error);
 

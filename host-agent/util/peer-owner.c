@@ -33,7 +33,7 @@ static uid_t overflow_uid(void)
                                NULL) ? strtoul(text, NULL, 10) : 65534;
 }
 
-/* Has each user of the host a number here, so that none shares one? */
+/* Does each user of the host have a number here, so that none shares one? */
 static bool has_all_users(void)
 {
     g_autofree char *text = NULL;

@@ -23,7 +23,7 @@ void quote_lines(GString *out, const char *text, size_t n)
         btrail_quote_append(out, part, "");
         text += length;
         if (text < end) {
-            /* A byte that is in no text is shown as such. */
+            /* A byte that is in no text is shown as a byte. */
             g_string_append(out, *text ? "" : "\\x00");
             g_string_append_len(out, text, !!*text);
             text++;

@@ -58,7 +58,7 @@ word_fn session_mode_name;
 word_fn trigger_action_name;
 word_fn names_wanted_name;
 
-/* What no value of any such function reaches */
+/* Above all values of such functions */
 #define WORD_VALUES      5
 
 /* Stores the value of a word; false if it is none, or NULL. */

@@ -50,7 +50,7 @@ BTRAIL_API void btrail_code_close(struct btrail_code *code);
  * @size:    how many, at most INT_MAX
  *
  * Only pages that the vCPU had executed before the record are known.  The bytes
- * that it executed are right; others of such a page may be older.
+ * that it executed are right; others of these pages may be older.
  *
  * Returns how many bytes it has read: fewer than @size if what follows is
  * unknown, 0 if nothing is known.

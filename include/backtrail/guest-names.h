@@ -5,8 +5,8 @@
  *
  * They go through a stream of bytes, as a rule a port of virtio-serial.  Each
  * is a struct btrail_guest_header and @size bytes: the struct of its type, and
- * what that says follows.  All numbers are little endian, and no struct has
- * holes.  docs/guest-names.md says who sends what, and when.
+ * what that says comes after it.  All numbers are little endian, and no struct
+ * has holes.  docs/guest-names.md says who sends what, and when.
  *
  * Times are values of the guest's TSC, as TIME events of a trace have them.
  */

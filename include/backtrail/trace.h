@@ -372,8 +372,8 @@ BTRAIL_API uint64_t btrail_record_icount(const struct btrail_record *record,
  *             ended, and no other one was found yet, by the sideband: @kernel is
  *             none that is known, and so is @task
  * @leaves:    the last of these records goes from @kernel to another kernel
- *             that the next event names: VMRUN, #VMEXIT.  What its @to is
- *             called in @kernel says nothing.
+ *             that the next event names: VMRUN, #VMEXIT.  The name that its @to
+ *             has in @kernel means nothing.
  *
  * All records of a batch share CR3, TIME event, task and kernel, and their
  * indices have no hole.  @event and @records are valid until the next call with
@@ -717,7 +717,7 @@ BTRAIL_API int btrail_parallel_decode(const struct btrail_trace *trace,
                                       unsigned flags, unsigned threads,
                                       btrail_parallel_fn *fn, void *opaque);
 
-/* btrail_verify(): the most faults that are told; all are counted */
+/* btrail_verify(): the most faults that are reported; all are counted */
 #define BTRAIL_MAX_FAULTS   1000u
 
 /**
@@ -744,7 +744,7 @@ typedef void btrail_fault_fn(void *opaque, const struct btrail_fault *fault);
  * @gaps:         GAP events of records that were lost
  * @lost:         records in them
  * @damage:       places that are missing or cannot be decoded
- * @faults:       how many, also those that were not told
+ * @faults:       how many, including those that were not reported
  */
 struct btrail_verify_result {
     bool complete;
@@ -760,8 +760,8 @@ struct btrail_verify_result {
  * btrail_verify - check that a trace is complete and breaks no rule
  * @trace:   the trace
  * @threads: how many decode, including that of the caller; at least 1
- * @fn:      is told the first BTRAIL_MAX_FAULTS faults, in the caller's thread;
- *           or NULL
+ * @fn:      gets the first BTRAIL_MAX_FAULTS faults, in the caller's thread; or
+ *           NULL
  * @opaque:  for @fn
  * @result:  gets what was found, also with an error
  *

@@ -590,7 +590,7 @@ enum btrail_msg_type {
  *
  * @mark:    linear address of BTRAIL_TASKS_MARK bytes by which the kernel is
  *           recognised: they do not change, and all its page tables map them at
- *           this address (but for those that user mode has with page table
+ *           this address (except those that user mode has with page table
  *           isolation)
  * @mark_physical: their guest-physical address
  * @mark_bytes: what they are
@@ -658,12 +658,12 @@ enum btrail_memory_reason {
 /**
  * struct btrail_memory - head of the table
  * @ranges:    how many follow, in the order of their addresses
- * @files:     file descriptors that came behind that of the table
+ * @files:     file descriptors that came after that of the table
  * @note:      guest physical address of the VMCOREINFO note, an ELF note, and
  * @note_size: its size, as the guest has written it to the vmcoreinfo device; 0
  *             if it has not
- * @unshared:  bytes of the guest's RAM that are in none of the ranges, for they
- *             are private to QEMU, or there are too many ranges or files
+ * @unshared:  bytes of the guest's RAM that are in none of the ranges, because
+ *             they are private to QEMU, or there are too many ranges or files
  */
 struct btrail_memory {
     uint32_t ranges;
