@@ -51,7 +51,7 @@ static Site *find(vaddr addr)
     return sites ? g_hash_table_lookup(sites, &key) : NULL;
 }
 
-/* The next condition; NULL if there is none.  *@text is behind it. */
+/* The next condition; NULL if there is none.  *@text is then after it. */
 static GBytes *parse_one(const char **text)
 {
     g_autofree uint8_t *bytes = NULL;

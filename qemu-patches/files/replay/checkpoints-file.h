@@ -59,8 +59,8 @@ typedef struct CheckpointsFile {
 
 /*
  * Reads a set from a regular file, which must not change as long as it is
- * mapped.  Each number is checked, and that the file fits the machine and the
- * log; what is in pages and in states of devices is not, so that it must come
+ * mapped.  Checks each number, and that the file fits the machine and the log;
+ * what is in pages and in states of devices is not checked, so it must come
  * from somebody who is trusted.
  */
 bool checkpoints_file_read(int fd, uint64_t max_size, CheckpointSet *set,

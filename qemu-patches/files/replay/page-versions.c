@@ -28,7 +28,7 @@ typedef struct Content {
     uint32_t size;
     uint32_t refs;
     bool outside;               /* the bytes are not our own */
-    const void *bytes;          /* own[], but for one that is looked up */
+    const void *bytes;          /* own[], except in one that is looked up */
     uint8_t own[];
 } Content;
 
@@ -145,7 +145,7 @@ static void content_free(Content *c)
 
 /*
  * Contents of pages at a moment, and the thread that sets them: copying is all
- * that has to be done while the guest stands.
+ * that has to be done while the guest is stopped.
  */
 static struct {
     PageVersions *versions;

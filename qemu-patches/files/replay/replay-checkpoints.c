@@ -86,10 +86,10 @@ struct ReplayCheckpoints {
     Checkpoint *last;
     unsigned long *changed;
     unsigned long changed_bits;
-    /* Host time that the guest has run since, but for the current run */
+    /* Host time that the guest has run since, without the current run */
     int64_t ran_ns;
     int64_t runs_since;
-    /* So near to each other are those that merging has left, at least. */
+    /* Merging has left them about this far apart, at least. */
     int64_t nearest_ns;
     uint64_t merged;
     bool full;

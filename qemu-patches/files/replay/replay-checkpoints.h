@@ -20,15 +20,15 @@ int64_t replay_checkpoints_find(int64_t icount);
 bool replay_checkpoints_load(int64_t icount, Error **errp);
 
 /*
- * Of the intervals that end at a place, one behind the other, leaves out those
+ * Of the intervals that end at a place, one before the other, leaves out those
  * in which the guest cannot meet a breakpoint or watchpoint.  Returns the place
  * where the first one ends that is not left out.
  */
 int64_t replay_checkpoints_skip(int64_t icount);
 
 /*
- * Makes room for so many bytes more, by merging checkpoints.  Returns false if
- * there is none.
+ * Makes room for this many bytes more, by merging checkpoints.  Returns false
+ * if there is none.
  */
 bool replay_checkpoints_reserve(uint64_t bytes);
 

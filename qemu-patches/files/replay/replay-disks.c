@@ -2,7 +2,7 @@
  * What a guest that is replayed writes to its disks
  *
  * The guest writes to its images as always.  blkreplay, through which all goes,
- * tells of each write before it and after it.  The first one to a page keeps
+ * reports each write before it and after it.  The first one to a page keeps
  * what it was before; what it is after the last one becomes a version of it
  * with the next checkpoint.
  *

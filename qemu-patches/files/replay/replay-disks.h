@@ -14,7 +14,7 @@
 
 /*
  * Checks that all that the guest can write to is behind a blkreplay, which
- * tells of each write.
+ * reports each write.
  */
 bool replay_disks_supported(Error **errp);
 bool replay_disks_any(void);

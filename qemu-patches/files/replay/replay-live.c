@@ -1,5 +1,5 @@
 /*
- * A replay that goes on as a guest of its own
+ * A replay that continues as a guest of its own
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -43,7 +43,7 @@ void qmp_replay_go_live(Error **errp)
         return;
     }
     replay_delete_break();
-    /* Behind the handlers of all devices, which then run */
+    /* After the handlers of all devices, which then run */
     resumed = qemu_add_vm_change_state_handler_prio(on_resume, NULL, INT_MAX);
     replay_leave();
 }

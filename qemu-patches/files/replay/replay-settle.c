@@ -1,8 +1,8 @@
 /*
  * Stopping a guest that is recorded where nothing is under way
  *
- * What is saved of it there is all that a replay needs to go on from there: no
- * request of a disk is lost, and no event that is not in the log yet.
+ * What is saved of it there is all that a replay needs to continue from there:
+ * no request of a disk is lost, and no event that is not in the log yet.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -46,7 +46,7 @@ bool replay_requests_under_way(void)
 
 /*
  * No vCPU runs.  Requests end here as they would have before the next
- * instruction: the log does not show that the guest stands.
+ * instruction: the log does not show that the guest is stopped.
  */
 static void end_requests(void)
 {

@@ -19,7 +19,7 @@
 
 typedef struct TLBLevel2 TLBLevel2;
 
-/* Has the vCPU a second level? */
+/* Does the vCPU have a second level? */
 static inline bool tlb_level2(const CPUState *cpu)
 {
     return cpu->neg.tlb.c.level2;

@@ -16,8 +16,8 @@ QIOChannelSocket *branch_trace_agent_open(SocketAddress *addr, Error **errp);
 /**
  * branch_trace_agent_prepare - prepare a socket for branch_trace_agent_read()
  *
- * The kernel drops urgent data (MSG_OOB) on the way to what comes behind it,
- * and descriptors that came with it.  Here it is data like any other.
+ * The kernel drops urgent data (MSG_OOB) on the way to what comes after it, and
+ * descriptors that came with it.  Here it is data like any other.
  */
 bool branch_trace_agent_prepare(int fd, Error **errp);
 
@@ -31,7 +31,7 @@ bool branch_trace_agent_prepare(int fd, Error **errp);
  * branch_trace_agent_read - read from a socket whose other end the agent has
  *
  * The socket is prepared.  This does not wait.  Descriptors of files are not
- * received: to drop one can take any time, because it may be the last one of
+ * received: dropping one can take any time, because it may be the last one of
  * that file.
  *
  * Returns: bytes read, 0 at the end, or -1 and errno

@@ -17,8 +17,8 @@ typedef void BranchTraceJob(void *opaque);
 void branch_trace_background_run(BranchTraceJob *job, void *opaque);
 
 /*
- * What leads to a job fails at first, while too many have not ended: an agent
- * can have them last.
+ * While too many jobs have not ended, what would lead to another one fails at
+ * its start: an agent can make them last.
  */
 bool branch_trace_background_has_room(Error **errp);
 

@@ -14,10 +14,10 @@ typedef struct BranchTraceBlock {
 
 /*
  * Writes what a document of @n blocks has from @offset on into @text: at most
- * @size bytes and no NUL.  Returns how many; 0 at the end and behind it.
+ * @size bytes and no NUL.  Returns how many; 0 at the end and after it.
  *
- * All blocks take as many bytes, so that a document of millions need not be
- * kept as text.
+ * All blocks take the same number of bytes, so that a document of millions need
+ * not be kept as text.
  */
 size_t branch_trace_document_read(const BranchTraceBlock *blocks, size_t n,
                                   uint64_t offset, char *text, size_t size);

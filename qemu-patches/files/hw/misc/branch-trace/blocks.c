@@ -1,8 +1,8 @@
 /*
  * Branch trace: from the records of a vCPU to the blocks that GDB takes
  *
- * Goes backwards, from the place where the vCPU stands: that is what GDB asks
- * for first, and what is known of the guest's memory.
+ * Goes backwards, from the place where the vCPU is: that is what GDB asks for
+ * first, and what is known of the guest's memory.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -22,7 +22,7 @@ typedef struct Walk {
     uint64_t index;     /* of the record to the right of here */
 
     uint64_t end;       /* the last instruction of the block that ends there */
-    bool newest;        /* that block ends where the vCPU stands */
+    bool newest;        /* that block ends where the vCPU is */
     bool broken;        /* it is not one block: its flow was broken */
     bool changed;       /* CR3 has been changed to the right of here */
     bool over;          /* to the left of here, the guest was another */
@@ -69,7 +69,7 @@ static void walk_miss(Walk *w, uint64_t at)
     w->missing_at = at ? at : 1;
 }
 
-/* Where the vCPU stands, and where it has branched, it has been. */
+/* The vCPU has been where it is, and where it has branched. */
 static void walk_put_end(Walk *w)
 {
     if (w->newest || walk_knows(w, w->end, w->end)) {
@@ -126,7 +126,7 @@ static void walk_event(Walk *w, unsigned event)
     }
 }
 
-/* Goes on to the slab before, if the stream has it. */
+/* Continues with the slab before, if the stream has it. */
 static bool walk_slab(Walk *w)
 {
     BranchTraceSlab slab;

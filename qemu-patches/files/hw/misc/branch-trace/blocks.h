@@ -20,7 +20,7 @@ typedef struct BranchTraceSlab {
 } BranchTraceSlab;
 
 /**
- * BranchTraceBlocksSource - what a vCPU has done, and where it stands
+ * BranchTraceBlocksSource - what a vCPU has done, and where it is
  * @pc:    linear address of the next instruction
  * @cr3:   in force
  * @first: index of the first record that counts
@@ -63,8 +63,8 @@ void branch_trace_blocks_all(const BranchTraceBlocksSource *source);
 
 /*
  * The blocks since record @since was about to be made.  The oldest one begins
- * at 0: where the vCPU stood then.  False, perhaps after some blocks, if they
- * do not continue what was read then.
+ * at 0: where the vCPU was then.  False, perhaps after some blocks, if they do
+ * not continue what was read then.
  */
 bool branch_trace_blocks_since(const BranchTraceBlocksSource *source,
                                uint64_t since);

@@ -78,7 +78,7 @@ bool coroutine_fn branch_trace_capture_connect(BranchTraceCapture *capture,
                                                SocketAddress *agent,
                                                Error **errp);
 
-/* QEMU exits: has a call fail that waits for an agent. */
+/* QEMU exits: makes a call that waits for an agent fail. */
 void branch_trace_capture_cancel(BranchTraceCaptures *captures);
 
 /*

@@ -1,10 +1,10 @@
 /*
  * Branch trace: the bytes that are executed
  *
- * A capture numbers the contents of the pages that its vCPUs execute, and
- * sends each of them to the agent once.  Each vCPU reports which content the
- * pages have that it executes, when that has changed, through a ring of items
- * of its own, which the agent drains.
+ * A capture numbers the contents of the pages that its vCPUs execute, and sends
+ * each of them to the agent once.  Each vCPU reports which content the pages
+ * that it executes have, when that has changed, through a ring of items of its
+ * own, which the agent drains.
  *
  * When a page changes, the vCPU that translates the new code finds out.  What
  * the others have reported of the page does not hold any more.  Each of them

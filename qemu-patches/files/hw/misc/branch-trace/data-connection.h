@@ -35,7 +35,7 @@ branch_trace_data_connect(SocketAddress *addr, const BranchTraceBuffer *buf,
                           BranchTraceDataHandler *handler, void *opaque,
                           BranchTraceData **connecting, Error **errp);
 
-/* Has a call of that function fail that waits. */
+/* Makes a call of that function that waits fail. */
 void branch_trace_data_cancel(BranchTraceData *data);
 
 /* Starts to call the handler. */

@@ -170,7 +170,7 @@ bool branch_trace_stream_slab(BranchTraceStream *s, unsigned n,
     return true;
 }
 
-/* Has the producer tell what it still holds. */
+/* Makes the producer report what it still holds. */
 static void stream_sync(BranchTraceStream *s)
 {
     if (s->cpu && s->ops->sync) {
@@ -262,7 +262,7 @@ void branch_trace_stream_hand_over(BranchTraceStream *s, uint32_t slot)
     }
 }
 
-/* Is slab @head free, with @reserve more behind it? */
+/* Is slab @head free, with @reserve more after it? */
 static bool stream_has_room(BranchTraceStream *s, unsigned reserve)
 {
     if (qatomic_read(&s->policy->overflow) == BTRAIL_OVERFLOW_OVERWRITE) {

@@ -33,7 +33,7 @@ typedef struct BranchTracePolicy {
  * BranchTraceShared - what all streams of a capture share
  * @code:    NULL if code is not reported
  * @kernels: the agent knows KERNEL events
- * @places:  where the thread of such a number ran last: it, and the vCPU
+ * @places:  where the thread of a number ran last: that thread, and the vCPU
  */
 typedef struct BranchTraceShared {
     BranchTraceBuffer buf;

@@ -307,8 +307,8 @@ void branch_trace_streams_select(BranchTraceStreams *streams,
 
 /*
  * Does its vCPU execute nothing as long as the BQL is held?  The guest's state
- * alone does not say that: it changes before the vCPUs are waited for, and who
- * stops the guest, a migration, has released the BQL meanwhile.
+ * alone does not say that: it changes before the vCPUs are waited for, and
+ * whoever stops the guest, such as a migration, has released the BQL meanwhile.
  */
 static bool stands(const CPUState *cpu)
 {

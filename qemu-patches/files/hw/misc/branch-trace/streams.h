@@ -37,7 +37,8 @@ void branch_trace_streams_free(BranchTraceStreams *streams);
 BranchTraceStream *branch_trace_streams_find(const BranchTraceStreams *streams,
                                              const CPUState *cpu);
 
-/* That of vCPU @i, or of the next one that has one, which @i becomes, or NULL */
+/* The stream of vCPU @i, or of the next vCPU that has one, which @i becomes, or
+ * NULL */
 BranchTraceStream *branch_trace_streams_next(const BranchTraceStreams *streams,
                                              unsigned *i);
 

@@ -42,7 +42,7 @@ bool branch_trace_filter_has_cr3(const BranchTraceFilter *filter, uint64_t cr3);
  * BranchTraceTask - a task of the guest's kernel
  * @tid, @pid: of the thread, and of its process
  * @kernel:    it is a thread of the kernel
- * @name:      with NULs behind it
+ * @name:      with NULs after it
  */
 typedef struct BranchTraceTask {
     uint32_t tid;
@@ -97,11 +97,11 @@ typedef struct BranchTraceKvmProperties {
  * @filter:  branch_trace_stream_filter() has changed, from the next
  *           instruction on.  Runs on the thread of @cpu, between two
  *           instructions.
- * @sync:    adds to the stream what @cpu has done and the producer has not told
- *           it yet.  The stream may have the vCPU wait meanwhile: then the rest
- *           follows when it waits no more.  Runs on the thread of @cpu, or
- *           while that does not run; not only while @cpu is attached.  NULL:
- *           there is never anything.
+ * @sync:    adds to the stream what @cpu has done and the producer has not
+ *           reported yet.  The stream may have the vCPU wait meanwhile: then
+ *           the rest follows when it waits no more.  Runs on the thread of
+ *           @cpu, or while that does not run; not only while @cpu is attached.
+ *           NULL: there is never anything.
  * @tick:    the time of the next record of @cpu is to be noted.  Called from
  *           the thread of the tick, without BQL, after it has set the limit of
  *           the cursor.  NULL: the producer looks at the limit by itself.

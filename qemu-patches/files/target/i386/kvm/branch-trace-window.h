@@ -15,7 +15,7 @@
  * @place: where the window is and how large it is; always the same.  False if
  *         it cannot be anywhere.
  * @moved: kvm_guest_window_linear() has changed.  If a vCPU has said so, it
- *         does not go on before no vCPU uses what it was before.
+ *         does not continue before no vCPU uses what it was before.
  */
 typedef struct KVMGuestWindowOps {
     bool (*place)(hwaddr *gpa, uint64_t *size);
@@ -26,8 +26,8 @@ typedef struct KVMGuestWindowOps {
 bool kvm_guest_window_offer(const KVMGuestWindowOps *ops, Error **errp);
 
 /*
- * Where the guest says that it has mapped the window, or 0.  It is where KVM
- * can be told that it is, and nothing else is certain.  Any thread may ask.
+ * Where the guest says that it has mapped the window, or 0.  QEMU can tell KVM
+ * that it is there, and nothing else is certain.  Any thread may ask.
  */
 uint64_t kvm_guest_window_linear(void);
 

@@ -68,7 +68,7 @@
 /* More page tables than these are not tidied up. */
 #define MAX_ROOTS           (64 * KiB)
 
-/* Code is reported where no branch is taken for at most so many pages. */
+/* Code is reported where no branch is taken for at most this many pages. */
 #define MAX_RUN             (4 * TARGET_PAGE_SIZE)
 
 /* The last byte of the longest instruction */
@@ -96,7 +96,7 @@ typedef struct DSArea {
  * @window:      its memory, and @offset, where that is in the region
  * @next, @end:  records in the buffer that were there when it was last looked
  *               at and are not in the stream yet
- * @then_off:    what is to be told behind them: why there are no more, or 0;
+ * @then_off:    what is to be reported after them: why there are no more, or 0;
  * @then_broken: and the reasons of discontinuities, as bits
  * @due:         the buffer is to be looked at; set by any thread
  * @unmapped:    KVM may have forgotten where the region is; set by any thread
@@ -114,7 +114,7 @@ typedef struct DSArea {
  *               when it was last emptied, and when the tick looked
  * @host, @tsc:  the time after which the records in the buffer were made
  * @tsc_khz:     the frequency of the guest's TSC
- * @last_to:     where the guest went on after the last record, or 0
+ * @last_to:     where the guest continued after the last record, or 0
  * @checked:     pages of code whose content is known, if @round is theirs
  * @roots:       page tables that the vCPU has had, as keys
  */
@@ -161,7 +161,7 @@ static struct {
     GHashTable *roots;
     uint64_t hash_key;
     QemuMutex kick_lock;        /* no vCPU that is kicked goes away, */
-                                /* nor one whose KVM another thread tells */
+                                /* nor one for which another thread calls KVM */
 } session;
 
 static const BranchTraceKvmProperties *properties;
@@ -291,7 +291,7 @@ static bool make_region(Error **errp)
 
 #define NOTE_NAME           "VMCOREINFO"
 #define NOTE_BEGIN          "OSRELEASE="
-#define NOTE_NAME_OFFSET    12      /* behind three numbers of 32 bits */
+#define NOTE_NAME_OFFSET    12      /* after three numbers of 32 bits */
 #define NOTE_OFFSET         24
 
 /*
@@ -638,8 +638,8 @@ static void emptied(KVMBranchTrace *t)
 }
 
 /*
- * Moves what is in the buffer to the stream; what is left if the vCPU has to
- * wait follows when it has not to wait any more, unless @all is wanted.
+ * Moves what is in the buffer to the stream.  If the vCPU has to wait, the rest
+ * follows when it need not wait any more, unless @all is wanted.
  */
 static void collect(KVMBranchTrace *t, bool all)
 {
@@ -700,8 +700,8 @@ static void pre_fault_all(KVMBranchTrace *t)
 
 /*
  * KVM forgets all that it has mapped when any memory of the guest goes, and it
- * is about to do that.  So each vCPU has to stop before it does, and to go on
- * after it has.
+ * is about to do that.  So each vCPU has to stop before it does, and to
+ * continue after it has.
  */
 static void memory_changes(MemoryListener *listener)
 {
@@ -840,7 +840,7 @@ void kvm_branch_trace_exit(X86CPU *cpu, const struct kvm_run *run)
         return;
     }
     if (exit->reason == KVM_BTS_TRACE_EXIT_OFF) {
-        /* The next tick has it go on, so that the guest does, too. */
+        /* The next tick makes it continue, so that the guest does, too. */
         t->then_off = exit->off_reason;
         collect(t, false);
         qatomic_set(&t->enabled, false);
@@ -1113,7 +1113,7 @@ static bool is_idle(KVMBranchTrace *t)
            qatomic_read(&ds->index) == qatomic_read(&ds->base);
 }
 
-/* A vCPU that sleeps, in KVM, goes on to sleep. */
+/* A vCPU that sleeps, in KVM, continues to sleep. */
 static void producer_tick(CPUState *cpu)
 {
     KVMBranchTrace *t = get_vcpu(cpu);
@@ -1130,8 +1130,8 @@ static void producer_tick(CPUState *cpu)
 }
 
 /*
- * Snapshots and migrations take the guest's memory while the guest stands, and
- * where they restore it nothing of this is there.
+ * Snapshots and migrations take the guest's memory while the guest is stopped,
+ * and where they restore it nothing of this is there.
  */
 static void producer_stopped(void)
 {
@@ -1149,7 +1149,7 @@ static void producer_stopped(void)
                 }
             }
             scrub(t->roots);
-            /* When it goes on, it is traced again. */
+            /* When it continues, it is traced again. */
             qatomic_set(&t->due, true);
         }
     }

@@ -136,7 +136,8 @@ static bool vmx_bts_in_page(struct kvm_vcpu *vcpu, gva_t gva, unsigned int size,
  * nothing to do with it: emulating that would do it with a wrong address.
  *
  * Records cannot be stored where there is no RAM; so switch BTS off and let the
- * guest go on.  An instruction that accesses the page comes back without BTS.
+ * guest continue.  An instruction that accesses the page comes back without
+ * BTS.
  */
 bool vmx_bts_drop_store(struct kvm_vcpu *vcpu, gpa_t gpa)
 {
@@ -195,13 +196,13 @@ void vmx_bts_leave_smm(struct kvm_vcpu *vcpu, const union kvm_smram *smram)
 #endif
 
 /*
- * Called in the NMI of a PMI.  The NMI that BTS raised in the guest is taken
- * in the host, as the reason of a VM-Exit or right behind another one, by which
- * the guest may have switched BTS off.
+ * Called in the NMI of a PMI.  The NMI that BTS raised in the guest is taken in
+ * the host, as the reason of a VM-Exit or right after another one, by which the
+ * guest may have switched BTS off.
  *
  * BTINT does not matter: as the SDM says of circular buffers, without it the
  * threshold may raise interrupts all the same if it lies within the buffer, and
- * no guest must be able to make NMIs that nobody knows the reason of.
+ * no guest must be able to make NMIs whose reason nobody knows.
  */
 unsigned int vmx_handle_intel_bts_intr(void)
 {

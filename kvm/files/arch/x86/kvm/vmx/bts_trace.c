@@ -44,10 +44,10 @@ module_param_named(bts_trace, enable_bts_trace, bool, 0444);
 /* How much may be verified each time that a guest has another root entry */
 #define BTS_TRACE_MAX_SIZE	SZ_2M
 
-/* Where the buffer may begin: behind what DS areas have, PEBS's part included */
+/* Where the buffer may begin: after what DS areas have, PEBS's part included */
 #define BTS_TRACE_DS_SIZE	0x80
 
-/* The room, in records, that there must be behind the threshold */
+/* The room, in records, that there must be after the threshold */
 #define BTS_TRACE_RESERVE	8
 
 /* Faults of stores, although all is mapped, after which KVM gives up */
@@ -112,7 +112,7 @@ void __init vmx_bts_trace_hardware_setup(void)
 	struct x86_pmu_capability cap;
 
 	/*
-	 * As for BTS in a guest (see vmx_bts_hardware_setup()), but for the
+	 * As for BTS in a guest (see vmx_bts_hardware_setup()), except for the
 	 * guest's PMU.  Without unrestricted guests, KVM itself has to
 	 * intercept loads of CR3, and to load another one.
 	 */
@@ -327,7 +327,7 @@ static bool vmx_bts_trace_mode_fits(struct kvm_vcpu *vcpu,
 	       (config->ds_area >> shift & 0x1ff) == config->root_index;
 }
 
-/* Why is it that the CPU cannot trace?  0: it can. */
+/* Why can the CPU not trace?  0: it can. */
 static u32 vmx_bts_trace_off_reason(struct kvm_vcpu *vcpu,
 				    struct vmx_bts_trace *trace)
 {

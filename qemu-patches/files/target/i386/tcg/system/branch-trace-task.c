@@ -266,7 +266,7 @@ static bool read_u32(TaskReader *r, vaddr addr, uint32_t *value)
     return true;
 }
 
-/* Reads a task but for its name. */
+/* Reads a task without its name. */
 static bool read_numbers(TaskReader *r, const struct btrail_tasks *tasks,
                          uint64_t addr, BranchTraceTask *task)
 {

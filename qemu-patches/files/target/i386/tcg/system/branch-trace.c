@@ -266,8 +266,8 @@ void x86_branch_trace_do_exec_exit(CPUX86State *env)
 }
 
 /*
- * Who reads the records has their cache lines; they are asked back so many
- * records before they are written.
+ * Whoever reads the records has their cache lines; they are asked back this
+ * many records before they are written.
  */
 #define RECORDS_AHEAD   32
 

@@ -26,8 +26,8 @@ extern char l2_smi[], l2_smi_jmp1[], l2_smi_to1[], l2_smi_jmp2[], l2_smi_to2[];
 uint64_t l2_debugctl, l2_index_begin, l2_index_end;
 
 /*
- * L2 has the page tables of L1, so it would find L1's DS area.  It has no
- * branches but these; and does it all again, should it be resumed.
+ * L2 has the page tables of L1, so it would find L1's DS area.  It has no other
+ * branches; and does it all again, should it be resumed.
  */
 asm("l2_code:\n\t"
 	"mov $" __stringify(0x1d9) ", %ecx\n\t"
@@ -149,7 +149,7 @@ static void l1_guest_code(struct vmx_pages *vmx_pages, bool has_smm)
 		bts_assert_record(0, l2_smi_jmp1, l2_smi_to1);
 	}
 
-	/* Bits that KVM has not are an invalid guest state. */
+	/* Bits that KVM does not have are an invalid guest state. */
 	GUEST_ASSERT(!vmwrite(GUEST_IA32_DEBUGCTL, BTS_ON | BIT(20)));
 	GUEST_ASSERT(!vmresume());
 	GUEST_ASSERT_EQ(vmreadz(VM_EXIT_REASON),

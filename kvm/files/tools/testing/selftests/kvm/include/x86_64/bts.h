@@ -35,7 +35,7 @@ struct bts_area {
 
 static struct bts_area bts;
 
-/* Room for so many records, the threshold at so many (0: none) */
+/* Room for @nr records, the threshold at @threshold (0: none) */
 static inline void bts_setup(unsigned int nr, unsigned int threshold)
 {
 	memset(&bts, 0, sizeof(bts));
