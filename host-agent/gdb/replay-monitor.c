@@ -256,7 +256,7 @@ const struct monitor_command replay_monitor_commands[] = {
       "last FUNCTION, last exit of PROCESS", run_goto, search_goto,
       goto_searches },
     { "help", "help COMMAND for QEMU's own commands", run_help },
-    { "where", "where the guest stands", run_where },
+    { "where", "where the guest is", run_where },
     { NULL },
 };
 

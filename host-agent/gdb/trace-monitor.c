@@ -468,7 +468,7 @@ static char *run_why(void *target, const char *argument, GError **error)
     spot = *walker_spot(walker);
     g_string_append_printf(text, "#0   0x%016" PRIx64 " ", walker_pc(walker));
     append_here(text, a->w, walker);
-    g_string_append(text, ", stands here\n");
+    g_string_append(text, ", here\n");
     while (++n < WHY_CALLS &&
            walker_caller(walker, a->w->edges, WHY_RECORDS, &stops) ==
            WALKER_CALLER) {

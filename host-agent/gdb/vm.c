@@ -90,7 +90,7 @@ static bool greet(struct vm *vm, GError **error)
         return false;
     }
     if (stop[0] != 'T') {
-        return protocol_error(error, "does not say how the guest stands",
+        return protocol_error(error, "does not say why the guest is stopped",
                               stop);
     }
     if (vm->moves.turns) {
@@ -182,7 +182,7 @@ static bool read_pc(struct vm *vm, unsigned vcpu, GError **error)
     }
     bytes = rsp_unhex(digits, &n);
     if (n != sizeof(pc)) {
-        return protocol_error(error, "does not say where the guest stands",
+        return protocol_error(error, "does not say where the guest is",
                               digits);
     }
     memcpy(&pc, bytes, sizeof(pc));

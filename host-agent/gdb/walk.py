@@ -48,7 +48,7 @@ def forget():
 
 
 def show(found):
-    """Stands at an instruction of a new window."""
+    """Goes to an instruction of a new window."""
     if number():
         quiet('record goto end')
     forget()
@@ -79,7 +79,7 @@ class Window:
         return at or 0
 
     def leave(self):
-        """Stands there without a window; returns if there was one."""
+        """Stays there without a window; returns if there was one."""
         at = number()
         if at:
             ask(f'stand:{at:x}')

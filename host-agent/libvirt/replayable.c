@@ -297,8 +297,8 @@ static void add_interface(struct review *v, const xmlNode *node,
 static void review_network(struct review *v, const xmlNode *node,
                            const char *mac)
 {
-    change(v, "interface %s: cut off, since the guest itself goes on using its "
-           "network", mac);
+    change(v, "interface %s: cut off, since the guest itself continues to use "
+           "its network", mac);
     /* They are a part of what the device has reported to the guest. */
     if (document_child(node, "driver", NULL) ||
         document_child(node, "mtu", NULL)) {

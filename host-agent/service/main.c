@@ -122,8 +122,8 @@ static void watch_end_signals(struct daemon *d)
         .sa_flags = SA_RESTART,
     };
 
-    deadline_prepare("backtraild: it ends before all sessions were written to "
-                     "their ends; the next one goes on with them\n");
+    deadline_prepare("backtraild: ending before all sessions were written to "
+                     "their ends; the next process continues them\n");
     told_to_end = event_fd_new();
     g_unix_fd_add(told_to_end, G_IO_IN, on_told, d);
     sigaction(SIGTERM, &action, NULL);
@@ -236,7 +236,7 @@ static bool parse_options(struct daemon *d, int *argc, char ***argv)
           "folder for state, instead of that in FILE",
           "FOLDER" },
         { "idle", 0, 0, G_OPTION_ARG_INT, &d->idle,
-          "end when there was nothing to do for so long (default: never)",
+          "end when there was nothing to do for this long (default: never)",
           "SECONDS" },
         { "check", 0, 0, G_OPTION_ARG_NONE, &d->check,
           "report what is wrong with the configuration, and exit", NULL },

@@ -167,10 +167,10 @@ static int run_record(struct record_request *r)
     /* A file that is too large is an error like a full disk. */
     signal(SIGXFSZ, SIG_IGN);
     cli_set_records(uses_service(r) ?
-        "backtrail: it ends before the service has written the trace, which "
-        "goes on\n" :
-        "backtrail: it ends before all was written; backtrail repair completes "
-        "the trace, which has what was\n");
+        "backtrail: ending before the service has written the trace; the "
+        "service continues to write it\n" :
+        "backtrail: ending before all was written; backtrail repair completes "
+        "the trace, which has what was written\n");
     r->signal_fd = cli_open_signals();
     if (r->signal_fd < 0) {
         return CLI_FAILED;

@@ -94,7 +94,7 @@ int rr_branch(int argc, char **argv)
     struct rr_branch b = { .common.signals = -1 };
     const GOptionEntry entries[] = {
         { "gdb", 0, 0, G_OPTION_ARG_NONE, &b.gdb,
-          "let the guest stand until a debugger lets it run", NULL },
+          "keep the guest stopped until a debugger lets it run", NULL },
         RR_SYMBOL_ENTRIES(&b.common),
         RR_ENTRIES_QEMU(&b.common),
         { NULL }

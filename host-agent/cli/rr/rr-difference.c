@@ -184,7 +184,7 @@ static void print_text(const struct rr_options *o, const struct difference *x,
         print_paths(o, x, first);
     }
     if (x->diverged) {
-        cli_printf("a replay could not go on at instruction %" PRIu64 "\n  "
+        cli_printf("a replay could not continue at instruction %" PRIu64 "\n  "
                    "%s\n", x->diverged->icount, x->diverged->reason);
     }
     if (x->has_log) {

@@ -272,9 +272,9 @@ int rr_record(int argc, char **argv)
           "record a copy of the guest that runs in the QEMU with this monitor, "
           "from now on", "SOCKET" },
         { "pause", 0, 0, G_OPTION_ARG_NONE, &r.pause,
-          "the guest that runs does not go on itself", NULL },
+          "keep the guest that runs paused while its copy runs", NULL },
         { "ring", 0, 0, G_OPTION_ARG_STRING, &r.ring,
-          "keep only what was last, at least for so long", "DURATION" },
+          "keep only what was last, at least for this long", "DURATION" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &r.common.json,
           "print the result as JSON", NULL },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &r.common.quiet,
@@ -301,8 +301,8 @@ int rr_record(int argc, char **argv)
         cli_error("--ring %s: from 1s to 1000h", r.ring);
         goto out;
     }
-    cli_set_records("backtrail: it ends before the recording is complete, "
-                    "which can be replayed up to here, or shortly before\n");
+    cli_set_records("backtrail: ending before the recording is complete; "
+                    "it can be replayed up to here, or shortly before\n");
     if (r.qmp ? argc > 1 || arguments : r.pause && argc == 1) {
         cli_error(r.qmp ? "--qmp SOCKET names a guest that runs, which has its "
                   "arguments; leave out what follows" :
