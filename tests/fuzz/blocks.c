@@ -5,7 +5,7 @@
  * The input is how many records and events each slab has, and then these.  With
  * KVM a guest can forge its records.  Whatever they are, GDB decodes no more
  * than a bounded piece of memory for each, and the last one ends where the vCPU
- * stands.
+ * is.
  */
 
 #include "qemu/osdep.h"
@@ -52,7 +52,7 @@ static void get_block(void *opaque, uint64_t begin, uint64_t end)
     g_array_append_val(s->blocks, block);
 }
 
-/* Cuts @n elements off the input; fewer if it has not so many. */
+/* Cuts @n elements off the input; fewer if it does not have that many. */
 static const void *take(const uint8_t **data, size_t *size, size_t element,
                         unsigned *n)
 {

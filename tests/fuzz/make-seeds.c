@@ -618,7 +618,7 @@ static void make_dynamic(const char *dir)
         fake_space_init(&space, 64);
         root = fake_space_root(&space);
         g_assert_true(fake_space_load(&space, root, base, file, size));
-        /* The segment that can be written is behind the first one. */
+        /* The segment that can be written is after the first one. */
         for (k = 0; k < 3; k++) {
             g_byte_array_append(a, fake_space_page(&space, root, base +
                                                    k * GUEST_PAGE_SIZE),

@@ -73,7 +73,7 @@ static int byte_at(unsigned vcpu, uint64_t index, uint64_t address)
            model.contents[best->number][address % MARK_PAGE] : -1;
 }
 
-/* Is the mark there, or after the record if it goes on there? */
+/* Is the mark there, or after the record if it continues there? */
 static void check_mark(unsigned vcpu, uint64_t index, const struct mark *mark)
 {
     uint8_t bytes[MARK_SIZE_MAX];

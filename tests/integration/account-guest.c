@@ -176,7 +176,7 @@ static int cloned_main(void *calls)
     _exit(0);
 }
 
-/* A process that has its parent's memory, and goes on without exec() */
+/* A process that has its parent's memory, and continues without exec() */
 static pid_t cloned(unsigned calls)
 {
     static char stack[STACK_SIZE] __attribute__((aligned(16)));

@@ -6,7 +6,7 @@
  * and the seconds of its clock, which are the host's.  In between it computes,
  * and is interrupted by its timer.  It answers what somebody types, and takes a
  * time for it that depends on what that is.  Its command line is the number of beats
- * after which it powers itself off; without one it goes on for ever.
+ * after which it powers itself off; without one it runs for ever.
  *
  * A kernel by the Multiboot specification.
  */

@@ -100,7 +100,7 @@ class Account:
                 if int(m[4], 16) & CLONE_THREAD and self.pids[parent]:
                     pid = max(self.pids[parent])
                 self._add(pid, tid, m[3])
-            # Some kernels do not say whose name it is: that of who writes it
+            # Some kernels do not say whose name it is: that of its writer
             m = re.search(r'-(\d+) +\[\d+\] .* task_rename: (?:pid=(\d+) )?'
                           r'oldcomm=(.*) newcomm=(.*) oom_score_adj', line)
             if m:

@@ -213,7 +213,7 @@ class Service:
                 if not data.drain_once():
                     time.sleep(0.001)
         except (struct.error, IndexError, OverflowError, ValueError):
-            # Another agent has spoilt the memory: this one cannot go on, and
+            # Another agent has spoilt the memory: this one cannot continue, and
             # the guest must not wait for it.
             sock.shutdown(socket.SHUT_RDWR)
 

@@ -62,7 +62,7 @@ def args(*words, memory='256', whole=False, devices=False):
 
 
 def go_on_named(vm, timeout):
-    """Have a guest that waits (bt.wait=1) go on when an agent has had the time
+    """Let a guest that waits (bt.wait=1) continue once an agent had the time
     to find its kernel, and to have its tasks named."""
     vm.wait_serial('^BT: ready', timeout)
     time.sleep(NAMED_S)

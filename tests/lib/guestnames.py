@@ -145,7 +145,7 @@ class Agent:
         self.sock.sendall(data)
 
     def messages(self, timeout=10):
-        """All that come, until none has come for so long"""
+        """All that come, until none has come for this long"""
         while True:
             while len(self.buffer) >= 8:
                 size, kind, reserved = struct.unpack_from('<IHH', self.buffer)

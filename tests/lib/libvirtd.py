@@ -170,7 +170,7 @@ class Libvirtd:
             time.sleep(0.05)
 
     def restart(self):
-        """End it, and start it again; its guests go on."""
+        """End it, and start it again; its guests continue."""
         if not self.root:
             self.process.terminate()
             self.process.wait(60)
@@ -188,7 +188,7 @@ class Libvirtd:
 
     @contextlib.contextmanager
     def away(self):
-        """A context without it, of root's; its guests go on."""
+        """A context without it, of root's; its guests continue."""
         pid = self.pid()
         with open(f'/proc/{pid}/stat', encoding='utf-8') as f:
             init = int(f.read().rpartition(')')[2].split()[1])

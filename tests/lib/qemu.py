@@ -321,8 +321,8 @@ class Qemu:
                 raise QemuError(f'QEMU did not start: {message}') from None
 
     def append_serial(self):
-        """Before it is started: the guest goes on with what is in serial.log
-        already."""
+        """Before it is started: what the guest writes is added to what is in
+        serial.log already."""
         at = self.args.index('-chardev') + 1
         self.args[at] += ',logappend=on'
 

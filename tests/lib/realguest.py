@@ -184,7 +184,7 @@ class RealGuest:
         return text
 
     def _in_new_qemu(self, *more):
-        """Its serial port says what it has said before, and goes on."""
+        """Its serial port says what it has said before, and continues."""
         serial = self.vm.serial()
         old = self.vm
         self.vm = qemu.Qemu([*old.given, *more], qmp_sockets=2)

@@ -69,7 +69,7 @@ def record(arguments, log, timeout=120):
 
 def interrupted(state):
     """Is there an interrupt?  It executes no instruction: a replay that stops
-    at its place stands before it or after it."""
+    at its place is before it or after it."""
     return re.search(r'I[SR]R\t (?!\(none\))', state['said'])
 
 
@@ -91,7 +91,7 @@ class Guest(qemu.Qemu):
         """What the place is like: registers, interrupt controllers, memory.
 
         A halted vCPU that an interrupt waits for may be awake already: it
-        stands after its HLT in either case.
+        is after its HLT in either case.
         """
         said = '\n'.join(self.qmp.hmp(f'info {what}')
                          for what in ('registers -a', 'lapic', 'pic'))
@@ -103,7 +103,7 @@ class Guest(qemu.Qemu):
 
 
 class Replay(Guest):
-    """A QEMU that replays a log; it stands before the first instruction."""
+    """A QEMU that replays a log; it is before the first instruction."""
 
     def __init__(self, arguments, log, snapshots=None, qmp_sockets=1):
         given = [*args('replay', log), '-S', *arguments]

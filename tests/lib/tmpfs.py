@@ -35,7 +35,7 @@ def umount(folder):
 
 
 def use_all_but(folder, size):
-    """Fill it but for this many bytes; the path of the file that does."""
+    """Fill it except for this many bytes; the path of the file that does."""
     path = os.path.join(folder, 'other')
     with open(path, 'wb') as f:
         while True:

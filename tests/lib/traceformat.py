@@ -169,7 +169,7 @@ class Path:
                 if len(self.path) == end:
                     require(not forks and not value & 7, 'no miss at the end')
                     break
-            require(len(self.path) < end, 'a miss behind the end')
+            require(len(self.path) < end, 'a miss after the end')
             self.miss(value & 3)
         return [self.edges[edge] for edge, _ in self.path[3:]]
 
@@ -200,7 +200,7 @@ class Path:
 
     def go_on(self, end):
         """A step as predicted; returns whether it is at a fork"""
-        require(len(self.path) < end, 'steps behind the end')
+        require(len(self.path) < end, 'steps after the end')
         edge, count = self.step(self.ahead)
         self.path.append((edge, max(count - 1, 0)))
         self.ahead += 1

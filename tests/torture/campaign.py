@@ -71,7 +71,7 @@ class Part:
         """Undo begin()."""
 
     def recover(self):
-        """Make it possible to go on after a round that has failed."""
+        """Make it possible to continue after a round that has failed."""
 
     def files(self):
         """What to keep of a round that has failed"""
@@ -88,7 +88,7 @@ class Part:
             print(f'{self.name}-{self.number}: {self.log[-1]}', flush=True)
 
     def run(self, seconds):
-        """Rounds for so long, at least one"""
+        """Rounds for this long, at least one"""
         self.deadline = time.monotonic() + seconds
         if self.options.round is not None:
             self.rounds([self.options.round])

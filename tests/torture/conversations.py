@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Commands, agents and services in any order; the guest goes on.
+"""Commands, agents and services in any order; the guest continues.
 
 A round is a conversation with a QEMU: all commands of branch-trace with
 arguments that are right, wrong or at a limit, agents that behave or do not,
@@ -63,7 +63,7 @@ class Agent(transport.Agent):
     def close(self):
         self.over = True
         if self.thread:
-            # QEMU goes on without it, whatever it does.
+            # QEMU continues without it, whatever it does.
             self.thread.join(10)
         super().close()
 
@@ -442,7 +442,7 @@ class Part(campaign.Part):
         self.counts['resets'] += 1
 
     def migrate(self):
-        """To a file; the guest goes on here all the same."""
+        """To a file; the guest continues here all the same."""
         self.command('migrate', True, uri=f'file:{self.vm.path("state")}')
         try:
             status = self.vm.qmp.wait_migrated(BEAT)
@@ -599,7 +599,7 @@ class Part(campaign.Part):
             self.capture.last[v['cpu-index']] = now
 
     def check_alive(self):
-        """The guest goes on, if nothing that it was told keeps it."""
+        """The guest continues, unless a command given to it prevents that."""
         if not self.running:
             self.cont()
         if self.capture and self.capture.can_wait():

@@ -649,7 +649,7 @@ def change_index(r, file, others):
     return f'INDEX: entry {i}, kind {kind}'
 
 
-# Not well formed, but for the frame
+# Not well formed, except for the frame
 CHANGES = (change_head, change_chunks, change_chunks, splice, change_payload,
            change_meta, change_block_head, change_block_head,
            change_block_frame, *[change_records] * 4, *[change_events] * 4,

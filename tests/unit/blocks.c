@@ -189,7 +189,7 @@ static bool read_since(struct vcpu *v, uint64_t since)
     return branch_trace_blocks_since(&source, since);
 }
 
-/* Blocks end with the instruction that branches, the newest where it stands. */
+/* Blocks end with the branching instruction, the newest where the vCPU is. */
 static void test_all(void)
 {
     struct vcpu *v = vcpu_new(KERNEL, 0x1000);
@@ -281,7 +281,7 @@ static void test_unmapped(void)
                  BLOCK(KERNEL + 0x200), MISSING(edge), BLOCK(KERNEL + 0x100),
                  MISSING(UNMAPPED), ONE(KERNEL));
 
-    /* Where it stands is said in any case. */
+    /* The vCPU's place is always reported. */
     branch(v, UNMAPPED + 0x2000);
     read_all(v);
     g_assert_cmpuint(v->got->len, ==, 9);

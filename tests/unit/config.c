@@ -70,7 +70,7 @@ static void test_all_keys(void)
     config_free(c);
 }
 
-/* Who else may connect is said by naming a group. */
+/* A group is named that may connect, too. */
 static void test_group(void)
 {
     struct config *c = config_parse(

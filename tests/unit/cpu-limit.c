@@ -83,7 +83,7 @@ static void test_debt(void)
     cpu_limit_spend(l, MS, now);
     g_assert_cmpuint(cpu_limit_wait(l, now), ==, 20 * MS);
     g_assert_cmpuint(cpu_limit_wait(l, now + 5 * MS), ==, 15 * MS);
-    /* Who comes with an older clock does no harm. */
+    /* A user with an older clock does no harm. */
     g_assert_cmpuint(cpu_limit_wait(l, now), ==, 15 * MS);
     g_assert_cmpuint(cpu_limit_wait(l, now + 20 * MS), ==, 0);
     g_assert_cmpuint(cpu_limit_pace(l, MS, now), ==, 20 * MS);
@@ -160,7 +160,7 @@ static void test_slowly(gconstpointer all)
     go(users, 2, BEGIN + 10 * S, BEGIN + 30 * S);
     about(users[0].used, 2 * S, BURST + 50 * MS);
     about(users[1].used, 3 * S, BURST + 50 * MS);
-    /* Who does nothing else pays it off with all that it is given. */
+    /* A user that does nothing else pays it off with all that it is given. */
     users[0].step = users[0].used = users[1].used = 0;
     go(users, 2, BEGIN + 30 * S, BEGIN + 33 * S);
     cpu_limit_spend_slowly(users[0].limit, S, BEGIN + 33 * S);

@@ -33,7 +33,7 @@ static void hang(void)
     g_thread_new("waits", wait_for_ever, NULL);
     deadline_begin();
     g_usleep(300 * 1000);
-    /* That it is told so again gives it no more time. */
+    /* Being told to end again gives it no more time. */
     deadline_begin();
     wait_for_ever(NULL);
 }

@@ -17,7 +17,7 @@ struct item {
 
 static struct item items[EDGES];
 
-/* Records follow one another, but for some. */
+/* Records follow one another, except for some. */
 static void make_items(void)
 {
     uint64_t next[VCPUS] = { 0 };

@@ -169,7 +169,7 @@ static void test_absent(gconstpointer path)
         *entry = old;
     }
     g_assert_cmpuint(absent, >=, 1);
-    /* A walk that may not go on says so, too. */
+    /* A walk that may not continue says so, too. */
     page_walk_init(&f.walk, f.memory, f.root, FAKE_SPACE_LEVELS, 3);
     {
         uint64_t addresses[LINUX_SYMBOL_VERSIONS];

@@ -133,8 +133,8 @@ uint64_t fake_linux_page(struct fake_linux *f, unsigned frame,
 uint64_t fake_linux_node(struct fake_linux *f, uint8_t shift);
 
 /*
- * Have the page cache of the file be so many pages from FAKE_FILE on, which the
- * caller must add to the memory: one folio.
+ * Have the page cache of the file be this many pages from FAKE_FILE on, which
+ * the caller must add to the memory: one folio.
  */
 void fake_linux_file(struct fake_linux *f, unsigned pages);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of fingerprint.c: traces that are the same, and such that differ in
+ * Tests of fingerprint.c: traces that are the same, and traces that differ in
  * one thing
  */
 

@@ -184,7 +184,7 @@ static void test_names(struct fixture *f, gconstpointer data)
     g_assert_cmpstr(result.why, ==, NULL);
     g_assert_cmpuint(result.named, ==, 1);
     guest_words_result_clear(&result);
-    /* All of it once more, for who comes late */
+    /* All of it once more, for whoever comes late */
     g_mutex_lock(&f->lock);
     g_string_truncate(f->found, 0);
     g_mutex_unlock(&f->lock);
@@ -234,7 +234,7 @@ static void test_end(struct fixture *f, gconstpointer data)
     guest_words_result_clear(&result);
 }
 
-/* What is lost is asked for; who talks nonsense is asked again. */
+/* What is lost is asked for; whoever talks nonsense is asked again. */
 static void test_again(struct fixture *f, gconstpointer data)
 {
     const struct btrail_guest_lost lost = {

@@ -195,7 +195,8 @@ static void test_left(void)
     fake_clear(&d.producer);
 }
 
-/* A session is stopped and the service restarted at once: it does not go on. */
+/* A session is stopped and the service restarted at once: the session is not
+ * continued. */
 static void test_stopped(void)
 {
     g_autoptr(JsonNode) node = NULL, second = NULL;
@@ -519,7 +520,7 @@ static void test_liar(void)
     btrail_trace_close(trace);
 }
 
-/* The connection of the guest is lost; its capture goes on. */
+/* The connection of the guest is lost; its capture continues. */
 static void test_liar_between(void)
 {
     g_autofree char *capture = NULL;

@@ -49,7 +49,7 @@ static void test_formats(struct fixture *f, gconstpointer data)
 {
     g_assert_cmpstr(format(f, 104, NULL, NULL), ==, "qcow2");
     g_assert_cmpstr(format(f, 104, "qcow2", NULL), ==, "qcow2");
-    /* Who says so has a guest that sees the head. */
+    /* Whoever says so has a guest that sees the head. */
     g_assert_cmpstr(format(f, 104, "raw", NULL), ==, "raw");
     g_assert_null(format(f, 104, "vmdk", "only raw and qcow2"));
     f->head[0] = 'x';

@@ -63,7 +63,7 @@ static void test_many(void)
     kernel_numbers_unref(n);
 }
 
-/* Who has found a kernel last has it, and what was held before. */
+/* The last one to find a kernel has it, and what was held before. */
 static void test_owners(void)
 {
     struct kernel_numbers *n = kernel_numbers_new();
@@ -87,7 +87,7 @@ static void test_owners(void)
     g_assert_cmpuint(held[0], ==, 0);
     g_assert_false(kernel_numbers_is_of(n, 1, &held[0]));
     g_assert_true(kernel_numbers_is_of(n, 1, &held[1]));
-    /* Who has lost it leaves nothing of another's. */
+    /* One that has lost it leaves nothing of another's. */
     kernel_numbers_leave(n, &held[0]);
     g_assert_true(kernel_numbers_is_of(n, 1, &held[1]));
     kernel_numbers_leave(n, &held[1]);

@@ -71,7 +71,7 @@ static void test_look(struct fixture *f, gconstpointer data)
     leftover_free(NULL);
 }
 
-/* What is no trace is nothing to go on with. */
+/* What is no trace cannot be continued. */
 static void test_nothing(struct fixture *f, gconstpointer data)
 {
     static const char *const names[] = {

@@ -429,8 +429,8 @@ static void write_tree(const char *path,
 #define WAIT    (ENTRY + 0x400)
 
 /*
- * Thread 11 waits in a read while thread 12 writes on the same vCPU, goes on
- * with it on another, and writes at the end.  Thread 12 reads, and some of its
+ * Thread 11 waits in a read while thread 12 writes on the same vCPU, continues
+ * it on another, and writes at the end.  Thread 12 reads, and some of its
  * records are lost.  There is a record each millisecond.
  */
 static void write_syscalls(const char *path,

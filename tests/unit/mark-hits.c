@@ -198,7 +198,7 @@ static void test_deep(void)
 }
 
 /* Another thread, with the same page tables, leaves the same mark meanwhile.
- * With more than one vCPU the first one may go on elsewhere. */
+ * With more than one vCPU the first thread may continue elsewhere. */
 static void check_switch(unsigned vcpus)
 {
     static const char *const texts[] = {

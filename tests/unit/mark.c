@@ -387,7 +387,7 @@ static void test_nested(void)
     check_value(records, value);
 }
 
-/* Records of other threads do not count until the mark's own go on. */
+/* Records of other threads do not count until the mark's own continue. */
 static void test_others(void)
 {
     const struct mark mark = { .from = FROM, .to = CODE, .has_value = true };

@@ -372,7 +372,7 @@ static void test_threads(void)
     btrail_trace_close(trace);
 }
 
-/* A thread that goes on on the other vCPU, and then on the first one again:
+/* A thread that continues on the other vCPU, and then on the first one again:
  * what it runs there is not the rest of the value. */
 static void test_moved(void)
 {
@@ -439,7 +439,7 @@ static void add_nameless(uint64_t *interrupted, uint64_t *switched)
     add_end(0);
 }
 
-/* The thread may go on elsewhere, but not in a guest with one vCPU. */
+/* The thread may continue elsewhere, but not in a guest with one vCPU. */
 static void test_nameless(void)
 {
     for (unsigned vcpus = 0; vcpus <= VCPUS; vcpus++) {

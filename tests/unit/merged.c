@@ -39,7 +39,7 @@ static uint64_t clock_of(const struct random_item *item)
 
 /*
  * The time of each item: that of a clock is what it says; between two clocks
- * time goes in proportion to the index, after the last one it stands.
+ * time goes in proportion to the index, after the last one it stands still.
  */
 static double *estimate(const struct random_stream *s)
 {

@@ -254,7 +254,7 @@ static void test_same_pages(struct fixture *f, gconstpointer data)
     g_assert_cmpuint(root_of(f, 8, 9000), ==, 0);
 }
 
-/* After vfork() the child has those of its parent, who owns them. */
+/* After vfork() the child has those of its parent, which owns them. */
 static void test_vfork(struct fixture *f, gconstpointer data)
 {
     static const struct btrail_guest_switch cpu0[] = {

@@ -95,7 +95,7 @@ static void write_to_pipe(void *path)
 }
 
 /*
- * Where what is written is taken slowly, only so much waits, whatever it is:
+ * If the reader is slow, only so much of what is written waits, whatever it is:
  * less than a stream may take.
  */
 static void test_slow(void)

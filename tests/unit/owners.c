@@ -306,7 +306,7 @@ static void test_late_ticks(void)
     late_tick(w, 1);
 }
 
-/* Who else ran in between is not in a trace that is filtered. */
+/* Whoever else ran in between is not in a trace that is filtered. */
 static void test_filtered(void)
 {
     static const char *const meta[] = {

@@ -77,7 +77,7 @@ static void test_memory(void)
     g_assert_cmpint(ask(a, PEER_MEMORY_MAX - 64 * MIB), ==, 'y');
     g_assert_cmpint(ask(a, PEER_MEMORY_MAX + MIB), ==, 'n');
     g_assert_cmpint(ask(b, PEER_MEMORY_MAX - 64 * MIB), ==, 'y');
-    /* Who must have more ends, alone. */
+    /* A process that must have more ends, and no other one does. */
     ask(a, 0);
     while (!ended && g_get_monotonic_time() < deadline) {
         g_main_context_iteration(NULL, FALSE);

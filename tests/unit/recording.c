@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of recording.c: manifests that are whole, and such that are not
+ * Tests of recording.c: manifests that are whole, and manifests that are
+ * not
  */
 
 #include <glib/gstdio.h>

@@ -95,7 +95,7 @@ static bool behind_watchpoint(void)
            g_hash_table_contains(qemu.breakpoints, WATCH);
 }
 
-/* A run goes on until the front end sends a byte. */
+/* A run continues until the front end sends a byte. */
 static void run_on(void)
 {
     char c = 0;
@@ -561,7 +561,7 @@ static void test_processes(void)
     stop(fe);
 }
 
-/* One asks while the guest runs for the other one, whose run goes on. */
+/* One asks while the guest runs for the other one, whose run continues. */
 static void test_run_goes_on(void)
 {
     struct replay_target *fe = start();
@@ -631,7 +631,7 @@ static void test_way_interrupted(void)
     stop(fe);
 }
 
-/* Another one does not wait for its end, and it goes on. */
+/* Another gdb does not wait for the way's end, and the way continues. */
 static void test_way_goes_on(void)
 {
     struct replay_target *fe = start();
@@ -659,7 +659,7 @@ static void test_way_goes_on(void)
     stop(fe);
 }
 
-/* QEMU's own way back gives way, and goes on where it has come to. */
+/* QEMU's own way back gives way, and continues where it has come to. */
 static void test_search_goes_on(void)
 {
     struct replay_target *fe = start();
@@ -675,7 +675,7 @@ static void test_search_goes_on(void)
     qemu.pause = 250;
     check(&b, "vCont;s:01", "T05thread:01;");
     check_at(&b, 501);
-    /* The way goes on when all are quiet for a moment. */
+    /* The way continues when all are quiet for a moment. */
     while (qemu.last != 901) {
         g_main_context_iteration(NULL, TRUE);
     }

@@ -199,7 +199,7 @@ static void test_unix(void)
     g_rmdir(folder);
 }
 
-/* Without descriptors it does not spin, and goes on when there are some. */
+/* Without descriptors it does not spin, and continues when there are some. */
 static void test_back_off(void)
 {
     unsigned turns = 0;

@@ -874,8 +874,8 @@ static uint64_t written(const char *path)
 }
 
 /*
- * What is written was returned to the producer before: who takes over from a
- * process that is killed drains all else, and must not have it twice.
+ * What is written was returned to the producer before: a process that takes
+ * over from one that was killed drains the rest, and must not have any twice.
  */
 static void test_returned(void)
 {

@@ -168,7 +168,7 @@ static bool matches(enum spans_pair pair, const struct point *a,
             thread_of(a) == thread_of(b));
 }
 
-/* B ends the last one that matches and goes on. */
+/* B ends the last one that matches and continues. */
 static GArray *find_wanted(const GArray *points, enum spans_pair pair,
                            unsigned *unbegun)
 {

@@ -71,7 +71,7 @@ struct machine {
     unsigned firsts;
     bool unnamed;
     uint64_t only;              /* 0, or the only CR3 that is recorded */
-    struct machine *host;       /* of a nested guest, who runs it, */
+    struct machine *host;       /* of a nested guest: runs it, */
     unsigned on[VCPUS];         /* on which vCPUs, */
     uint64_t exits;             /* how often it came back in a step, */
     uint64_t moves;             /* and on another vCPU than before */
@@ -312,7 +312,7 @@ static void call_pointer(struct machine *m, unsigned vcpu, unsigned f);
 
 /*
  * An interrupt in the kernel, whose handler calls functions through pointers,
- * and goes on at @to
+ * and which returns to @to
  */
 static void interrupt(struct machine *m, unsigned vcpu, uint64_t from,
                       uint64_t to)
@@ -498,7 +498,7 @@ static void give_birth(struct machine *m, const struct thread *parent)
 }
 
 /*
- * An exec ends the other threads of a process; the one that goes on gets the
+ * An exec ends the other threads of a process; the one that remains gets the
  * number of the first.
  */
 static void become_first(struct machine *m, struct thread *t)
@@ -600,7 +600,7 @@ static uint64_t vmrun(const struct machine *m, unsigned vcpu)
     return address_of(top(m->now[vcpu])) + 4;
 }
 
-/* A nested guest goes on, on any vCPU whose kernel runs. */
+/* A nested guest continues, on any vCPU whose kernel runs. */
 static void enter_nested(struct machine *m, unsigned vcpu, uint64_t to)
 {
     struct machine *host = m->host;
@@ -975,8 +975,8 @@ static void nested_init(struct machine *nested, struct machine *m)
 }
 
 /*
- * A nested guest is interrupted anywhere, and goes on, there or on another
- * vCPU; the stacks of none of the two change while the other one runs.
+ * A nested guest is interrupted anywhere, and continues on that vCPU or on
+ * another; the stacks of neither change while the other one runs.
  */
 static void test_nested(gconstpointer opaque)
 {

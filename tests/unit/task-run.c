@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where tasks go on, in a trace of two vCPUs that is made here
+ * Where tasks continue, in a trace of two vCPUs that is made here
  */
 
 #include <string.h>
@@ -99,7 +99,7 @@ static void test_at(void)
     btrail_trace_close(trace);
 }
 
-/* The slab in which a task goes on; -1 if that is not sure */
+/* The slab in which a task continues; -1 if that is not sure */
 static int next_of(const struct btrail_trace *trace, unsigned vcpu,
                    unsigned slab, unsigned next_vcpu)
 {

@@ -334,7 +334,7 @@ static void test_objects(void)
     end(f);
 }
 
-/* Commands of the monitor search apart, and gdb stands where they have gone. */
+/* Commands of the monitor search apart, and gdb is where they have gone. */
 static void test_monitor(void)
 {
     struct fixture *f = begin();

@@ -88,7 +88,7 @@ static void test_stop_alone(void)
     triggers_unref(t);
 }
 
-/* It goes on where another process was. */
+/* Tracing continues where another process was. */
 static void test_keep(void)
 {
     static const struct trigger list[] = {

@@ -27,7 +27,7 @@ static void test_between(void)
     g_assert_cmpuint(tsc_clock_at(&c, 1500), ==, 31500);
     g_assert_cmpuint(tsc_clock_at(&c, 2000), ==, 33000);
     g_assert_cmpuint(tsc_clock_at(&c, 2500), ==, 34000);
-    /* An event a little later than the last moment goes on as before. */
+    /* A little after the last moment, the clock continues as before. */
     g_assert_cmpuint(tsc_clock_at(&c, 3100), ==, 35200);
     for (unsigned i = 0; i < 3 * TSC_MOMENTS; i++) {
         add(&c, 4000 + i * 10, UINT64_MAX / 2 + i * 7);

@@ -258,7 +258,7 @@ static void test_ways(void)
     ways(9);
 }
 
-/* Somebody who has no patience any more stays where it was. */
+/* A walker with no patience left stays where it was. */
 static void test_impatient(void)
 {
     struct fixture f = begin(0);
