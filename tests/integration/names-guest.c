@@ -253,7 +253,7 @@ static void print_tasks(const char *pid)
             snprintf(path, sizeof(path), "/proc/%s/task/%s/stat", pid,
                      e->d_name);
             print_file("stat", path);
-            /* That of the first thread is empty if it has ended. */
+            /* The first thread's is empty if it has ended. */
             snprintf(path, sizeof(path), "/proc/%s/task/%s/maps", pid,
                      e->d_name);
             print_file("maps", path);

@@ -184,7 +184,7 @@ static void test_drain(void)
         g_assert_cmpuint(s.records, ==, 300000);
         g_assert_cmpuint(s.end, ==, BTRAIL_END_STOPPED);
     }
-    /* That one was not traced. */
+    /* This vCPU was not traced. */
     g_assert_false(read_stream(r.path, 2, &s, true));
     clear(&r);
 }

@@ -110,7 +110,7 @@ static void test_set(void)
     cpu_pool_set(pool, 1, 0, BEGIN);
     cpu_limit_spend(l, BURST + 10 * S, BEGIN);
     g_assert_cmpuint(cpu_limit_wait(l, BEGIN), ==, 1000 * S);
-    /* That of all does not touch it. */
+    /* The limit of all does not touch it. */
     cpu_pool_set(pool, 1, 50, BEGIN);
     g_assert_cmpuint(cpu_limit_wait(l, BEGIN), ==, 1000 * S);
     cpu_pool_set(pool, 2, 50, BEGIN);

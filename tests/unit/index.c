@@ -81,7 +81,7 @@ static void test_switches(void)
                     BTRAIL_SWITCHES_YES);
     g_assert_cmpint(btrail_roots_switches(roots, &e, 0x3000), ==,
                     BTRAIL_SWITCHES_YES);
-    /* That is in the list of another chunk. */
+    /* This one is in the list of another chunk. */
     g_assert_cmpint(btrail_roots_switches(roots, &e, 0x5000), ==,
                     BTRAIL_SWITCHES_NO);
     h = header(BTRAIL_CR3SET_MANY);

@@ -33,7 +33,7 @@ static void test_numbers(void)
                                          &before), ==, 3);
     g_assert_cmpuint(kernel_numbers_take(n, kernel("6.2", 1, 2), 0, n, &held,
                                          &before), ==, 4);
-    /* That of a nested guest, and of another one that has the same image */
+    /* The kernel of a nested guest, and of another one with the same image */
     g_assert_cmpuint(kernel_numbers_take(n, kernel("6.1", 1, 2), 5, n, &held,
                                          &before), ==, 5);
     g_assert_cmpuint(kernel_numbers_take(n, kernel("6.1", 1, 2), 6, n, &held,

@@ -54,7 +54,7 @@ static void test_flags(void)
         g_assert_cmpuint(m[0].flags, ==, BTRAIL_MAPPING_WRITE |
                          BTRAIL_MAPPING_SHARED | BTRAIL_MAPPING_FILE);
         g_assert_cmphex(m[0].offset, ==, 5 * GUEST_PAGE_SIZE);
-        /* That is in the file's first page, which is not mapped. */
+        /* The build ID is in the file's first page, which is not mapped. */
         g_assert_cmpmem(m[0].build_id, m[0].build_id_size,
                         "build-id-of-20-bytes", 20);
         end(&x);

@@ -146,7 +146,7 @@ static void test_some(void)
         merge(&p, 0, k, UINT_MAX, other, &m);
         g_assert_cmpuint(m.gaps, ==, 0);
         merge(&p, k, p.n - k, UINT_MAX, p.out, &m);
-        /* That there was something before is in the header. */
+        /* The header says that there was something before. */
         g_assert_cmpuint(m.gaps, ==, 0);
         g_assert_cmpint(btrail_trace_open(&trace, other), ==, 0);
         btrail_trace_status(trace, &status);

@@ -149,7 +149,7 @@ static void test_tcp(void)
         ours = accept(listener, NULL, NULL);
         g_assert_true(peer_is_own(ours));
         g_assert_true(peer_is_own(theirs));
-        /* That nobody has closed, but that is not open either */
+        /* One that nobody has closed, but that is not open either */
         shutdown(theirs, SHUT_WR);
         g_assert_false(peer_is_own(ours));
         close(theirs);

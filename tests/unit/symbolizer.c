@@ -869,7 +869,7 @@ static bool leaves_kernel(const struct kernel_step *step,
            (known && step->number != next->number);
 }
 
-/* That of records which stay in it */
+/* The era of records that stay in their kernel */
 static uint32_t era_of_kernel(struct symbolizer *s, const struct task *task)
 {
     struct symbolizer_where where = task->where;

@@ -238,7 +238,7 @@ static void test_kernels(void)
 }
 
 /* One function in two processes, at addresses of their own: see symbol-places.
- * That a file is known is enough to have places. */
+ * Once its file is known, it has places. */
 static enum symbol_answer
 find_file(void *opaque, const char *path, const uint8_t *build_id,
           size_t build_id_size, const char *symbol, uint64_t *offset)

@@ -744,7 +744,7 @@ static void test_unknown(void)
     require_number(&f, w, 1, 0, 0);
     require_number(&f, w, 3, 0, 1);
     require_number(&f, w, 4, 1, 0);
-    /* That of the hole is where it ends. */
+    /* The hole's spot is where it ends. */
     g_assert_true(walk_window_spot(w, 2, &spot));
     g_assert_cmpuint(spot.number, ==, 1);
     g_assert_cmpuint(walk_window_read(w, NOWHERE, &byte, 1), ==, 0);

@@ -191,8 +191,8 @@ static void make_tables(char *ram)
 }
 
 /*
- * That there is a hypervisor, and its timer, KVM leaves for us to say.  And the
- * number of the CPU is that of the one that was asked.
+ * KVM leaves it to us to report a hypervisor, and its timer.  And the number of
+ * the CPU is that of the one that was asked.
  */
 static void correct_cpuid(int cpu)
 {
