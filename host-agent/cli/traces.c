@@ -313,7 +313,7 @@ static bool add_folders(GPtrArray *folders, const char *path, const char *name)
     return dir;
 }
 
-/* That of this host's service */
+/* The folder of this host's service */
 static char *host_traces(void)
 {
     bool configured = g_file_test(CONFIG, G_FILE_TEST_EXISTS);

@@ -78,7 +78,7 @@ const char *trigger_mark(const char *place)
     return g_str_has_prefix(place, "mark:") ? place : mark ? mark + 1 : NULL;
 }
 
-/* How many parts are the place?  That of a mark can have commas. */
+/* How many parts are the place?  The place of a mark can have commas. */
 static unsigned count_place(const char *text, char **parts)
 {
     unsigned n = g_strv_length(parts);

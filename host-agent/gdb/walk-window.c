@@ -359,7 +359,7 @@ struct walk_window *walk_window_new(struct symbolizer *symbols,
 {
     struct walk_window *w = new_window(symbols);
     ssize_t here;
-    /* That after it says how its block ends. */
+    /* The record after it says how its block ends. */
     GArray *records = lane_read(lane, &spot->at, before, after + 1, &here);
 
     if (here < 0 || !fill(w, records, here - MIN((size_t)here, before), here,

@@ -606,7 +606,7 @@ static void review_clock(struct review *v)
         g_autofree char *name = document_get(node, "name");
 
         next = xmlNextElementSibling(node);
-        /* That of hpet says whether there is one; others say how a timer
+        /* The one of hpet says whether there is one; others say how a timer
          * catches up with the host, which nothing in a replay does. */
         if (g_strcmp0(name, "hpet")) {
             document_remove(node);

@@ -189,7 +189,7 @@ static int run_service(struct daemon *d, struct config *config)
     /* A backtrail that has started us may have blocked some. */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    /* That of a user's own service is stricter. */
+    /* The umask of a user's own service is stricter. */
     umask(umask(0027) | 0027);
     d->loop = g_main_loop_new(NULL, FALSE);
     watch_end_signals(d);

@@ -86,7 +86,7 @@ static inline uint32_t symbolizer_kernel(const struct btrail_kernel *kernel)
            kernel->number;
 }
 
-/* That of record @i of a batch */
+/* Where record @i of a batch is */
 static inline struct symbolizer_where
 symbolizer_at(unsigned vcpu, const struct btrail_batch *b, size_t i)
 {

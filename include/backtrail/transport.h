@@ -70,7 +70,7 @@
  * - Without paging (CR0.PG = 0) the register means nothing, and counts as 0.
  * - With 32-bit PAE paging (CR0.PG = 1, CR4.PAE = 1, EFER.LMA = 0) BTRAIL_CR3_PAE
  *   is set.
- * - That of a nested guest has BTRAIL_CR3_NESTED: its page tables are at an
+ * - The CR3 of a nested guest has BTRAIL_CR3_NESTED: its page tables are at an
  *   address of that guest's memory, not of the guest's.
  *
  * The register itself never has these bits: bit 63 of what is loaded into CR3 is
