@@ -272,7 +272,7 @@ int rr_record(int argc, char **argv)
           "record a copy of the guest that runs in the QEMU with this monitor, "
           "from now on", "SOCKET" },
         { "pause", 0, 0, G_OPTION_ARG_NONE, &r.pause,
-          "keep the guest that runs paused while its copy runs", NULL },
+          "leave the guest that runs paused; only its copy continues", NULL },
         { "ring", 0, 0, G_OPTION_ARG_STRING, &r.ring,
           "keep only what was last, at least for this long", "DURATION" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &r.common.json,
