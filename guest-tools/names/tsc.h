@@ -32,8 +32,10 @@ uint64_t tsc_clock_ns(void);
 /* Reads both clocks now; an event before this can be converted from then on. */
 void tsc_clock_update(struct tsc_clock *c);
 
-/* The TSC at a time of CLOCK_MONOTONIC; before the first moment, that of the
- * first one. */
+/*
+ * The TSC at a time of CLOCK_MONOTONIC; before the first moment, that of the
+ * first one.
+ */
 uint64_t tsc_clock_at(const struct tsc_clock *c, uint64_t ns);
 
 /*

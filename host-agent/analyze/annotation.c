@@ -396,8 +396,10 @@ static void count_part(struct annotating *a, const struct annotated_block *b,
     }
 }
 
-/* Counts a block in those functions that it goes through.  False if none is
- * wanted. */
+/*
+ * Counts a block in those functions that it goes through.  False if none is
+ * wanted.
+ */
 static bool count_functions(struct annotating *a,
                             const struct annotated_block *b)
 {

@@ -174,8 +174,10 @@ uint32_t diff_edges_number(struct diff_edges *d, const struct stack_edge *edge,
     key.from_fn = get_function(d, from->function);
     key.to_fn = get_function(d, to->function);
     if (key.kind == STACK_EDGE_EXIT) {
-        /* The kernel has several ways out; which one it takes depends on
-         * chance. */
+        /*
+         * The kernel has several ways out; which one it takes depends on
+         * chance.
+         */
         key.from_fn = key.to_fn;
         key.from = key.back = 0;
     }

@@ -59,8 +59,10 @@ static void add_disk(GPtrArray *argv, const char *disk)
     g_ptr_array_add(argv, g_strdup(disk));
 }
 
-/* Has one of the files become larger than a program's can be?  The guest can
- * have a hole of any size in it. */
+/*
+ * Has one of the files become larger than a program's can be?  The guest can
+ * have a hole of any size in it.
+ */
 static bool has_huge(GHashTable *missing, const char *folder)
 {
     GHashTableIter iter;
@@ -79,8 +81,10 @@ static bool has_huge(GHashTable *missing, const char *folder)
     return false;
 }
 
-/* Waits for guestfish.  Returns what it has said, or NULL if it was ended, as a
- * file is too large. */
+/*
+ * Waits for guestfish.  Returns what it has said, or NULL if it was ended, as a
+ * file is too large.
+ */
 static char *watch(GPid pid, int fd, GHashTable *missing, const char *folder,
                    int *status)
 {

@@ -20,8 +20,10 @@
 #define PATIENCE_US     (10 * G_USEC_PER_SEC)
 #define STEP_US         20000
 
-/* Where backtraild is, from the folder of this program: as installed, and as
- * built */
+/*
+ * Where backtraild is, from the folder of this program: as installed, and as
+ * built
+ */
 static const char *const places[] = {
     "../sbin/backtraild", "../service/backtraild",
 };

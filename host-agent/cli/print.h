@@ -24,8 +24,10 @@ void cli_fprintf(FILE *out, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* The number of characters that a string has when it is printed */
 int cli_width(const char *text);
 
-/* Prints lines of a backtrail of another host, which can be anybody's: what
- * controls a terminal is quoted, and not again what was quoted there. */
+/*
+ * Prints lines of a backtrail of another host, which can be anybody's: what
+ * controls a terminal is quoted, and not again what was quoted there.
+ */
 void cli_print_foreign(FILE *out, const char *text, size_t n);
 
 /* Prints "backtrail: ", a message and a line end to stderr. */

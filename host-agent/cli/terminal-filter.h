@@ -28,8 +28,10 @@ struct terminal_filter {
 void terminal_filter(struct terminal_filter *f, const char *bytes, size_t n,
                      GString *out);
 
-/* What takes back what can have passed: to the normal screen, with a cursor, and
- * no colours */
+/*
+ * What takes back what can have passed: to the normal screen, with a cursor, and
+ * no colours
+ */
 extern const char terminal_filter_end[];
 
 #endif /* BTRAIL_CLI_TERMINAL_FILTER_H */

@@ -22,14 +22,18 @@ struct service_client {
 /* How long QEMU waits for the service's answer */
 #define SERVICE_CLIENT_TIMEOUT_MS   30000
 
-/* The QMP command that forwards a command to the service, and its arguments, of
+/*
+ * The QMP command that forwards a command to the service, and its arguments, of
  * which @command is taken; @agent: the service's socket, if the command must
- * name it, or NULL */
+ * name it, or NULL
+ */
 #define SERVICE_CLIENT_COMMAND      "branch-trace-agent"
 JsonObject *service_client_arguments(JsonObject *command, const char *agent);
 
-/* The owner of sessions started here, to be freed: users of two hosts are two
- * owners. */
+/*
+ * The owner of sessions started here, to be freed: users of two hosts are two
+ * owners.
+ */
 char *service_client_owner(void);
 
 /* The answer to "status", of one session or of all (NULL) */

@@ -63,8 +63,10 @@
 /* How long QEMU may take to say HELLO */
 #define HELLO_TIMEOUT_MS    30000
 
-/* Of the bytes that are kept of a guest, one in this many is for what is on its
- * way */
+/*
+ * Of the bytes that are kept of a guest, one in this many is for what is on its
+ * way
+ */
 #define SPARE_PART          4
 
 struct capture {

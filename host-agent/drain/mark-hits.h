@@ -16,8 +16,10 @@
 
 struct mark_hits;
 
-/* Called when there is number @i of what is wanted, in this address space: at
- * the record of the mark or, with a condition, at the last one of its value */
+/*
+ * Called when there is number @i of what is wanted, in this address space: at
+ * the record of the mark or, with a condition, at the last one of its value
+ */
 typedef void mark_hit_fn(void *opaque, unsigned i, uint64_t cr3);
 
 /* @wanted: copied; @n of them, up to 64 */

@@ -19,13 +19,17 @@
 #define MAX_EDGES       16384
 #define MAX_OTHERS      16384
 
-/* Items whose content has not come, and how much older than the newest content
- * one that is still to come can be */
+/*
+ * Items whose content has not come, and how much older than the newest content
+ * one that is still to come can be
+ */
 #define MAX_AWAITED     1024
 #define MAX_LATE        4096
 
-/* Contents of a page that records can have executed which are not drained
- * yet */
+/*
+ * Contents of a page that records can have executed which are not drained
+ * yet
+ */
 #define MAX_VERSIONS    6
 
 /* The content of a page with marks, by its number */
@@ -255,8 +259,10 @@ static void add_content(struct marked_code *c, uint64_t number,
     }
 }
 
-/* Has a content come, as far as one can know?  One that came long ago and has
- * no marks may be forgotten. */
+/*
+ * Has a content come, as far as one can know?  One that came long ago and has
+ * no marks may be forgotten.
+ */
 static bool has_come(struct marked_code *c, uint64_t number)
 {
     return (c->newest > MAX_LATE && number <= c->newest - MAX_LATE) ||
@@ -454,8 +460,10 @@ bool marked_code_item(struct marked_code *c, unsigned vcpu,
     return c->found;
 }
 
-/* The content that a page had before a record; 0 if it is not known.  What it
- * had before that is not needed any more. */
+/*
+ * The content that a page had before a record; 0 if it is not known.  What it
+ * had before that is not needed any more.
+ */
 static uint64_t content_at(struct marked_code *c, unsigned vcpu,
                            uint64_t space, uint64_t address, uint64_t index)
 {

@@ -21,19 +21,25 @@
 
 struct marked_code;
 
-/* @wanted: @n of them, up to 64, which outlive the result; only their names
- * count here. */
+/*
+ * @wanted: @n of them, up to 64, which outlive the result; only their names
+ * count here.
+ */
 struct marked_code *marked_code_new(const struct mark_wanted *wanted,
                                     unsigned n);
 void marked_code_free(struct marked_code *c);
 
-/* Once, before what follows: what is kept is taken from a budget.  Without one
- * there is room for all that the tables can have. */
+/*
+ * Once, before what follows: what is kept is taken from a budget.  Without one
+ * there is room for all that the tables can have.
+ */
 void marked_code_set_budget(struct marked_code *c,
                             struct btrail_budget *budget);
 
-/* Any thread: how many contents of pages have such a mark?  One that lies on
- * two pages counts when it is executed. */
+/*
+ * Any thread: how many contents of pages have such a mark?  One that lies on
+ * two pages counts when it is executed.
+ */
 unsigned marked_code_places(const struct marked_code *c, unsigned i);
 
 /*
@@ -44,8 +50,10 @@ bool marked_code_item(struct marked_code *c, unsigned vcpu,
                       const struct btrail_code_item *item,
                       const uint8_t *page);
 
-/* Does a page have a content that has not come?  Other vCPUs' items may have
- * it. */
+/*
+ * Does a page have a content that has not come?  Other vCPUs' items may have
+ * it.
+ */
 bool marked_code_lacks(const struct marked_code *c);
 
 /**
@@ -55,8 +63,10 @@ struct marked_offsets {
     uint64_t bits[MARK_PAGE / 64];
 };
 
-/* It is as old as the result of marked_code_new(), and may be read by the same
- * thread, for each record. */
+/*
+ * It is as old as the result of marked_code_new(), and may be read by the same
+ * thread, for each record.
+ */
 const struct marked_offsets *marked_code_offsets(const struct marked_code *c);
 
 static inline bool marked_offsets_has(const struct marked_offsets *o,
@@ -67,8 +77,10 @@ static inline bool marked_offsets_has(const struct marked_offsets *o,
     return o->bits[bit / 64] >> bit % 64 & 1;
 }
 
-/* Is the record with this index of a vCPU that of a mark that is wanted?  Index
- * by index; its items came before. */
+/*
+ * Is the record with this index of a vCPU that of a mark that is wanted?  Index
+ * by index; its items came before.
+ */
 bool marked_code_find(struct marked_code *c, unsigned vcpu, uint64_t index,
                       uint64_t cr3, uint64_t from, uint64_t to,
                       struct mark *mark);

@@ -124,8 +124,10 @@ static JsonArray *describe_kernels(char **releases)
     JsonArray *array = json_array_new();
 
     for (unsigned i = 0; releases && releases[i]; i++) {
-        /* No release has a colon, and META may have only a limited number of
-         * them. */
+        /*
+         * No release has a colon, and META may have only a limited number of
+         * them.
+         */
         if (!strchr(releases[i], ':')) {
             json_array_add_object_element(
                 array, btrail_json_new("u:number", i + 1,

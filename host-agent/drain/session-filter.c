@@ -187,8 +187,10 @@ static void add_found(GHashTable *table, const struct btrail_process *p,
     }
 }
 
-/* A process that was only seen has no name: it is wanted if it was wanted
- * before. */
+/*
+ * A process that was only seen has no name: it is wanted if it was wanted
+ * before.
+ */
 static bool was_wanted(const struct filtering *f,
                        const struct btrail_process *p)
 {
@@ -331,8 +333,10 @@ static bool same_task(const struct btrail_event *a,
            !memcmp(a->data, b->data, sizeof(a->data));
 }
 
-/* Adds what is wanted of records with one CR3 and no event in between; @index
- * is the first one's in the capture. */
+/*
+ * Adds what is wanted of records with one CR3 and no event in between; @index
+ * is the first one's in the capture.
+ */
 static void filter_records(struct filtering *f, unsigned vcpu,
                            struct filtered *v, uint64_t index,
                            uint64_t cr3, bool wanted,

@@ -90,8 +90,10 @@ void triggers_find(struct triggers *t,
 bool triggers_want_names(const struct triggers *t);
 bool triggers_want_code(const struct triggers *t);
 
-/* An item of code, before the records that execute it.  Returns whether a
- * trigger has got its first place. */
+/*
+ * An item of code, before the records that execute it.  Returns whether a
+ * trigger has got its first place.
+ */
 bool triggers_code(struct triggers *t, unsigned vcpu,
                    const struct btrail_code_item *item,
                    const uint8_t *page);

@@ -8,8 +8,10 @@
 #include "find/backtrace.h"
 #include "lib/agent/batch.h"
 
-/* Records before a moment that are followed, and by what factor more each
- * time */
+/*
+ * Records before a moment that are followed, and by what factor more each
+ * time
+ */
 #define FEWEST      (1u << 15)
 #define TIMES       16
 #define MOST        (1u << 19)
@@ -65,8 +67,10 @@ static bool is_bottom(const struct function *f)
     return f->known && g_strv_contains(names, f->name);
 }
 
-/* Is it known how the kernel was entered?  More records would only show what
- * the program was in. */
+/*
+ * Is it known how the kernel was entered?  More records would only show what
+ * the program was in.
+ */
 static bool has_entry(const struct backtrace *found)
 {
     for (unsigned i = 0; i < found->calls->len; i++) {

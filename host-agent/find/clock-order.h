@@ -14,8 +14,10 @@
 
 struct clock_order;
 
-/* @trace outlives the result.  @tick: of the session, in nanoseconds; 0 if it
- * is not known */
+/*
+ * @trace outlives the result.  @tick: of the session, in nanoseconds; 0 if it
+ * is not known
+ */
 struct clock_order *clock_order_new(const struct btrail_trace *trace,
                                     uint64_t tick);
 void clock_order_free(struct clock_order *o);

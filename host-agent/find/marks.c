@@ -18,8 +18,10 @@
 /* More places than this are not a program's. */
 #define MAX_PLACES      (1u << 22)
 
-/* Records that are read for one value: an interrupt of the thread can take
- * long. */
+/*
+ * Records that are read for one value: an interrupt of the thread can take
+ * long.
+ */
 #define MAX_RECORDS     (UINT64_C(1) << 24)
 
 /* How often a thread is followed to where it continues */
@@ -162,8 +164,10 @@ static gint by_content(gconstpointer a, gconstpointer b)
     return ((*x)->content > (*y)->content) - ((*x)->content < (*y)->content);
 }
 
-/* Searches all contents, in the order in which they are in the file.  Returns
- * an error of the library. */
+/*
+ * Searches all contents, in the order in which they are in the file.  Returns
+ * an error of the library.
+ */
 static int search_contents(struct mark_search *s)
 {
     g_autofree struct btrail_code_page **pages = NULL;
@@ -313,8 +317,10 @@ static struct mark_thread thread_of(const struct btrail_batch *b)
                                   b->cr3 };
 }
 
-/* Goes to a record, or to what is in its place.  Returns an error of the
- * library. */
+/*
+ * Goes to a record, or to what is in its place.  Returns an error of the
+ * library.
+ */
 static int go_to(struct mark_reader *r, const struct btrail_trace *trace,
                  unsigned vcpu, uint64_t index)
 {
@@ -346,8 +352,10 @@ static bool read_batch(struct mark_reader *r)
     return r->placed;
 }
 
-/* Goes to where a thread continues, after it was switched away from at record
- * @left.  False if that is not sure. */
+/*
+ * Goes to where a thread continues, after it was switched away from at record
+ * @left.  False if that is not sure.
+ */
 static bool follow(struct marks *m, struct marked_thread *t, uint64_t left,
                    uint64_t *index)
 {

@@ -220,8 +220,10 @@ static void look(struct vcpu_search *s, const struct btrail_record *r,
     }
 }
 
-/* Searches the blocks that begin and end with two of the records [@begin,
- * @end). False if some are missing. */
+/*
+ * Searches the blocks that begin and end with two of the records [@begin,
+ * @end). False if some are missing.
+ */
 static bool search_within(struct past_lane *l, struct vcpu_search *s,
                           uint64_t begin,
                           uint64_t end)
@@ -256,8 +258,10 @@ static bool search_within(struct past_lane *l, struct vcpu_search *s,
     return true;
 }
 
-/* The same of blocks that end with one of them.  What is before the first one
- * is in another chunk, and is read only if it matters. */
+/*
+ * The same of blocks that end with one of them.  What is before the first one
+ * is in another chunk, and is read only if it matters.
+ */
 static bool search(struct past_lane *l, struct vcpu_search *s, uint64_t begin,
                    uint64_t end)
 {

@@ -117,8 +117,10 @@ static bool parse_name(const char *text, struct find_place *p)
     p->number = 1;
     p->one = first || p->last || strchr(text, '#');
     if (first || p->last) {
-        /* This would mean one of these by its number, and there is no such
-         * thing. */
+        /*
+         * This would mean one of these by its number, and there is no such
+         * thing.
+         */
         if (strchr(text, '#')) {
             return false;
         }
@@ -269,8 +271,10 @@ static bool find_time(const struct btrail_trace *trace, uint64_t ns,
     return any || fail(error, "the trace is not that long");
 }
 
-/* The Nth time, or the last one, that code runs.  Takes @wanted, which can be
- * NULL with an error. */
+/*
+ * The Nth time, or the last one, that code runs.  Takes @wanted, which can be
+ * NULL with an error.
+ */
 static bool find_wanted(const struct btrail_trace *trace,
                         struct symbolizer *symbols,
                         const struct find_place *p, const char *name,

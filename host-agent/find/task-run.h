@@ -21,8 +21,10 @@ struct task_run {
     uint64_t before;
 };
 
-/* The run that the first record of a batch belongs to; false if the trace
- * cannot be read. */
+/*
+ * The run that the first record of a batch belongs to; false if the trace
+ * cannot be read.
+ */
 bool task_run_at(const struct btrail_trace *trace, unsigned vcpu,
                  const struct btrail_batch *b, struct task_run *run);
 

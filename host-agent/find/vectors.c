@@ -11,8 +11,10 @@
 /* External interrupts have the vectors from here on (SDM vol. 3, 6.2). */
 #define FIRST_EXTERNAL  0x20
 
-/* The entries of external interrupts have 8 bytes each, or 16 with IBT.  There
- * are not more than 224. */
+/*
+ * The entries of external interrupts have 8 bytes each, or 16 with IBT.  There
+ * are not more than 224.
+ */
 #define ENTRIES         "irq_entries_start"
 #define SMALL           8
 #define LARGE           16
@@ -75,8 +77,10 @@ static const struct vector interrupts[] = {
     { 0xff, NULL, "spurious_apic_interrupt", "spurious_interrupt" },
 };
 
-/* The name of Linux that a function has, without its prefix; NULL if it is no
- * such function */
+/*
+ * The name of Linux that a function has, without its prefix; NULL if it is no
+ * such function
+ */
 static const char *entry_name(const char *function, bool *exception)
 {
     static const char *const prefixes[] = { "asm_exc_", "asm_sysvec_" };

@@ -290,8 +290,10 @@ static bool mark_matches(struct visits *v, const struct visit_reader *r,
     return ok;
 }
 
-/* Has an interrupt or a fault prevented the instruction that record @i is from?
- * It is the last one of a block. */
+/*
+ * Has an interrupt or a fault prevented the instruction that record @i is from?
+ * It is the last one of a block.
+ */
 static bool prevented(struct visits *v, const struct visit_reader *r, size_t i)
 {
     const struct btrail_record *record = &r->b.records[i];
@@ -458,8 +460,10 @@ static int reader_begin(struct visit_reader *r, const struct piece *piece)
     return ret;
 }
 
-/* The next visit of the piece.  Returns END after the last one, or an error of
- * the library. */
+/*
+ * The next visit of the piece.  Returns END after the last one, or an error of
+ * the library.
+ */
 static int reader_find(struct visit_reader *r, struct visit *visit)
 {
     const struct find_target *s = r->v->wanted;

@@ -258,8 +258,10 @@ static void follow_batch(struct within *s)
     }
 }
 
-/* Follows a call, whose first record goes to the function, to its end, or to
- * the end of the trace. */
+/*
+ * Follows a call, whose first record goes to the function, to its end, or to
+ * the end of the trace.
+ */
 static bool follow_call(struct within *s, const struct visit *visit,
                         GError **error)
 {

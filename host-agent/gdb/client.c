@@ -76,8 +76,10 @@ static gboolean tell_closed(gpointer opaque)
     return G_SOURCE_REMOVE;
 }
 
-/* The owner learns of it in the main loop: it may be in the midst of
- * something. */
+/*
+ * The owner learns of it in the main loop: it may be in the midst of
+ * something.
+ */
 static void hang_up(struct client *c)
 {
     remove_source(&c->silent_source);

@@ -30,9 +30,11 @@ struct client_functions {
     void (*closed)(void *opaque);
 };
 
-/* Takes a connected socket, or two files; @context: NULL for the default one;
+/*
+ * Takes a connected socket, or two files; @context: NULL for the default one;
  * @packet_size: the most bytes of a request.  SIGPIPE must be ignored if they
- * are pipes. */
+ * are pipes.
+ */
 struct client *client_new(GMainContext *context, int in, int out,
                           size_t packet_size,
                           const struct client_functions *functions,
@@ -45,19 +47,25 @@ void client_answer(struct client *c, const char *payload, size_t n);
 /* Sends text for its user to see, before the answer. */
 void client_print(struct client *c, const char *text);
 
-/* The same, of an error, in a line.  It can have what gdb has sent, or names of
- * a trace: it is quoted. */
+/*
+ * The same, of an error, in a line.  It can have what gdb has sent, or names of
+ * a trace: it is quoted.
+ */
 void client_print_error(struct client *c, const char *message);
 
-/* Answers a command of the monitor that was interrupted.  A gdb that has done
- * so takes one packet more. */
+/*
+ * Answers a command of the monitor that was interrupted.  A gdb that has done
+ * so takes one packet more.
+ */
 void client_answer_interrupted(struct client *c);
 
 /* From the next request on neither side acknowledges packets. */
 void client_stop_acks(struct client *c);
 
-/* While a request is served: does its gdb still wait for the answer?  Takes
- * what it has sent meanwhile, which can be no more than interrupts. */
+/*
+ * While a request is served: does its gdb still wait for the answer?  Takes
+ * what it has sent meanwhile, which can be no more than interrupts.
+ */
 bool client_waits(struct client *c);
 
 /* What it sends to */

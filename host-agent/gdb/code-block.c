@@ -49,8 +49,9 @@ static bool find_target(struct symbolizer *s, const struct lane_record *r,
 
 /* Of a call with a relative address */
 #define CALL_SIZE   5
-/* Of a retpoline, from its call to what is called, and from there to its return
- * */
+/*
+ * Of a retpoline, from its call to what is called, and from there to its return
+ */
 #define NEAR        32
 
 static bool is_instruction(struct symbolizer *s, const struct lane_record *r,
@@ -156,8 +157,10 @@ static void add(struct block *b, uint64_t address)
     g_array_append_val(b->addresses, address);
 }
 
-/* Adds instructions up to the one at @to.  False if execution does not come
- * there. */
+/*
+ * Adds instructions up to the one at @to.  False if execution does not come
+ * there.
+ */
 static bool add_all(struct block *b, struct code *c, uint64_t from,
                     uint64_t to)
 {
@@ -371,8 +374,10 @@ bool block_search_has(struct block_search *b, const struct lane_record *begin,
     }
     i = next_of(b, to);
     if (from < to) {
-        /* Nobody executes code that wraps around the end of the address
-         * space. */
+        /*
+         * Nobody executes code that wraps around the end of the address
+         * space.
+         */
         return is_wanted(b, to);
     }
     if (i == b->n || b->addresses[i] >= from) {

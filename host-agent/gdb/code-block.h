@@ -66,8 +66,10 @@ size_t block_code(struct symbolizer *s, const struct process *process,
 /* Has an interrupt come before the instruction at @r's from? */
 bool block_interrupted(struct symbolizer *s, const struct lane_record *r);
 
-/* Is this a call of a place close after it?  It does not return: it fills the
- * CPU's return predictor, or begins a retpoline. */
+/*
+ * Is this a call of a place close after it?  It does not return: it fills the
+ * CPU's return predictor, or begins a retpoline.
+ */
 bool block_near_call(struct symbolizer *s, const struct lane_record *r);
 
 /* Is this the return of an interrupt or exception? */
@@ -81,8 +83,10 @@ bool block_iret(struct symbolizer *s, const struct lane_record *r);
 bool block_retpoline(struct symbolizer *s, const struct lane_record *call,
                      const struct lane_record *ret);
 
-/* Is this the delivery of an interrupt or exception?  What it comes before can
- * be a call or return, too. */
+/*
+ * Is this the delivery of an interrupt or exception?  What it comes before can
+ * be a call or return, too.
+ */
 bool block_delivery(struct symbolizer *s, const struct lane_record *r);
 
 /* Where the code of such a block is to be read */

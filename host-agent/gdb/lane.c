@@ -318,8 +318,10 @@ static void read_runs(struct lane *l, struct lane_reading *r,
     }
 }
 
-/* For what is read next.  Memory that nobody uses any more is used again:
- * getting it from the host's kernel takes longer than reading. */
+/*
+ * For what is read next.  Memory that nobody uses any more is used again:
+ * getting it from the host's kernel takes longer than reading.
+ */
 static GArray *new_records(struct lane *l, size_t n)
 {
     GArray *records = l->kept;
@@ -365,8 +367,10 @@ static void read_around(struct lane *l, const struct lane_at *at, size_t before,
     l->first = all && r.here <= (ssize_t)before;
 }
 
-/* Which of the records that are kept is the last one up to a place; -1 if none
- * is */
+/*
+ * Which of the records that are kept is the last one up to a place; -1 if none
+ * is
+ */
 static ssize_t find_kept(const struct lane *l, const struct lane_at *at)
 {
     size_t low = 0, high = l->kept ? l->kept->len : 0;

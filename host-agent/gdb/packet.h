@@ -92,12 +92,16 @@ struct packet_move {
     uint64_t thread;
 };
 
-/* Reads the actions of a vCont: the first step decides, or else the first
- * action.  False if there is none, or one that is not known. */
+/*
+ * Reads the actions of a vCont: the first step decides, or else the first
+ * action.  False if there is none, or one that is not known.
+ */
 bool packet_move_parse(const char *actions, struct packet_move *move);
 
-/* Reads a number and moves to after it; false if there is none, or it has more
- * than 64 bits. */
+/*
+ * Reads a number and moves to after it; false if there is none, or it has more
+ * than 64 bits.
+ */
 bool packet_number(const char **text, uint64_t *number);
 
 /* The same of a thread */

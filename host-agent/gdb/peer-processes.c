@@ -20,8 +20,10 @@
 /* After this many, numbers are used again; nobody has them any more by then. */
 #define NUMBERS     200000
 
-/* A peer that has hung up is not served much longer, whatever is being done for
- * it. */
+/*
+ * A peer that has hung up is not served much longer, whatever is being done for
+ * it.
+ */
 #define GONE_MS     500
 
 /**

@@ -38,9 +38,11 @@ peer_processes_new(const struct peer_functions *functions, void *opaque);
 /* Ends all; the server learns nothing of it. */
 void peer_processes_free(struct peer_processes *p);
 
-/* Takes the files.  A peer beyond GDB_SERVERS_MAX is disconnected.  No other
+/*
+ * Takes the files.  A peer beyond GDB_SERVERS_MAX is disconnected.  No other
  * thread may hold a lock, since the new process has no thread that would
- * release it. */
+ * release it.
+ */
 void peer_processes_add(struct peer_processes *p, int in, int out);
 
 /* How many are served */

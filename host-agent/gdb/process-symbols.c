@@ -54,8 +54,10 @@ static bool write_file(struct process_symbols *p, const char *what,
     return g_file_set_contents(path, text, -1, error);
 }
 
-/* What is to run at each stop besides a hook of the user's, which only their
- * gdb knows; a gdb that has no Python cannot say what it is. */
+/*
+ * What is to run at each stop besides a hook of the user's, which only their
+ * gdb knows; a gdb that has no Python cannot say what it is.
+ */
 static bool write_hook(struct process_symbols *p, GError **error)
 {
     g_autofree char *path = g_strdup_printf("%s/symbols-hook.py", p->folder);

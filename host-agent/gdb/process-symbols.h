@@ -27,19 +27,25 @@ struct process_symbols *process_symbols_new(struct symbolizer *symbols,
                                             GError **error);
 void process_symbols_free(struct process_symbols *p);
 
-/* The sets are from now on those of a process that serves one gdb; @number: of
+/*
+ * The sets are from now on those of a process that serves one gdb; @number: of
  * it, from 1.  When that has ended, the process that made the folder forgets
- * them. */
+ * them.
+ */
 void process_symbols_own(struct process_symbols *p, unsigned number);
 void process_symbols_forget(struct process_symbols *p, unsigned number);
 
-/* What gdb has to know, for its file of commands.  PROCESS_SYMBOLS_COMMAND is
- * to be run wherever the guest has moved. */
+/*
+ * What gdb has to know, for its file of commands.  PROCESS_SYMBOLS_COMMAND is
+ * to be run wherever the guest has moved.
+ */
 #define PROCESS_SYMBOLS_COMMAND "backtrail-symbols"
 void process_symbols_define(const struct process_symbols *p, GString *commands);
 
-/* The number of the set where a process, or NULL, runs at @where: what gdb asks
- * with this request, the rest of which is its number for the variable */
+/*
+ * The number of the set where a process, or NULL, runs at @where: what gdb asks
+ * with this request, the rest of which is its number for the variable
+ */
 #define PROCESS_SYMBOLS_REQUEST "qTV:"
 unsigned process_symbols_set(struct process_symbols *p,
                              const struct process *process,

@@ -20,8 +20,10 @@
 /* How many visits are listed before and after where the guest is */
 #define FIND_EACH   10
 
-/* Commands of QEMU that would move the guest, or end QEMU, behind gdb's back.
- * They have these names and abbreviations. */
+/*
+ * Commands of QEMU that would move the guest, or end QEMU, behind gdb's back.
+ * They have these names and abbreviations.
+ */
 static const char *const refused[] = {
     "c", "cont", "delvm", "gdbserver", "loadvm", "migrate",
     "migrate_incoming", "q", "quit", "replay_break", "replay_delete_break",

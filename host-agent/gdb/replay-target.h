@@ -44,12 +44,16 @@ void replay_target_set_symbols(struct replay_target *r,
 /* For vm_moves: shall what takes long continue? */
 bool replay_target_goes_on(struct replay_target *r);
 
-/* Interrupts the searches, and the way of the guest, of gdbs that @meant says
- * are meant; runs are interrupted by gdb. */
+/*
+ * Interrupts the searches, and the way of the guest, of gdbs that @meant says
+ * are meant; runs are interrupted by gdb.
+ */
 void replay_target_interrupt(struct replay_target *r, bool (*meant)(int sock));
 
-/* Serves a gdb, or disconnects one beyond GDB_SERVERS_MAX; takes the connected
- * socket. */
+/*
+ * Serves a gdb, or disconnects one beyond GDB_SERVERS_MAX; takes the connected
+ * socket.
+ */
 void replay_target_add(struct replay_target *r, int sock);
 
 #endif /* BTRAIL_GDB_REPLAY_TARGET_H */

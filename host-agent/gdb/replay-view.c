@@ -12,9 +12,11 @@
 
 /* Others must have been quiet for this long before a run continues. */
 #define QUIET_MS        200
-/* A run that has made no progress is not interrupted for this long the next
+/*
+ * A run that has made no progress is not interrupted for this long the next
  * time, and for twice as long each time after that: others would keep it from
- * its end. */
+ * its end.
+ */
 #define HOLD_MS         100
 #define MAX_HOLD_MS     10000
 
@@ -127,9 +129,11 @@ static void stopped_here(struct replay_view *v, const char *how)
     stopped(v, how, v->place.vcpu);
 }
 
-/* When the guest has shut down, it spins until QEMU stops it, which is not
+/*
+ * When the guest has shut down, it spins until QEMU stops it, which is not
  * always at the same instruction: the end is as good as the place where it
- * stopped last time.  Takes the error. */
+ * stopped last time.  Takes the error.
+ */
 static bool is_end(struct replay_view *v, GError *error, GError **propagated)
 {
     uint64_t icount = vm_place(v->r->vm)->icount;
@@ -227,8 +231,10 @@ static bool at_breakpoint(struct replay_view *v)
     return vcpu_at_breakpoint(v, vm_place(v->r->vm)->vcpu);
 }
 
-/* Ends a run back where the guest is, if the next instruction meets a
- * watchpoint. */
+/*
+ * Ends a run back where the guest is, if the next instruction meets a
+ * watchpoint.
+ */
 static bool stop_at_watchpoint(struct replay_view *v, bool *watched,
                                GError **error)
 {
@@ -274,8 +280,10 @@ static void start_or_refuse(struct replay_view *v)
     }
 }
 
-/* From here to end_way(), the guest goes ways for a view, for its request or to
- * continue its run; see put_off(). */
+/*
+ * From here to end_way(), the guest goes ways for a view, for its request or to
+ * continue its run; see put_off().
+ */
 static void begin_way(struct replay_view *v, bool for_request)
 {
     v->r->going = v;
@@ -412,8 +420,10 @@ static void pass_stop(struct replay_view *v, const char *said)
     stopped(v, how, vcpu);
 }
 
-/* QEMU has come back to a place after the instruction that meets a
- * watchpoint, or before the delivery of an interrupt or exception that does. */
+/*
+ * QEMU has come back to a place after the instruction that meets a
+ * watchpoint, or before the delivery of an interrupt or exception that does.
+ */
 static bool stop_after_watchpoint(struct replay_view *v, const char *said,
                                    GError **error)
 {
@@ -476,8 +486,10 @@ static bool leave_early(struct replay_view *v, GError **error)
     return true;
 }
 
-/* QEMU's own way back was interrupted.  It can continue from where it has come
- * to. */
+/*
+ * QEMU's own way back was interrupted.  It can continue from where it has come
+ * to.
+ */
 static void on_left(struct replay_view *v)
 {
     struct replay_target *r = v->r;

@@ -13,11 +13,15 @@
 
 /* The longest instruction of x86 */
 #define INSTRUCTION 15
-/* Visits whose condition is found not to hold, one by one; QEMU searches
- * whole intervals */
+/*
+ * Visits whose condition is found not to hold, one by one; QEMU searches
+ * whole intervals
+ */
 #define VISITS      4
-/* Exceptions and interrupts that are delivered before an instruction, each with
- * a step of its own, and this instruction; no more follow each other. */
+/*
+ * Exceptions and interrupts that are delivered before an instruction, each with
+ * a step of its own, and this instruction; no more follow each other.
+ */
 #define DELIVERIES  8
 
 /**
@@ -171,8 +175,10 @@ static bool goes_on(void *opaque)
     return vm_goes_on(opaque);
 }
 
-/* Of all vCPUs; NULL with an error if it shall not continue, or without one if
- * there is no answer */
+/*
+ * Of all vCPUs; NULL with an error if it shall not continue, or without one if
+ * there is no answer
+ */
 static const struct wanted_visit *
 search_trace(struct vm *vm, struct past_search *s, struct past *h,
              const GArray *addresses, const struct vm_place *from,
@@ -222,8 +228,10 @@ static enum past_answer find_last(struct vm *vm,
     if (any && visit.end <= last->icount) {
         return PAST_NONE;
     }
-    /* After an exception or interrupt, which is no instruction.  It is not
-     * there if the trace is of another replay. */
+    /*
+     * After an exception or interrupt, which is no instruction.  It is not
+     * there if the trace is of another replay.
+     */
     if (!vm_go_vcpu(vm, visit.start, vcpu, visit.to, error)) {
         return PAST_UNKNOWN;
     }

@@ -106,8 +106,10 @@ struct target_ops {
     void (*failed)(void *target, GError *error);
 };
 
-/* Serves a gdb by two files, which can be one socket, in a main context, NULL
- * for the default one; both are taken.  @thread: that its requests are about */
+/*
+ * Serves a gdb by two files, which can be one socket, in a main context, NULL
+ * for the default one; both are taken.  @thread: that its requests are about
+ */
 struct gdb_server *gdb_server_new(const struct target_ops *ops, void *target,
                                   GMainContext *context, int in, int out,
                                   uint64_t thread);
@@ -116,8 +118,10 @@ void gdb_server_free(struct gdb_server *s);
 /* Serves its request. */
 void gdb_server_serve(struct gdb_server *s);
 
-/* While its request is served: is it still wanted?  It is not when the gdb has
- * left, has interrupted it, or, at @limited, has waited for ten minutes. */
+/*
+ * While its request is served: is it still wanted?  It is not when the gdb has
+ * left, has interrupted it, or, at @limited, has waited for ten minutes.
+ */
 bool gdb_server_wanted(struct gdb_server *s, bool limited);
 
 /* Its request is interrupted, as if the gdb had done it. */
@@ -131,16 +135,20 @@ void gdb_server_answer_bytes(struct gdb_server *s, const void *bytes, size_t n);
 /* Answers with digits for bytes. */
 void gdb_server_answer_hex(struct gdb_server *s, const void *bytes, size_t n);
 
-/* Answers that a thread has stopped, which requests are about from now on.
- * @how: one of these, or another begin of such an answer */
+/*
+ * Answers that a thread has stopped, which requests are about from now on.
+ * @how: one of these, or another begin of such an answer
+ */
 #define GDB_STOP                "T05"
 #define GDB_STOP_BEGIN          "T05replaylog:begin;"
 #define GDB_STOP_END            "T05replaylog:end;"
 #define GDB_STOP_INTERRUPTED    "T02"
 void gdb_server_stopped(struct gdb_server *s, const char *how, uint64_t thread);
 
-/* Answers that what was asked for cannot be done; takes the error.  NULL, or
- * CANCELLED: it was interrupted. */
+/*
+ * Answers that what was asked for cannot be done; takes the error.  NULL, or
+ * CANCELLED: it was interrupted.
+ */
 void gdb_server_fail(struct gdb_server *s, GError *error);
 
 /* Prints an error, before the answer. */

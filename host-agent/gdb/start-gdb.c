@@ -15,8 +15,10 @@
 /* How long gdb has to end when it is told to */
 #define PATIENCE_MS 300
 
-/* gdb has no setting for what a server can ask while gdb waits for a stop (File
- * I/O): so it is connected only to whoever has the private folder. */
+/*
+ * gdb has no setting for what a server can ask while gdb waits for a stop (File
+ * I/O): so it is connected only to whoever has the private folder.
+ */
 static const char *const settings[] = {
     /* Again, since files of the user's are read in between */
     START_GDB_SAFE,

@@ -9,8 +9,10 @@
 #include "gdb/process-symbols.h"
 #include "util/agent-error.h"
 
-/* The option that all gdbs get before a file of theirs is read, also in what is
- * printed for people: files of a guest bring no commands */
+/*
+ * The option that all gdbs get before a file of theirs is read, also in what is
+ * printed for people: files of a guest bring no commands
+ */
 #define START_GDB_OPTION    "-iex"
 #define START_GDB_SAFE      "set auto-load off"
 
@@ -31,9 +33,11 @@ struct start_gdb_commands {
     const char *target;
 };
 
-/* Writes a file of commands: gdb asks whoever answers for nothing but what is
+/*
+ * Writes a file of commands: gdb asks whoever answers for nothing but what is
  * debugged, loads no files on their word, and runs nothing of a guest's
- * files. */
+ * files.
+ */
 bool start_gdb_write(const char *path, const struct start_gdb_commands *c,
                      GError **error);
 

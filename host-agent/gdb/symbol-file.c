@@ -24,8 +24,9 @@
 /* User programs are below. */
 #define KERNEL          (1ull << 63)
 
-/* A symbol, and when it is there; @other: at other times so is something else
- * */
+/*
+ * A symbol, and when it is there; @other: at other times so is something else
+ */
 struct timed {
     struct btrail_symbol symbol;
     struct btrail_symbol_era era;

@@ -21,8 +21,10 @@
 #define WINDOW          65536
 #define MAX_WINDOW      (1u << 20)
 
-/* The most records that are read to find the caller of a function, or where it
- * has returned to */
+/*
+ * The most records that are read to find the caller of a function, or where it
+ * has returned to
+ */
 #define FAR             (32u << 20)
 
 /* Whether gdb still waits is asked after this many instructions. */
@@ -161,8 +163,10 @@ static void drop_object(struct trace_target *s)
     }
 }
 
-/* @whole: not only what has come since it was read last, which is all there is,
- * or the window from its beginning */
+/*
+ * @whole: not only what has come since it was read last, which is all there is,
+ * or the window from its beginning
+ */
 static void make_trace(struct trace_target *s, bool whole)
 {
     struct walk_thread *t = general(s);

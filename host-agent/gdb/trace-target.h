@@ -64,8 +64,10 @@ struct trace_target *
 trace_target_new(const struct trace_target_options *options, GError **error);
 void trace_target_free(struct trace_target *s);
 
-/* Serves one gdb by two files, which can be one socket, in a main context; both
- * are taken.  A SIGINT that is blocked and waits interrupts a request. */
+/*
+ * Serves one gdb by two files, which can be one socket, in a main context; both
+ * are taken.  A SIGINT that is blocked and waits interrupts a request.
+ */
 void trace_target_serve(struct trace_target *t, GMainContext *context, int in,
                         int out);
 void trace_target_interrupt(struct trace_target *t);

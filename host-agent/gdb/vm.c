@@ -16,8 +16,10 @@
 #define ASK_MS      20
 /* The number of rip in the target description of x86-64 */
 #define READ_PC     "p10"
-/* Interrupts and exceptions that can come one after the other at the same
- * instruction count, for each vCPU */
+/*
+ * Interrupts and exceptions that can come one after the other at the same
+ * instruction count, for each vCPU
+ */
 #define MAX_NESTED  8
 
 /**
@@ -214,8 +216,10 @@ bool vm_goes_on(const struct vm *vm)
     return !vm->moves.goes_on || vm->moves.goes_on(vm->moves.opaque);
 }
 
-/* The answer is NULL if the guest has not stopped in time, or is not to
- * continue. */
+/*
+ * The answer is NULL if the guest has not stopped in time, or is not to
+ * continue.
+ */
 static bool wait_stopped(struct vm *vm, char **answer, bool *goes_on,
                          GError **error)
 {
@@ -340,8 +344,10 @@ char *vm_breakpoint(struct vm *vm, const char *key,
     return answer;
 }
 
-/* Makes those of @from that @other does not have, or has otherwise, as they are
- * in @want. */
+/*
+ * Makes those of @from that @other does not have, or has otherwise, as they are
+ * in @want.
+ */
 static bool change(struct vm *vm, GHashTable *from, GHashTable *other,
                    GHashTable *want, GError **error)
 {
@@ -415,8 +421,10 @@ bool vm_go_icount(struct vm *vm, uint64_t icount, GError **error)
     if (!vm_set_breakpoints(vm, none, error)) {
         return false;
     }
-    /* What was written is not in the replay, and an interrupt due after this
-     * place was delivered already: come from elsewhere. */
+    /*
+     * What was written is not in the replay, and an interrupt due after this
+     * place was delivered already: come from elsewhere.
+     */
     if ((vm->written || (vm->ran && vm->at.icount == icount)) &&
         !vm->moves.go(vm->moves.opaque, other, error)) {
         return false;
@@ -467,8 +475,10 @@ bool vm_leave_search(struct vm *vm, uint64_t *end, GError **error)
 {
     uint64_t begin, next;
 
-    /* It can have been about to continue; a request to the stub would be
-     * lost. */
+    /*
+     * It can have been about to continue; a request to the stub would be
+     * lost.
+     */
     if (!vm->moves.halt(vm->moves.opaque, &begin, &next, error)) {
         return false;
     }

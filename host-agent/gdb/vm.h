@@ -73,8 +73,10 @@ struct stub *vm_stub(struct vm *vm);
 /* What QEMU's gdbstub can do, as it says */
 const char *vm_features(const struct vm *vm);
 
-/* How many vCPUs the guest has; to the gdbstub, the thread of one is its number
- * and 1 more. */
+/*
+ * How many vCPUs the guest has; to the gdbstub, the thread of one is its number
+ * and 1 more.
+ */
 unsigned vm_vcpus(const struct vm *vm);
 
 const struct turns *vm_turns(const struct vm *vm);
@@ -127,16 +129,20 @@ bool vm_step(struct vm *vm, unsigned vcpu, GError **error);
 bool vm_step_watched(struct vm *vm, GHashTable *breakpoints,
                      char **hit, GError **error);
 
-/* The watchpoint that was met, as an answer of QEMU's says, to be freed; NULL
- * if none */
+/*
+ * The watchpoint that was met, as an answer of QEMU's says, to be freed; NULL
+ * if none
+ */
 char *vm_watchpoint(const char *said);
 
 /* A request about a vCPU that does not let it run, see stub_forward() */
 char *vm_forward(struct vm *vm, unsigned vcpu, const char *request,
                  size_t length, size_t *n, GError **error);
 
-/* Inserts a breakpoint, or removes it if @conditions is NULL, as in
- * breakpoints.h.  Returns the answer for gdb, to be freed. */
+/*
+ * Inserts a breakpoint, or removes it if @conditions is NULL, as in
+ * breakpoints.h.  Returns the answer for gdb, to be freed.
+ */
 char *vm_breakpoint(struct vm *vm, const char *key,
                     const char *conditions, GError **error);
 
@@ -144,8 +150,10 @@ char *vm_breakpoint(struct vm *vm, const char *key,
 bool vm_set_breakpoints(struct vm *vm, GHashTable *want,
                         GError **error);
 
-/* Is there a breakpoint where a vCPU is, a condition of which holds if it
- * has any?  Those that cannot be evaluated do: gdb evaluates them again. */
+/*
+ * Is there a breakpoint where a vCPU is, a condition of which holds if it
+ * has any?  Those that cannot be evaluated do: gdb evaluates them again.
+ */
 bool vm_at_breakpoint(struct vm *vm, unsigned vcpu,
                       GHashTable *breakpoints);
 

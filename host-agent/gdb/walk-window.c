@@ -230,8 +230,10 @@ static void note(struct walk_window *w, const struct known *key,
     g_hash_table_replace(w->blocks, k, k);
 }
 
-/* Adds the block between two records; false if it cannot be in one window with
- * those before it. */
+/*
+ * Adds the block between two records; false if it cannot be in one window with
+ * those before it.
+ */
 static bool add_block(struct walk_window *w, const struct lane_record *r,
                       const struct lane_record *next)
 {
@@ -304,8 +306,10 @@ static void cut(struct walk_window *w, unsigned n)
     w->numbers = n;
 }
 
-/* Is this the jump to a retpoline, whose records follow?  gdb takes its return
- * for one. */
+/*
+ * Is this the jump to a retpoline, whose records follow?  gdb takes its return
+ * for one.
+ */
 static bool is_retpoline(const struct walk_window *w,
                          const struct lane_record *r)
 {

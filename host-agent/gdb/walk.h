@@ -82,8 +82,10 @@ void walk_moved(struct walk *w, struct walk_thread *t);
 /* Where a walker is, as a moment */
 struct moment walk_moment(const struct walker *w);
 
-/* Takes the thread that has made the moment's record there, or else, of one
- * process, the one that ran last before it. */
+/*
+ * Takes the thread that has made the moment's record there, or else, of one
+ * process, the one that ran last before it.
+ */
 void walk_go(struct walk *w, const struct moment *m);
 
 /* What is known of the thread, quoted, to be freed: "vCPU 0: sh 12/12" */
@@ -101,8 +103,10 @@ enum walker_answer walk_search(struct walk *w, struct walk_thread *only,
                                bool forward, bool (*go_on)(void *opaque),
                                void *opaque);
 
-/* Reads memory at the moment: code that ran, also in the thread's window, and
- * constant data of files; returns how many bytes are known. */
+/*
+ * Reads memory at the moment: code that ran, also in the thread's window, and
+ * constant data of files; returns how many bytes are known.
+ */
 size_t walk_read(struct walk *w, struct walk_thread *t, uint64_t address,
                  void *buf, size_t n);
 

@@ -13,8 +13,10 @@
 #include "util/search.h"
 #include "util/sort.h"
 
-/* Records that are kept on either side of the one where it is; and the most
- * of them, on the side that it goes far to */
+/*
+ * Records that are kept on either side of the one where it is; and the most
+ * of them, on the side that it goes far to
+ */
 #define AROUND      4096
 #define FAR         (AROUND << 6)
 /* How often it asks whether to continue */
@@ -278,8 +280,10 @@ static bool has_address(const uint64_t *addresses, size_t n, uint64_t first,
     return i && addresses[i - 1] >= first;
 }
 
-/* Which instruction of the block has one of them: the first one from @from on,
- * or the last one before it; -1 if none */
+/*
+ * Which instruction of the block has one of them: the first one from @from on,
+ * or the last one before it; -1 if none
+ */
 static int find_in_block(struct walker *w, const uint64_t *addresses, size_t n,
                          bool forward, unsigned from)
 {
@@ -345,8 +349,10 @@ static void free_tried(void *opaque)
     g_free(t);
 }
 
-/* Can a block have one of the addresses, as block_read() makes it?  @whole: no
- * records are missing in it */
+/*
+ * Can a block have one of the addresses, as block_read() makes it?  @whole: no
+ * records are missing in it
+ */
 static bool may_have(const struct walker_search *s, uint64_t to, uint64_t from,
                      bool whole)
 {
@@ -464,8 +470,10 @@ static bool last_hit(struct walker_search *s, struct tried *t, unsigned vcpu,
     return false;
 }
 
-/* The first or last record of a part of a run that may end a wanted block.  The
- * first record of a run ends a block that begins in another run. */
+/*
+ * The first or last record of a part of a run that may end a wanted block.  The
+ * first record of a run ends a block that begins in another run.
+ */
 static bool next_hit(struct walker_search *s, struct tried *t,
                      const struct lane_run *run, uint64_t begin, uint64_t end,
                      uint64_t *found)
@@ -482,8 +490,10 @@ static bool next_hit(struct walker_search *s, struct tried *t,
     return !s->forward && begin == run->begin;
 }
 
-/* Goes to a record of the lane, or one before it.  Those around it are kept, or
- * are read, more of them each time. */
+/*
+ * Goes to a record of the lane, or one before it.  Those around it are kept, or
+ * are read, more of them each time.
+ */
 static bool go_to_record(struct walker_search *s, const struct lane_at *at)
 {
     struct walker *w = s->w;

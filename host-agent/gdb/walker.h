@@ -46,8 +46,10 @@ uint64_t walker_pc(struct walker *w);
 struct symbolizer_where walker_where(const struct walker *w);
 const struct process *walker_process(const struct walker *w);
 
-/* To the next instruction, or to the one before; false at the end of the lane,
- * where it stays. */
+/*
+ * To the next instruction, or to the one before; false at the end of the lane,
+ * where it stays.
+ */
 bool walker_step(struct walker *w);
 bool walker_back(struct walker *w);
 

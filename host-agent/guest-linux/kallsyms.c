@@ -196,8 +196,10 @@ static size_t expand_tokens(const struct tokens *t, const uint8_t *tokens,
         if (length + size > KALLSYMS_NAME_MAX) {
             return 0;
         }
-        /* Always copying the same size is much quicker, and @text has room for
-         * it. */
+        /*
+         * Always copying the same size is much quicker, and @text has room for
+         * it.
+         */
         memcpy(text + length, token, COPY);
         if (size > COPY) {
             memcpy(text + length, token, size);

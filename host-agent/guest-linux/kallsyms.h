@@ -25,8 +25,10 @@ struct kallsyms *kallsyms_read(struct page_walk *kernel,
                                const struct vmcoreinfo *v);
 void kallsyms_free(struct kallsyms *k);
 
-/* Does linux_is_name() hold for all of their names?  It does, except in hostile
- * guests. */
+/*
+ * Does linux_is_name() hold for all of their names?  It does, except in hostile
+ * guests.
+ */
 bool kallsyms_is_plain(const struct kallsyms *k);
 
 uint32_t kallsyms_count(const struct kallsyms *k);

@@ -14,11 +14,15 @@
 
 #include "guest-linux/kernel.h"
 
-/* How many page tables are kept between two looks; if there are more, some
- * are */
+/*
+ * How many page tables are kept between two looks; if there are more, some
+ * are
+ */
 #define KERNEL_WATCH_SLOTS      64
-/* A kernel that was not found in this many looks, and for this long, has
- * ended. */
+/*
+ * A kernel that was not found in this many looks, and for this long, has
+ * ended.
+ */
 #define KERNEL_WATCH_LOOKS      3
 #define KERNEL_WATCH_NS         UINT64_C(300000000)
 

@@ -32,8 +32,10 @@
 #define FILES_EACH      64
 /* Between two requests for a list, or attempts to begin anew */
 #define AGAIN_NS        UINT64_C(1000000000)
-/* How long the end waits for the guest's last words, and for more when some have
- * come */
+/*
+ * How long the end waits for the guest's last words, and for more when some have
+ * come
+ */
 #define LAST_NS         UINT64_C(10000000000)
 #define SILENT_NS       UINT64_C(2000000000)
 /* How long a space that has ended is kept: samples of it can come late. */
@@ -41,8 +43,10 @@
 
 /* What waits for the thread, of each kind; more is left out */
 #define QUEUE_MAX       (1u << 17)
-/* Code of a vCPU before its next TIME event; TIME events that are kept, as the
- * code before them can come later */
+/*
+ * Code of a vCPU before its next TIME event; TIME events that are kept, as the
+ * code before them can come later
+ */
 #define CODE_MAX        (1u << 14)
 #define TIMES_MAX       (1u << 13)
 /* Samples of the same page tables are not needed more often. */

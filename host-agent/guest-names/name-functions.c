@@ -119,8 +119,10 @@ bool name_functions_due(const struct name_functions *f, bool end)
 {
     guint fresh = f->all.len - f->sent;
 
-    /* So a process that compiles many functions does not cause as many
-     * files. */
+    /*
+     * So a process that compiles many functions does not cause as many
+     * files.
+     */
     return fresh && (end || fresh > f->sent / 2);
 }
 

@@ -19,8 +19,10 @@
 #define ROOTS_MAX       (1u << 15)
 #define PAGES_EACH      512
 
-/* Pages that are looked at for one decision, and how often those of a root are
- * looked at again when no new one has come */
+/*
+ * Pages that are looked at for one decision, and how often those of a root are
+ * looked at again when no new one has come
+ */
 #define WORK_MAX        (1u << 20)
 #define TRIES           8
 
@@ -365,8 +367,10 @@ static bool overlap(const struct name_space *a, const struct name_space *b)
     return a->begin < b->end && b->begin < a->end;
 }
 
-/* The page tables with most votes, except those of the next space; @total gets
- * how many votes count */
+/*
+ * The page tables with most votes, except those of the next space; @total gets
+ * how many votes count
+ */
 static const struct name_vote *most_votes(const struct name_space *space,
                                           uint32_t *total)
 {

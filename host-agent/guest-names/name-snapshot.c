@@ -8,8 +8,10 @@
 
 #include "guest-names/name-snapshot.h"
 
-/* Of one snapshot, whose limit is many times this.  Bytes are those of texts,
- * mappings and threads, as far as they are counted here. */
+/*
+ * Of one snapshot, whose limit is many times this.  Bytes are those of texts,
+ * mappings and threads, as far as they are counted here.
+ */
 #define PROCESSES_EACH  256
 #define BYTES_EACH      (2u << 20)
 

@@ -463,8 +463,10 @@ int btrail_cursor_next(struct btrail_cursor *c, struct btrail_batch *batch)
     return 0;
 }
 
-/* Goes to chunk @i; of what is before it, only a hole right before it is
- * reported. */
+/*
+ * Goes to chunk @i; of what is before it, only a hole right before it is
+ * reported.
+ */
 static void go_to_chunk(struct btrail_cursor *c, unsigned i)
 {
     c->loaded = false;

@@ -63,8 +63,10 @@ bool btrail_kernel_ended_get(const struct btrail_sideband_info *info,
     return info->size == BTRAIL_SIDEBAND_ENDED_SIZE;
 }
 
-/* When it was known that the kernel had ended.  Even a damaged piece says that
- * it had. */
+/*
+ * When it was known that the kernel had ended.  Even a damaged piece says that
+ * it had.
+ */
 static uint64_t known_at(const struct btrail_trace *trace, unsigned i,
                          struct btrail_sideband_info *info)
 {

@@ -668,8 +668,10 @@ void btrail_kernel_symbols_era(const struct btrail_kernel_symbols *ks,
     if (low && all[low - 1].e.kernel == kernel && time <= all[low - 1].e.last) {
         *era = all[low - 1].e;
     } else {
-        /* That holds up to the last moment, since one kernel's eras have no
-         * gaps. */
+        /*
+         * That holds up to the last moment, since one kernel's eras have no
+         * gaps.
+         */
         *era = (struct btrail_symbol_era) {
             0, kernel, UINT32_MAX, low && all[low - 1].e.kernel == kernel ?
             all[low - 1].e.last + 1 : 0, UINT64_MAX,

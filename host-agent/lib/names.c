@@ -320,8 +320,10 @@ btrail_names_process_until(const struct btrail_names *names, uint64_t time,
            btrail_lives_process(names->told_lives, time, until, cr3, process);
 }
 
-/* The symbols that were found in memory, or else those that the guest has
- * said */
+/*
+ * The symbols that were found in memory, or else those that the guest has
+ * said
+ */
 static const struct btrail_kernel_symbols *
 symbols_of(const struct btrail_names *names)
 {

@@ -12,8 +12,10 @@
 #include "lib/internal/pread.h"
 #include "util/search.h"
 
-/* A recording deletes parts while they are being opened: how often to try
- * again */
+/*
+ * A recording deletes parts while they are being opened: how often to try
+ * again
+ */
 #define TRIES   10
 
 struct btrail_trace {

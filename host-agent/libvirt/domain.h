@@ -49,8 +49,10 @@ const char *domain_last_error(void);
 JsonObject *domain_execute(struct domain *d, const char *command,
                            JsonObject *arguments, GError **error);
 
-/* The same for files that go along, and for callers that have another monitor
- * elsewhere; @d has to outlive it. */
+/*
+ * The same for files that go along, and for callers that have another monitor
+ * elsewhere; @d has to outlive it.
+ */
 struct qmp *domain_monitor(struct domain *d);
 
 #endif /* BTRAIL_LIBVIRT_DOMAIN_H */

@@ -32,8 +32,10 @@ static void G_GNUC_PRINTF(2, 3) note(GPtrArray *list, const char *format, ...)
 #define change(v, ...)  note((v)->r->changes, __VA_ARGS__)
 #define refuse(v, ...)  note((v)->r->refusals, __VA_ARGS__)
 
-/* Changes what the guest sees of the machine, which a guest that runs has seen
- * already. */
+/*
+ * Changes what the guest sees of the machine, which a guest that runs has seen
+ * already.
+ */
 static void G_GNUC_PRINTF(3, 4) replace(struct review *v, const char *how,
                                         const char *format, ...)
 {
@@ -606,8 +608,10 @@ static void review_clock(struct review *v)
         g_autofree char *name = document_get(node, "name");
 
         next = xmlNextElementSibling(node);
-        /* The one of hpet says whether there is one; others say how a timer
-         * catches up with the host, which nothing in a replay does. */
+        /*
+         * The one of hpet says whether there is one; others say how a timer
+         * catches up with the host, which nothing in a replay does.
+         */
         if (g_strcmp0(name, "hpet")) {
             document_remove(node);
         }
@@ -702,8 +706,10 @@ bool replayable_make(xmlDoc *doc, bool running,
         g_ptr_array_new_with_free_func(g_free),
         g_ptr_array_new_with_free_func(g_free),
     };
-    /* A domain that can be traced has the device that a replay gets, and has it
-     * if it runs. */
+    /*
+     * A domain that can be traced has the device that a replay gets, and has it
+     * if it runs.
+     */
     if ((!running && !tracing_disable(doc, NULL, error)) ||
         !review_type(&v, error)) {
         replayable_clear(r);

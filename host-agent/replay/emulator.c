@@ -117,8 +117,10 @@ static int open_output(const struct emulator *e, GError **error)
     return fd;
 }
 
-/* Not 0, 1 or 2: GLib closes those if they are already where they should get
- * to. */
+/*
+ * Not 0, 1 or 2: GLib closes those if they are already where they should get
+ * to.
+ */
 static int open_standard(int given)
 {
     int fd = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -44,8 +44,10 @@ char *emulator_path(const struct emulator *e, const char *name);
 void emulator_add(struct emulator *e, const char *format, ...)
     G_GNUC_PRINTF(2, 3);
 
-/* Starts it and waits for its monitor.  It belongs to the calling thread: when
- * that ends, QEMU gets the death signal. */
+/*
+ * Starts it and waits for its monitor.  It belongs to the calling thread: when
+ * that ends, QEMU gets the death signal.
+ */
 bool emulator_start(struct emulator *e, GError **error);
 
 /* Replaces options.cancel_fd. */
@@ -81,8 +83,10 @@ char *emulator_output(const struct emulator *e);
 /* CPU time that it has used so far; 0 if it is gone */
 uint64_t emulator_cpu_ns(const struct emulator *e);
 
-/* Waits until it has ended; false if it has not in this time.  @status gets
- * that of waitpid(). */
+/*
+ * Waits until it has ended; false if it has not in this time.  @status gets
+ * that of waitpid().
+ */
 bool emulator_wait(struct emulator *e, int timeout_ms, int *status);
 
 /* Ends it, in any state, and removes its folder. */

@@ -40,8 +40,10 @@ void fingerprinter_free(struct fingerprinter *f);
 const struct btrail_stream_observer *
 fingerprinter_observer(struct fingerprinter *f);
 
-/* What it has made, of struct fingerprint, and at the end of each stream; a
- * record that is missing is an error. */
+/*
+ * What it has made, of struct fingerprint, and at the end of each stream; a
+ * record that is missing is an error.
+ */
 GArray *fingerprinter_finish(struct fingerprinter *f, GError **error);
 
 /* The same, of a trace that is there */
@@ -81,8 +83,10 @@ struct fingerprint_difference {
     bool ended;
 };
 
-/* Do all fingerprints of a stream that both have agree?  If not, @records gets
- * the first one that does not. */
+/*
+ * Do all fingerprints of a stream that both have agree?  If not, @records gets
+ * the first one that does not.
+ */
 bool fingerprint_agree(const GArray *a, const GArray *b, uint32_t vcpu,
                        uint64_t *records);
 

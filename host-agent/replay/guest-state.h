@@ -19,8 +19,10 @@
 bool guest_state_save(struct qmp *qmp, const char *path, int cancel_fd,
                       GError **error);
 
-/* The same for a QEMU that, as with AppArmor, may write to no file of ours,
- * whoever opens it: it writes into a pipe. */
+/*
+ * The same for a QEMU that, as with AppArmor, may write to no file of ours,
+ * whoever opens it: it writes into a pipe.
+ */
 bool guest_state_pipe(struct qmp *qmp, const char *path, int cancel_fd,
                       GError **error);
 

@@ -17,8 +17,10 @@
  */
 const char *image_format(const char *path, const char *format, GError **error);
 
-/* Is this a qcow2 image that has all its data itself, or in a backing file that
- * QEMU is given explicitly? */
+/*
+ * Is this a qcow2 image that has all its data itself, or in a backing file that
+ * QEMU is given explicitly?
+ */
 bool image_check_overlay(const char *path, GError **error);
 
 #endif /* BTRAIL_IMAGE_H */

@@ -790,8 +790,10 @@ static void add_machine(struct builder *b)
     text = option_list_format(list, "type");
     put(b->m->record, "-machine", text);
     if (!b->own_ram) {
-        /* Names are found in RAM that QEMU shares.  In a base, it has the name
-         * that it has without a backend. */
+        /*
+         * Names are found in RAM that QEMU shares.  In a base, it has the name
+         * that it has without a backend.
+         */
         ram = g_strdup_printf("memory-backend-memfd,id=pc.ram,size=%s,"
                               "share=on", b->ram ? b->ram : "134217728");
         put(b->m->replay, "-object", ram);

@@ -31,8 +31,10 @@
 /* In what QEMU says when the guest does not do what the log has */
 #define SYNC_ERROR      "(insn total "
 #define QUERY_MS    60000
-/* Host time between checkpoints: twice as many as QEMU takes by itself cost
- * the first pass 4 % more and the way back a sixth less. */
+/*
+ * Host time between checkpoints: twice as many as QEMU takes by itself cost
+ * the first pass 4 % more and the way back a sixth less.
+ */
 #define INTERVAL_MS 20
 /* For replays that only go forward from what is saved */
 #define NEVER_MS    UINT_MAX
@@ -55,8 +57,10 @@ struct player {
     void *go_on_opaque;
 };
 
-/* The hash of the program, to be freed.  It is compared: a version says nothing
- * of patches. */
+/*
+ * The hash of the program, to be freed.  It is compared: a version says nothing
+ * of patches.
+ */
 static char *check_program(const struct player_options *o,
                            const char *program, GError **error)
 {

@@ -68,9 +68,11 @@ struct player_options {
 struct player *player_start(const struct player_options *options,
                             GError **error);
 
-/* While it goes somewhere, @go_on is asked each few milliseconds: if it returns
+/*
+ * While it goes somewhere, @go_on is asked each few milliseconds: if it returns
  * false, the guest stays where it is, and that is error CANCELLED.  NULL for
- * none. */
+ * none.
+ */
 void player_set_go_on(struct player *p, bool (*go_on)(void *opaque),
                       void *opaque);
 
@@ -85,8 +87,10 @@ void player_set_go_on(struct player *p, bool (*go_on)(void *opaque),
  */
 bool player_goto(struct player *p, uint64_t icount, GError **error);
 
-/* Stops the guest wherever it is; QEMU no longer goes to where it was told to
- * go. */
+/*
+ * Stops the guest wherever it is; QEMU no longer goes to where it was told to
+ * go.
+ */
 bool player_halt(struct player *p, GError **error);
 
 /* Goes to the end of the recording, where QEMU stays. */
@@ -107,12 +111,16 @@ bool player_wait_end(struct player *p, GError **error);
 /* Where it is */
 bool player_icount(struct player *p, uint64_t *icount, GError **error);
 
-/* After an error: has QEMU stopped, or ended, since the log has something else
- * than what the guest does?  Then @icount gets where that is. */
+/*
+ * After an error: has QEMU stopped, or ended, since the log has something else
+ * than what the guest does?  Then @icount gets where that is.
+ */
 bool player_diverged(const struct player *p, uint64_t *icount);
 
-/* Unix sockets, one client at a time: QEMU's gdbstub, and a QMP monitor that
- * the player does not use itself */
+/*
+ * Unix sockets, one client at a time: QEMU's gdbstub, and a QMP monitor that
+ * the player does not use itself
+ */
 const char *player_gdb_socket(const struct player *p);
 const char *player_qmp_socket(const struct player *p);
 

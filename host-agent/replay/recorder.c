@@ -99,8 +99,10 @@ static bool copy_files(struct recorder *r, GError **error)
     return true;
 }
 
-/* Saves the guest that runs; it is stopped then, and its images do not
- * change. */
+/*
+ * Saves the guest that runs; it is stopped then, and its images do not
+ * change.
+ */
 static bool save_base(struct recorder *r, GError **error)
 {
     g_autofree char *path = recording_path(r->recording,
@@ -129,8 +131,10 @@ static bool add_files(struct recorder *r, GError **error)
            add_file(r, NULL, RECORDING_BASE, error);
 }
 
-/* The firmware that QEMU has loaded, from its trace: "load_file name bios.bin
- * location /usr/share/..." */
+/*
+ * The firmware that QEMU has loaded, from its trace: "load_file name bios.bin
+ * location /usr/share/..."
+ */
 static bool add_firmware(struct recorder *r, const char *output,
                          GError **error)
 {
@@ -234,8 +238,10 @@ static bool describe(struct recorder *r, GError **error)
     return to->qemu_sha256;
 }
 
-/* Is the guest stopped for good?  It may be somebody else's "stop", or ours to
- * save it. */
+/*
+ * Is the guest stopped for good?  It may be somebody else's "stop", or ours to
+ * save it.
+ */
 static bool has_ended(struct recorder *r, struct emulator *e)
 {
     g_autoptr(JsonNode) node = emulator_execute(e, "query-status", NULL, -1,

@@ -19,8 +19,10 @@
 /* A version that does not know of bases would switch the guest on. */
 #define VERSION         1
 #define VERSION_BASE    2
-/* One that does not know of rings would begin with what is not there any
- * more. */
+/*
+ * One that does not know of rings would begin with what is not there any
+ * more.
+ */
 #define VERSION_RING    3
 /* No manifest is longer, and none has more files or arguments. */
 #define MAX_MANIFEST    (1u << 20)

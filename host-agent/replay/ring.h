@@ -19,13 +19,17 @@
 
 struct ring;
 
-/* @keep_ns of the guest's time on this host are kept, at least; both others
- * outlive it. */
+/*
+ * @keep_ns of the guest's time on this host are kept, at least; both others
+ * outlive it.
+ */
 struct ring *ring_new(struct recording *recording, struct emulator *emulator,
                       uint64_t keep_ns);
 
-/* From here on, what the guest writes to its disks can be copied; it has not
- * begun yet. */
+/*
+ * From here on, what the guest writes to its disks can be copied; it has not
+ * begun yet.
+ */
 bool ring_prepare(struct ring *r, GError **error);
 
 /* The guest begins. */
@@ -34,8 +38,10 @@ void ring_begin(struct ring *r);
 /* For how long there is nothing to do */
 int ring_wait_ms(const struct ring *r);
 
-/* Saves the guest, and removes what is too old.  After an error the guest is
- * stopped. */
+/*
+ * Saves the guest, and removes what is too old.  After an error the guest is
+ * stopped.
+ */
 bool ring_turn(struct ring *r, GError **error);
 
 /* Removes what the recording does not need, once QEMU has ended. */

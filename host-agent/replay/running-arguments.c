@@ -11,8 +11,10 @@
 #include "replay/running-arguments.h"
 #include "util/agent-error.h"
 
-/* The first has a state, and keeps it; all others of QEMU's networks have none,
- * and a NIC may use what a tap device offers. */
+/*
+ * The first has a state, and keeps it; all others of QEMU's networks have none,
+ * and a NIC may use what a tap device offers.
+ */
 #define CUT_OFF     "user,restrict=on"
 #define NO_NETWORK  "null"
 

@@ -41,8 +41,10 @@ struct running_guest *running_guest_new(struct qmp *qmp,
 const char *running_guest_program(const struct running_guest *g);
 char *const *running_guest_arguments(const struct running_guest *g);
 
-/* Are its disks those that were found in its arguments?  @files is of struct
- * machine_file. */
+/*
+ * Are its disks those that were found in its arguments?  @files is of struct
+ * machine_file.
+ */
 bool running_guest_check_images(struct running_guest *g,
                                 const GPtrArray *files, GError **error);
 

@@ -12,8 +12,10 @@
 
 #include "replay/user-key.h"
 
-/* The file is complete when it gets its name: whoever is first has made the
- * key. */
+/*
+ * The file is complete when it gets its name: whoever is first has made the
+ * key.
+ */
 static bool make_key(const char *folder, const char *path, GError **error)
 {
     g_autofree char *new = g_strdup_printf("%s.%d", path, (int)getpid());

@@ -42,8 +42,10 @@ void message_room_init(struct message_room *room);
 bool message_room_take(struct message_room *room,
                        JsonObject *object);
 
-/* The bytes of a message; NULL if it is too long or has too many values.  Bytes
- * in it that are not UTF-8 become U+FFFD. */
+/*
+ * The bytes of a message; NULL if it is too long or has too many values.  Bytes
+ * in it that are not UTF-8 become U+FFFD.
+ */
 GBytes *message_format(JsonObject *message);
 
 #endif /* BTRAIL_MESSAGE_H */

@@ -29,8 +29,10 @@ static bool of_user(const struct guest *g,
     return g->link.uid == other->link.uid;
 }
 
-/* What the sessions of the guests that count with @g use; those of all without
- * @counts */
+/*
+ * What the sessions of the guests that count with @g use; those of all without
+ * @counts
+ */
 static struct usage measure(const struct guest *g,
                             bool (*counts)(const struct guest *g,
                                            const struct guest *))

@@ -18,8 +18,10 @@
  */
 uint64_t entry_place_kind(const struct place *to);
 
-/* The same without system calls: what the CPU goes to without an instruction
- * that asks for it */
+/*
+ * The same without system calls: what the CPU goes to without an instruction
+ * that asks for it
+ */
 uint64_t entry_place_handler(const struct place *to);
 
 #endif /* BTRAIL_ENTRY_PLACE_H */

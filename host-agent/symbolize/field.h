@@ -59,8 +59,10 @@ const char *field_name(unsigned i);
 /* Finds a field by any of its names; N_FIELDS if there is none. */
 enum field field_find(const char *name);
 
-/* The names of the columns of reports, in the same way.  "line" and "file" are
- * both of the column FIELD_SRCLINE. */
+/*
+ * The names of the columns of reports, in the same way.  "line" and "file" are
+ * both of the column FIELD_SRCLINE.
+ */
 const char *field_column_name(unsigned i);
 enum field field_find_column(const char *name);
 
@@ -75,8 +77,10 @@ enum field_type field_type(enum field f);
 /* Do many records, one after the other, have the same? */
 bool field_is_common(enum field f);
 
-/* Does a record have that field of its target?  Otherwise it is of its source,
- * or of both. */
+/*
+ * Does a record have that field of its target?  Otherwise it is of its source,
+ * or of both.
+ */
 bool field_is_target(enum field f);
 
 /*

@@ -224,8 +224,10 @@ const struct elf_file *kernel_names_file(const struct kernel_names *k)
     return k->vmlinux;
 }
 
-/* The symbol of the trace as one with its module in brackets; false if its
- * names are not UTF-8, or it is not code */
+/*
+ * The symbol of the trace as one with its module in brackets; false if its
+ * names are not UTF-8, or it is not code
+ */
 static bool take_symbol(struct kernel_names *k, const struct btrail_symbol *s,
                         struct symbol *symbol)
 {
@@ -289,8 +291,10 @@ void kernel_start_add(GArray *starts, uint64_t address,
     g_array_append_val(starts, start);
 }
 
-/* Functions of the ELF file, while the kernel that it is may run; NULL: all the
- * time */
+/*
+ * Functions of the ELF file, while the kernel that it is may run; NULL: all the
+ * time
+ */
 static void add_vmlinux(const struct kernel_names *k, const char *name,
                         const struct fit *fit,
                         const struct btrail_symbol_era *era, GArray *starts)
@@ -330,8 +334,10 @@ void kernel_names_starts(struct kernel_names *k, const char *name,
 {
     g_autoptr(GArray) stated = g_array_new(FALSE, FALSE, sizeof(uint64_t));
 
-    /* If there is none, this is quicker than going through all of its
-     * functions. */
+    /*
+     * If there is none, this is quicker than going through all of its
+     * functions.
+     */
     if (k->vmlinux && elf_file_find(k->vmlinux, name)) {
         if (k->stated_fit.fits) {
             add_vmlinux(k, name, &k->stated_fit, NULL, starts);

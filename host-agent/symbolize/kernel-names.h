@@ -35,8 +35,10 @@ void kernel_names_free(struct kernel_names *k);
 bool kernel_names_set_vmlinux(struct kernel_names *k, struct elf_file *vmlinux,
                               const char *path, GError **error);
 
-/* The ELF file of the kernel that ran, and the difference of addresses in the
- * guest to its own; NULL if there is none. */
+/*
+ * The ELF file of the kernel that ran, and the difference of addresses in the
+ * guest to its own; NULL if there is none.
+ */
 struct elf_file *kernel_names_vmlinux(struct kernel_names *k, uint32_t kernel,
                                       uint64_t time, uint64_t *bias);
 

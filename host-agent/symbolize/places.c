@@ -462,8 +462,10 @@ void places_starts_in(struct places *p, const struct btrail_process *version,
     }
 }
 
-/* The file that is mapped at an address, which becomes one in the file; @n: at
- * most this many bytes, as far as the mapping goes.  NULL if there is none. */
+/*
+ * The file that is mapped at an address, which becomes one in the file; @n: at
+ * most this many bytes, as far as the mapping goes.  NULL if there is none.
+ */
 static struct elf_file *file_at(struct places *p,
                                 const struct process *process,
                                 const struct symbolizer_where *where,

@@ -74,8 +74,10 @@ void stack_tree_clear(struct stack_tree *t);
 /* Keeps a node, and the path to it, at the next stack_tree_sweep(). */
 void stack_tree_keep(struct stack_node *node);
 
-/* Frees all nodes except those that are to be kept, which count from 0
- * again. */
+/*
+ * Frees all nodes except those that are to be kept, which count from 0
+ * again.
+ */
 void stack_tree_sweep(struct stack_tree *t);
 
 /* The root of a process, or of its command */

@@ -192,8 +192,10 @@ const struct process *symbolizer_process(struct symbolizer *s,
     return processes_find(s->processes, where, certainty);
 }
 
-/* From which index on do the events of a stream name tasks?  UINT64_MAX:
- * none */
+/*
+ * From which index on do the events of a stream name tasks?  UINT64_MAX:
+ * none
+ */
 static uint64_t first_task(const struct btrail_trace *trace, unsigned vcpu)
 {
     uint64_t index = UINT64_MAX;

@@ -165,8 +165,10 @@ size_t symbolizer_code(struct symbolizer *s, const struct process *process,
                        uint64_t address, void *buf, size_t n,
                        bool *exact);
 
-/* Reads bytes that the process cannot have changed: code and constants of the
- * files that it has mapped.  Returns their number. */
+/*
+ * Reads bytes that the process cannot have changed: code and constants of the
+ * files that it has mapped.  Returns their number.
+ */
 size_t symbolizer_constant(struct symbolizer *s, const struct process *process,
                            const struct symbolizer_where *where,
                            uint64_t address, void *buf, size_t n);

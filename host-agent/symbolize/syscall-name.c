@@ -43,8 +43,10 @@ const char *syscall_name(const struct btrail_names *names, uint32_t kernel,
     if (!names || btrail_names_syscall(names, kernel, time, start, &s)) {
         return spelled;
     }
-    /* The function that stands for all unused numbers has no name of its
-     * own. */
+    /*
+     * The function that stands for all unused numbers has no name of its
+     * own.
+     */
     if (s.numbers == 1) {
         name = name_of(&s);
     }

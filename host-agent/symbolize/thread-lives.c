@@ -119,8 +119,10 @@ bool thread_lives_all_seen(const struct thread_lives *t,
         return false;
     }
     e = g_hash_table_lookup(t->processes, process);
-    /* One birth is the process's own, unless it was of a thread that it has
-     * made. */
+    /*
+     * One birth is the process's own, unless it was of a thread that it has
+     * made.
+     */
     return !e || (e->exit > first &&
                   (!e->births || (e->births == 1 && !e->made)));
 }

@@ -19,9 +19,11 @@
  */
 void deadline_prepare(const char *note);
 
-/* SIGTERM has come: within a second, the process has ended by itself, or ends by
+/*
+ * SIGTERM has come: within a second, the process has ended by itself, or ends by
  * this signal.  Only the first call counts; from any thread, and from a signal
- * handler. */
+ * handler.
+ */
 void deadline_begin(void);
 
 #endif /* BTRAIL_DEADLINE_H */

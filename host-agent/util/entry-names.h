@@ -19,8 +19,10 @@
  */
 uint64_t entry_kind(const char *name, size_t size);
 
-/* Has an entry of this name one of its own for each vector, one after the
- * other? */
+/*
+ * Has an entry of this name one of its own for each vector, one after the
+ * other?
+ */
 bool entry_is_table(const char *name, size_t size);
 
 #endif /* BTRAIL_ENTRY_NAMES_H */

@@ -10,8 +10,10 @@
 #include "util/cr3-pair.h"
 #include "util/mark.h"
 
-/* A short jump, and the bytes after it: signature, version, flags, name and
- * NUL */
+/*
+ * A short jump, and the bytes after it: signature, version, flags, name and
+ * NUL
+ */
 #define JUMP        0xeb
 #define JUMP_SIZE   2
 #define FIXED       10
@@ -207,8 +209,10 @@ static bool is_instruction(uint64_t offset)
                        offset % 2);
 }
 
-/* Whatever interrupts can run the same code, and be interrupted in it.  It has
- * returned before the interrupted one continues. */
+/*
+ * Whatever interrupts can run the same code, and be interrupted in it.  It has
+ * returned before the interrupted one continues.
+ */
 static void add_away(struct mark_value *v, uint64_t from, uint64_t to)
 {
     if (from == v->at && !is_own(v, to)) {

@@ -103,8 +103,10 @@ struct mark_value {
 /* Begins with what is after a mark that has a value. */
 void mark_value_begin(struct mark_value *v, const struct mark *mark);
 
-/* Takes the next record of the vCPU, until the value is known.  @same: the
- * mark's thread has made it. */
+/*
+ * Takes the next record of the vCPU, until the value is known.  @same: the
+ * mark's thread has made it.
+ */
 enum mark_value_state mark_value_add(struct mark_value *v,
                                      const struct btrail_record *record,
                                      bool same);

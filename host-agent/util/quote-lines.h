@@ -8,8 +8,10 @@
 
 #include <glib.h>
 
-/* Appends lines of text: what controls a terminal is quoted, as btrail_quote()
- * does it, except line ends, tabs, and what has been quoted already. */
+/*
+ * Appends lines of text: what controls a terminal is quoted, as btrail_quote()
+ * does it, except line ends, tabs, and what has been quoted already.
+ */
 void quote_lines(GString *out, const char *text, size_t n);
 
 #endif /* BTRAIL_QUOTE_LINES_H */

@@ -46,8 +46,10 @@ struct server_socket *server_socket_take(int sock, server_socket_fn *accepted,
                                          void (*failed)(void *opaque),
                                          void *opaque);
 
-/* Accepts what waits, at once: for callers that do not come to the main loop
- * soon */
+/*
+ * Accepts what waits, at once: for callers that do not come to the main loop
+ * soon
+ */
 void server_socket_accept(struct server_socket *s);
 
 /* Accepts no more connections, and closes the sockets that it has made. */

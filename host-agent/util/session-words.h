@@ -64,8 +64,10 @@ word_fn names_wanted_name;
 /* Stores the value of a word; false if it is none, or NULL. */
 bool word_find(word_fn *name, const char *word, unsigned *value);
 
-/* "WORD, WORD or WORD", for messages, with @quote at both ends of each word;
- * to be freed */
+/*
+ * "WORD, WORD or WORD", for messages, with @quote at both ends of each word;
+ * to be freed
+ */
 char *word_list(word_fn *name, const char *quote);
 
 #endif /* BTRAIL_SESSION_WORDS_H */

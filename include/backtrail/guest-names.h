@@ -246,8 +246,10 @@ struct btrail_guest_name {
     uint32_t comm_size;
 };
 
-/* A CPU runs a task from a time on; pid and tid are 0 if it is idle, or between
- * two tasks for more than 20 us */
+/*
+ * A CPU runs a task from a time on; pid and tid are 0 if it is idle, or between
+ * two tasks for more than 20 us
+ */
 struct btrail_guest_switch {
     uint64_t time;
     uint32_t pid;

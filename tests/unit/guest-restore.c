@@ -195,8 +195,10 @@ static void test_left(void)
     fake_clear(&d.producer);
 }
 
-/* A session is stopped and the service restarted at once: the session is not
- * continued. */
+/*
+ * A session is stopped and the service restarted at once: the session is not
+ * continued.
+ */
 static void test_stopped(void)
 {
     g_autoptr(JsonNode) node = NULL, second = NULL;

@@ -29,8 +29,10 @@ static void hit(void *opaque, unsigned i, uint64_t cr3)
     hit_cr3 = cr3;
 }
 
-/* Wants what the texts say; the guest has "one" with a value at AT, and "two"
- * without one after it. */
+/*
+ * Wants what the texts say; the guest has "one" with a value at AT, and "two"
+ * without one after it.
+ */
 static void begin(unsigned vcpus, const char *const *texts)
 {
     struct mark_wanted wanted[8];
@@ -75,8 +77,10 @@ static void put_task(unsigned vcpu, uint64_t tid)
     mark_hits_event(hits, vcpu, &e);
 }
 
-/* The records of a mark, and of its value's bits before the last one; then that
- * one */
+/*
+ * The records of a mark, and of its value's bits before the last one; then that
+ * one
+ */
 static void put_begin(unsigned vcpu, uint64_t value)
 {
     put(vcpu, SPACE, AT, CODE);
@@ -141,8 +145,10 @@ static void test_conditions(void)
     end();
 }
 
-/* All values at random, with interrupts, in which the handler leaves the same
- * mark, as deep as there is room */
+/*
+ * All values at random, with interrupts, in which the handler leaves the same
+ * mark, as deep as there is room
+ */
 static void leave(uint64_t value, unsigned depth)
 {
     put(0, SPACE, AT, CODE);
@@ -197,8 +203,10 @@ static void test_deep(void)
     end();
 }
 
-/* Another thread, with the same page tables, leaves the same mark meanwhile.
- * With more than one vCPU the first thread may continue elsewhere. */
+/*
+ * Another thread, with the same page tables, leaves the same mark meanwhile.
+ * With more than one vCPU the first thread may continue elsewhere.
+ */
 static void check_switch(unsigned vcpus)
 {
     static const char *const texts[] = {
@@ -239,8 +247,10 @@ static void test_switches(void)
     check_switch(2);
 }
 
-/* Without names of tasks, address spaces say so; of two that belong together,
- * one is the kernel's. */
+/*
+ * Without names of tasks, address spaces say so; of two that belong together,
+ * one is the kernel's.
+ */
 static void test_spaces(void)
 {
     static const char *const texts[] = { "mark:one=5", NULL };

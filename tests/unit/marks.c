@@ -110,8 +110,10 @@ static void entry(struct btrail_code_builder *b, unsigned vcpu,
     btrail_code_builder_entry(b, &e);
 }
 
-/* The pages of marks in SPACE, the second one from record @second of vCPU 0 on;
- * and in OTHER, other code at the same addresses */
+/*
+ * The pages of marks in SPACE, the second one from record @second of vCPU 0 on;
+ * and in OTHER, other code at the same addresses
+ */
 static void write_code(struct btrail_writer *w, uint64_t second)
 {
     struct btrail_code_builder *b = btrail_code_builder_new();
@@ -137,8 +139,10 @@ static void write_code(struct btrail_writer *w, uint64_t second)
     g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
 }
 
-/* @vcpus: that the guest can have, or 0 if the trace does not say; streams of
- * others are left out */
+/*
+ * @vcpus: that the guest can have, or 0 if the trace does not say; streams of
+ * others are left out
+ */
 static struct btrail_trace *end_guest(uint64_t second, unsigned vcpus)
 {
     g_autofree char *meta = g_strdup_printf("{\"vcpus\":%u}", vcpus);
@@ -372,8 +376,10 @@ static void test_threads(void)
     btrail_trace_close(trace);
 }
 
-/* A thread that continues on the other vCPU, and then on the first one again:
- * what it runs there is not the rest of the value. */
+/*
+ * A thread that continues on the other vCPU, and then on the first one again:
+ * what it runs there is not the rest of the value.
+ */
 static void test_moved(void)
 {
     struct btrail_trace *trace;
@@ -415,8 +421,10 @@ static void test_moved(void)
     btrail_trace_close(trace);
 }
 
-/* Two values without tasks: of a thread that is interrupted, and of one that
- * another process interrupts */
+/*
+ * Two values without tasks: of a thread that is interrupted, and of one that
+ * another process interrupts
+ */
 static void add_nameless(uint64_t *interrupted, uint64_t *switched)
 {
     begin();

@@ -272,8 +272,10 @@ static void test_vfork(struct fixture *f, gconstpointer data)
     g_assert_cmpuint(root_of(f, 9, 9000), ==, 0);
 }
 
-/* Two cannot have them at once: the guest lies, or its CPUs have other
- * numbers.  One with two thirds of the samples is more likely. */
+/*
+ * Two cannot have them at once: the guest lies, or its CPUs have other
+ * numbers.  One with two thirds of the samples is more likely.
+ */
 static void test_conflict(struct fixture *f, gconstpointer data)
 {
     static const struct btrail_guest_switch cpu0[] = {

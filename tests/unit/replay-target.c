@@ -444,8 +444,10 @@ static void test_condition(void)
     check(&gdb, "Z0,1003,1", "OK");
     check(&gdb, "bc", "T05thread:01;");
     check_at(&gdb, 83);
-    /* One that does not hold at the instruction just before, and one that
-     * does */
+    /*
+     * One that does not hold at the instruction just before, and one that
+     * does
+     */
     check(&gdb, "z0,1003,1", "OK");
     check(&gdb, "Z0,1002,1;0", "OK");
     check(&gdb, "bc", "T05thread:01;");
@@ -690,8 +692,10 @@ static void test_search_goes_on(void)
     stop(fe);
 }
 
-/* Its gdb does not want it any more, during the way and while others are
- * served, and hangs up. */
+/*
+ * Its gdb does not want it any more, during the way and while others are
+ * served, and hangs up.
+ */
 static void test_search_interrupted(void)
 {
     struct replay_target *fe = start();

@@ -122,8 +122,10 @@ static void test_port(void)
     g_assert_cmpint(connect_to_port(AF_INET, port), ==, -1);
 }
 
-/* Where somebody else sits at the same port of IPv6, a client of "localhost"
- * could come to him. */
+/*
+ * Where somebody else sits at the same port of IPv6, a client of "localhost"
+ * could come to him.
+ */
 static void test_both_or_neither(void)
 {
     struct sockaddr_in6 in6 = {
@@ -147,8 +149,10 @@ static void test_both_or_neither(void)
     close(sock);
 }
 
-/* Where nobody would get in there is no port: such as where users have no
- * numbers. */
+/*
+ * Where nobody would get in there is no port: such as where users have no
+ * numbers.
+ */
 static void test_unknown(void)
 {
     pid_t pid = fork();

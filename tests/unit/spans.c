@@ -358,8 +358,10 @@ static void test_any(void)
     }
 }
 
-/* A moment that is both A and B ends a span and begins one; without a value, it
- * does neither if they are paired by that. */
+/*
+ * A moment that is both A and B ends a span and begins one; without a value, it
+ * does neither if they are paired by that.
+ */
 static void test_both(void)
 {
     struct btrail_trace *trace = make_trace(true);
@@ -396,8 +398,10 @@ static void test_both(void)
     btrail_trace_close(trace);
 }
 
-/* On two vCPUs, B that seems to be before A can end it if no clock is between
- * them; then the span has no time. */
+/*
+ * On two vCPUs, B that seems to be before A can end it if no clock is between
+ * them; then the span has no time.
+ */
 static void test_uncertain(void)
 {
     static const struct {
@@ -436,8 +440,10 @@ static void test_uncertain(void)
     }
 }
 
-/* Millions of moments are refused, and hundreds of thousands that nest are
- * quick. */
+/*
+ * Millions of moments are refused, and hundreds of thousands that nest are
+ * quick.
+ */
 static void test_many(void)
 {
     struct btrail_trace *trace = make_trace(true);

@@ -118,8 +118,10 @@ static void test_next(void)
 {
     struct btrail_trace *trace = open_trace();
 
-    /* On the other vCPU at 35 ms, and on the same one at 40 ms, which is not
-     * surely later */
+    /*
+     * On the other vCPU at 35 ms, and on the same one at 40 ms, which is not
+     * surely later
+     */
     g_assert_cmpint(next_of(trace, 0, 0, 1), ==, -1);
     /* On the same one at 50 ms, and on the other at 65 ms */
     g_assert_cmpint(next_of(trace, 0, 1, 0), ==, 4);

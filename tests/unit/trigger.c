@@ -237,8 +237,10 @@ static void test_kernels(void)
     triggers_unref(t);
 }
 
-/* One function in two processes, at addresses of their own: see symbol-places.
- * Once its file is known, it has places. */
+/*
+ * One function in two processes, at addresses of their own: see symbol-places.
+ * Once its file is known, it has places.
+ */
 static enum symbol_answer
 find_file(void *opaque, const char *path, const uint8_t *build_id,
           size_t build_id_size, const char *symbol, uint64_t *offset)
@@ -373,8 +375,10 @@ static void test_longer(void)
     triggers_unref(t);
 }
 
-/* Marks, whose code comes before their records: with a process, with hits, and
- * with a value; beside a trigger of another kind */
+/*
+ * Marks, whose code comes before their records: with a process, with hits, and
+ * with a value; beside a trigger of another kind
+ */
 static void test_marks(void)
 {
     struct trigger list[] = {

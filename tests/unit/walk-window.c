@@ -54,8 +54,10 @@ struct fixture {
     GArray *at;
 };
 
-/* Code in which instructions of several lengths are mixed, and where each
- * begins */
+/*
+ * Code in which instructions of several lengths are mixed, and where each
+ * begins
+ */
 static uint8_t user[PAGE];
 static GArray *starts;
 
@@ -308,8 +310,10 @@ static unsigned size_of(unsigned step)
     return step + 1 < N ? ranges[step].last - ranges[step].first + 1 : 1;
 }
 
-/* A window has all instructions from the first one of a step up to one of
- * another. */
+/*
+ * A window has all instructions from the first one of a step up to one of
+ * another.
+ */
 static void require_range(const struct fixture *f, const struct walk_window *w,
                           unsigned first, unsigned last, unsigned number)
 {
@@ -334,8 +338,10 @@ static void require_range(const struct fixture *f, const struct walk_window *w,
     require_pieces(w, pieces, last - first + 1);
 }
 
-/* What is outside of it has the number of its first instruction, or its last
- * one. */
+/*
+ * What is outside of it has the number of its first instruction, or its last
+ * one.
+ */
 static void require_outside(const struct fixture *f,
                             const struct walk_window *w, unsigned first,
                             unsigned last, unsigned number)
@@ -453,8 +459,10 @@ static struct step *make_blocks(const struct piece *blocks, size_t n)
     return steps;
 }
 
-/* Code was changed: on the way there a window ends before, on the way back it
- * begins after. */
+/*
+ * Code was changed: on the way there a window ends before, on the way back it
+ * begins after.
+ */
 static void test_changed(void)
 {
     /* The first block after whose record there is other code */
@@ -548,8 +556,10 @@ static void test_same_block(void)
     teardown(&f);
 }
 
-/* Records are missing right after where it stands: it ends there, and has what
- * is before. */
+/*
+ * Records are missing right after where it stands: it ends there, and has what
+ * is before.
+ */
 static void test_lost_behind(void)
 {
     const struct piece blocks[] = {
@@ -648,8 +658,10 @@ static void test_retpoline(void)
     teardown(&f);
 }
 
-/* The last instruction of an interrupt, a call that does not return, and what
- * an interrupt comes before */
+/*
+ * The last instruction of an interrupt, a call that does not return, and what
+ * an interrupt comes before
+ */
 static void test_left_out(void)
 {
     const struct piece blocks[] = {

@@ -56,8 +56,10 @@ static int print_count(struct find_options *o, struct finder *f)
     return CLI_OK;
 }
 
-/* Finds the @n-th moment from the end, the last one being 1.  Returns @n, or
- * the number of moments if there are fewer. */
+/*
+ * Finds the @n-th moment from the end, the last one being 1.  Returns @n, or
+ * the number of moments if there are fewer.
+ */
 static uint64_t find_from_end(struct finder *f, uint64_t n,
                               struct find_moment *found, GError **error)
 {

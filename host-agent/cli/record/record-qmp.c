@@ -318,8 +318,10 @@ static void print_progress(struct file_recording *r)
     cli_fprintf(stderr, "\r%s", line);
 }
 
-/* The first signal stops the session; after the second one its end is not
- * waited for. */
+/*
+ * The first signal stops the session; after the second one its end is not
+ * waited for.
+ */
 static gboolean on_signal(int fd, GIOCondition condition, void *opaque)
 {
     struct file_recording *r = opaque;

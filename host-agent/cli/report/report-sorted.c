@@ -92,8 +92,10 @@ bool report_check_keys(const char *text)
     return parse_keys(text, out, &n);
 }
 
-/* The text of a column for an edge, for a program, or for somebody who reads it;
- * @buf has room for it. */
+/*
+ * The text of a column for an edge, for a program, or for somebody who reads it;
+ * @buf has room for it.
+ */
 static const char *column_text(const struct sorted *s,
                                const struct named_record *r, enum field key,
                                char buf[NAMES_SIZE])

@@ -63,8 +63,10 @@ static void print_changes(const struct rr_domain *d)
     }
 }
 
-/* The images are copied: a domain must still be off, and a guest that runs can
- * continue. */
+/*
+ * The images are copied: a domain must still be off, and a guest that runs can
+ * continue.
+ */
 static bool is_copied(void *opaque, GError **error)
 {
     const struct rr_recording *r = opaque;

@@ -168,8 +168,10 @@ static bool compare_stream(struct comparison *c, const struct btrail_trace *a,
     return true;
 }
 
-/* @diverged: where @b could not continue, so that it ends early; NULL if it
- * could */
+/*
+ * @diverged: where @b could not continue, so that it ends early; NULL if it
+ * could
+ */
 static int compare(const struct rr_options *o, const struct btrail_trace *a,
                    const struct btrail_trace *b, const GArray *prints,
                    const GArray *others, const struct rr_divergence *diverged)

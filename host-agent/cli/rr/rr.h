@@ -62,8 +62,10 @@ const char *rr_default_qemu(void);
     { "debug-dir", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(o)->debug_dirs, \
       "also search DIR for files by build-id; can be repeated", "DIR" }
 
-/* Opens a recording whose files are whole.  False after an error message; then
- * *code is what to exit with. */
+/*
+ * Opens a recording whose files are whole.  False after an error message; then
+ * *code is what to exit with.
+ */
 bool rr_open(struct rr_options *o, const char *folder, int *code);
 void rr_clear(struct rr_options *o);
 
@@ -104,9 +106,11 @@ uint64_t rr_memory(const struct rr_options *o);
 /* Ends the line of the progress. */
 void rr_end_progress(const struct rr_options *o);
 
-/* Prints an error, NULL if it was printed already; returns an exit code: what
+/*
+ * Prints an error, NULL if it was printed already; returns an exit code: what
  * comes from a damaged recording, or from a replay that has failed, is
- * CLI_DAMAGED. */
+ * CLI_DAMAGED.
+ */
 int rr_failed(const GError *error);
 
 /**

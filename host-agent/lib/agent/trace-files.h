@@ -40,8 +40,10 @@ bool btrail_trace_last_ran(const struct btrail_trace *trace, unsigned vcpu,
                            const uint64_t *addresses, size_t n, uint64_t before,
                            uint64_t *begin, uint64_t *end);
 
-/* The same of the first piece from record @from on.  After the last chunk
- * there is none. */
+/*
+ * The same of the first piece from record @from on.  After the last chunk
+ * there is none.
+ */
 bool btrail_trace_next_ran(const struct btrail_trace *trace, unsigned vcpu,
                            const uint64_t *addresses, size_t n, uint64_t from,
                            uint64_t *begin, uint64_t *end);

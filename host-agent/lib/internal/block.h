@@ -107,8 +107,10 @@ void btrail_block_begin(struct btrail_block *block, unsigned vcpu,
                         uint64_t index, uint64_t cr3,
                         const struct btrail_time *time);
 
-/* Adds @n records, which the caller has encoded into block->streams, with
- * block->footprint. */
+/*
+ * Adds @n records, which the caller has encoded into block->streams, with
+ * block->footprint.
+ */
 void btrail_block_add_records(struct btrail_block *block, size_t n);
 
 /*

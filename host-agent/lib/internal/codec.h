@@ -104,8 +104,10 @@ void btrail_encoder_end(struct btrail_encoder *enc);
 struct btrail_decoder *btrail_decoder_new(void);
 void btrail_decoder_free(struct btrail_decoder *dec);
 
-/* The most bytes that a decoder uses to get this many records from this many
- * bytes, except tables of a fixed size */
+/*
+ * The most bytes that a decoder uses to get this many records from this many
+ * bytes, except tables of a fixed size
+ */
 uint64_t btrail_decoder_memory(uint32_t records, uint64_t bytes);
 
 /**

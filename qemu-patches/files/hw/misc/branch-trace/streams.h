@@ -37,8 +37,10 @@ void branch_trace_streams_free(BranchTraceStreams *streams);
 BranchTraceStream *branch_trace_streams_find(const BranchTraceStreams *streams,
                                              const CPUState *cpu);
 
-/* The stream of vCPU @i, or of the next vCPU that has one, which @i becomes, or
- * NULL */
+/*
+ * The stream of vCPU @i, or of the next vCPU that has one, which @i becomes, or
+ * NULL
+ */
 BranchTraceStream *branch_trace_streams_next(const BranchTraceStreams *streams,
                                              unsigned *i);
 
