@@ -100,10 +100,25 @@ static struct stack_frame *top_frame(const struct stack_context *c)
     return c->n > stack_bottom(c) ? &c->frames[c->n - 1] : NULL;
 }
 
-static bool returns_from(const struct stack_frame *top,
-                         const struct stack_edge *e)
+static bool returns_from(const struct stack_frame *top, uint64_t to)
 {
-    return top && top->kind == STACK_FRAME_CALL && stack_goes_back(top, e->to);
+    return top && top->kind == STACK_FRAME_CALL && stack_goes_back(top, to);
+}
+
+/*
+ * The frame of the call that returns to @to, if nothing but signal handlers is
+ * above it; -1 if it is another one.  They were none then, since they would
+ * return to the kernel: it has let code without a symbol continue elsewhere, as
+ * it does where it aborts a restartable sequence (rseq).
+ */
+static int find_continued(const struct stack_context *c, uint64_t to)
+{
+    int k = (int)c->n - 1;
+
+    while (k >= 0 && c->frames[k].kind == STACK_FRAME_SIGNAL) {
+        k--;
+    }
+    return k >= 0 && returns_from(&c->frames[k], to) ? k : -1;
 }
 
 static void do_return(struct stacks *st, struct stack_cpu *cpu,
@@ -121,7 +136,7 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
         return;
     }
     cpu->arriving = arrives ? 0 : cpu->arriving;
-    if (returns_from(top, e)) {
+    if (returns_from(top, e->to)) {
         return_to(st, cpu, c->n - 1, e);
         return;
     }
@@ -136,6 +151,12 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
         } else {
             stack_return_from_bottom(&st->contexts, cpu, e);
         }
+        return;
+    }
+    k = top && top->kind == STACK_FRAME_SIGNAL ? find_continued(c, e->to) : -1;
+    if (k >= 0) {
+        c->n = k + 1;
+        return_to(st, cpu, k, e);
         return;
     }
     if (!top || top->kind != STACK_FRAME_CALL) {
@@ -387,7 +408,7 @@ static void do_iret(struct stacks *st, struct stack_cpu *cpu,
         c->n = last;
         c->node = c->frames[last].caller;
         c->replaced = c->frames[last].replaced;
-        if (c->replaced || returns_from(top_frame(c), e)) {
+        if (c->replaced || returns_from(top_frame(c), e->to)) {
             /* Linux does the return of srso_safe_ret() that it interrupts. */
             do_return(st, cpu, e);
             return;

@@ -339,7 +339,7 @@ static uint64_t start_of(const char *sample, const char *name)
     return start;
 }
 
-/* How many functions it is in whenever it goes to @to */
+/* How many functions it is in whenever it goes to @to; 0: or anywhere */
 static GArray *depths(const struct run *run, uint64_t to)
 {
     GArray *found = g_array_new(FALSE, FALSE, sizeof(unsigned));
@@ -348,7 +348,8 @@ static GArray *depths(const struct run *run, uint64_t to)
 
     for (size_t i = 0; i < run->records->len; i++) {
         feed(&f, run, i, 1);
-        if (g_array_index(run->records, struct btrail_record, i).to == to) {
+        if (!to ||
+            g_array_index(run->records, struct btrail_record, i).to == to) {
             unsigned n = stacks_calls(f.st, 0, NULL, 0);
 
             g_array_append_val(found, n);
@@ -362,14 +363,26 @@ static GArray *depths(const struct run *run, uint64_t to)
     return found;
 }
 
+/* From here on, the program is taken for one without symbols. */
+static void strip(const struct run *run, const char *sample)
+{
+    g_autofree char *stripped = g_strdup_printf("%s-stripped", sample);
+    g_autofree char *maps = NULL, *text = NULL;
+    g_auto(GStrv) parts = NULL;
+
+    g_assert_true(g_file_get_contents(run->map, &maps, NULL, NULL));
+    parts = g_strsplit(maps, sample, -1);
+    g_assert_cmpuint(g_strv_length(parts), >, 1);
+    text = g_strjoinv(stripped, parts);
+    g_assert_true(g_file_set_contents(run->map, text, -1, NULL));
+}
+
 /* Without symbols, stacks are as deep as with them. */
 static void test_stripped(gconstpointer opaque)
 {
     const char *sample = opaque;
-    g_autofree char *stripped = g_strdup_printf("%s-stripped", sample);
     uint64_t leaf = start_of(sample, "leaf");
     g_autoptr(GArray) known = NULL, found = NULL;
-    g_autofree char *maps = NULL;
     struct run run = { NULL };
 
     if (!trace(&run, sample, "pointers")) {
@@ -378,18 +391,87 @@ static void test_stripped(gconstpointer opaque)
         return;
     }
     known = depths(&run, leaf);
-    g_assert_true(g_file_get_contents(run.map, &maps, NULL, NULL));
-    {
-        g_auto(GStrv) parts = g_strsplit(maps, sample, -1);
-        g_autofree char *text = g_strjoinv(stripped, parts);
-
-        g_assert_cmpuint(g_strv_length(parts), >, 1);
-        g_assert_true(g_file_set_contents(run.map, text, -1, NULL));
-    }
+    strip(&run, sample);
     found = depths(&run, leaf);
     g_assert_cmpuint(known->len, >, 50);
     g_assert_cmpmem(known->data, known->len * sizeof(unsigned),
                     found->data, found->len * sizeof(unsigned));
+    run_free(&run);
+}
+
+/* Does the function in which a record ends return soon? */
+static bool returns_soon(const GArray *depths, size_t i)
+{
+    unsigned depth = g_array_index(depths, unsigned, i);
+
+    for (size_t k = i; k < MIN(i + 40, depths->len); k++) {
+        if (g_array_index(depths, unsigned, k) < depth) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * The kernel interrupts code here and there, and continues it a bit later.
+ * @depths, after each record, become those of the records that are returned: what
+ * continues elsewhere looks like a handler until the function returns.
+ */
+static GArray *with_interrupts(const GArray *records, GArray *depths)
+{
+    GArray *more = g_array_new(FALSE, FALSE, sizeof(struct btrail_record));
+    g_autoptr(GArray) old = g_array_copy(depths);
+    const struct btrail_record *r = (const void *)records->data;
+    unsigned in = 0;            /* depth that was interrupted, or 0 */
+
+    g_array_set_size(depths, 0);
+    for (size_t i = 0; i < records->len; i++) {
+        unsigned depth = g_array_index(old, unsigned, i);
+        unsigned n = depth + (in && depth >= in);
+
+        in = depth >= in ? in : 0;
+        g_array_append_val(more, r[i]);
+        g_array_append_val(depths, n);
+        if (i + 1 < records->len && !in && returns_soon(old, i) &&
+            !((r[i].to | r[i + 1].from) >> 63) && r[i].to < r[i + 1].from &&
+            g_test_rand_int_range(0, 4)) {
+            const struct btrail_record through[2] = {
+                { r[i].to, KERNEL, 0 }, { KERNEL + 0x10, r[i + 1].from, 0 },
+            };
+            const unsigned deeper[2] = { depth + 1, depth + 1 };
+
+            g_array_append_vals(more, through, 2);
+            g_array_append_vals(depths, deeper, 2);
+            in = depth;
+        }
+    }
+    return more;
+}
+
+/* Code without a symbol that continues elsewhere is left by its return. */
+static void test_elsewhere(gconstpointer opaque)
+{
+    const char *sample = opaque;
+    g_autoptr(GArray) known = NULL, found = NULL, records = NULL;
+    struct run run = { NULL };
+
+    if (!trace(&run, sample, "pointers")) {
+        g_test_skip("programs cannot be traced here");
+        run_free(&run);
+        return;
+    }
+    known = depths(&run, 0);
+    strip(&run, sample);
+    records = run.records;
+    run.records = with_interrupts(records, known);
+    g_assert_cmpuint(run.records->len, >, records->len + 100);
+    found = depths(&run, 0);
+    for (size_t i = 0; i < found->len; i++) {
+        if (g_array_index(run.records, struct btrail_record, i).to != KERNEL) {
+            g_assert_cmpuint(g_array_index(found, unsigned, i), ==,
+                             g_array_index(known, unsigned, i));
+        }
+    }
     run_free(&run);
 }
 
@@ -516,6 +598,7 @@ int main(int argc, char **argv)
         add_test("pointers", sample, test_pointers);
         add_test("stripped", sample, test_stripped);
     }
+    add_test("elsewhere", samples->pdata[0], test_elsewhere);
     add_test("recursion", samples->pdata[0], test_recursion);
     add_test("longjmp", samples->pdata[0], test_longjmp);
     add_test("signals", samples->pdata[0], test_signals);
