@@ -32,7 +32,7 @@ struct places {
     const struct btrail_names *names;
     struct processes *processes;
     struct content_mappings *contents;
-    GHashTable *modules;        /* path -> struct module */
+    GHashTable *modules;        /* of struct module */
     GHashTable *coming;         /* btrail_mapping -> struct mapping */
     struct btrail_strings *strings;
     struct found_place *cache;
@@ -44,6 +44,31 @@ static void free_module(gpointer p)
 
     g_hash_table_unref(module->functions);
     g_free(module);
+}
+
+/* Are they one file, which can have been opened twice? */
+static bool same_file(struct elf_file *a, struct elf_file *b)
+{
+    const char *id = a ? elf_file_info(a)->build_id : NULL;
+
+    return a == b || (id && b && !g_strcmp0(id, elf_file_info(b)->build_id));
+}
+
+static guint hash_module(gconstpointer p)
+{
+    return btrail_str_hash(((const struct module *)p)->path);
+}
+
+/*
+ * Containers, kernels that follow each other, and programs that are replaced
+ * while they run have other files of the same path.
+ */
+static gboolean equal_modules(gconstpointer a, gconstpointer b)
+{
+    const struct module *x = a, *y = b;
+
+    return same_file(x->elf, y->elf) && !strcmp(x->path, y->path) &&
+           (x->elf || !g_strcmp0(x->build_id, y->build_id));
 }
 
 /* Functions of a module of the kernel can take the places of others. */
@@ -77,8 +102,8 @@ struct places *places_new(struct elf_files *files,
     p->names = names;
     p->processes = processes;
     p->contents = contents;
-    p->modules = g_hash_table_new_full(btrail_str_hash, g_str_equal, NULL,
-                                       free_module);
+    p->modules = g_hash_table_new_full(hash_module, equal_modules,
+                                       free_module, NULL);
     p->coming = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     p->strings = btrail_strings_new();
     p->cache = g_new0(struct found_place, CACHE_SIZE);
@@ -96,10 +121,21 @@ void places_free(struct places *p)
     }
 }
 
+static const char *keep_build_id(struct places *p, const char *build_id)
+{
+    return build_id ? btrail_strings_keep(p->strings, build_id,
+                                          strlen(build_id)) : NULL;
+}
+
+/* @elf and @build_id can be NULL. */
 static struct module *get_module(struct places *p, const char *path,
+                                 struct elf_file *elf, const char *build_id,
                                  bool kernel)
 {
-    struct module *module = g_hash_table_lookup(p->modules, path);
+    const struct module key = {
+        .path = path, .elf = elf, .build_id = build_id,
+    };
+    struct module *module = g_hash_table_lookup(p->modules, &key);
     const char *slash;
 
     if (!module) {
@@ -107,12 +143,17 @@ static struct module *get_module(struct places *p, const char *path,
         module->path = btrail_strings_keep(p->strings, path, strlen(path));
         slash = strrchr(module->path, '/');
         module->name = slash && slash[1] ? slash + 1 : module->path;
+        module->elf = elf;
         module->kernel = kernel;
-        module->bits = 64;
+        module->build_id = keep_build_id(p, build_id);
+        module->bits = elf ? elf_file_info(elf)->bits : 64;
         module->functions = g_hash_table_new_full(hash_function,
                                                   equal_functions, NULL,
                                                   g_free);
-        g_hash_table_insert(p->modules, (char *)module->path, module);
+        g_hash_table_add(p->modules, module);
+    }
+    if (!module->build_id) {
+        module->build_id = keep_build_id(p, build_id);
     }
     return module;
 }
@@ -194,19 +235,11 @@ static void place_in_mapping(struct places *p,
     uint64_t in_file = address - m->start + m->offset;
 
     find_file(p, m, path);
-    module = get_module(p, *path ? path : NAME_UNKNOWN,
+    module = get_module(p, *path ? path : NAME_UNKNOWN, m->elf, m->build_id,
                         m->start >= ADDRESS_SHARED);
-    if (!module->build_id && m->build_id) {
-        module->build_id = btrail_strings_keep(p->strings, m->build_id,
-                                               strlen(m->build_id));
-    }
     if (!m->elf || !elf_file_address(m->elf, in_file, &address)) {
         set_unknown(p, place, module, in_file);
         return;
-    }
-    if (!module->elf) {
-        module->elf = m->elf;
-        module->bits = elf_file_info(m->elf)->bits;
     }
     symbol = elf_file_symbol(m->elf, address);
     if (!symbol) {
@@ -254,7 +287,7 @@ static bool place_by_symbol(struct places *p, const struct process *process,
     path = symbol.module ? symbol.module : m && *m->path ? m->path :
            shared ? NAME_KERNEL : NAME_UNKNOWN;
     set_place(p, place, address, &(struct found) {
-        .where = where, .module = get_module(p, path, shared),
+        .where = where, .module = get_module(p, path, NULL, NULL, shared),
         .start = symbol.start, .end = symbol.end, .name = symbol.name,
     });
     return true;
@@ -275,8 +308,7 @@ static bool place_in_vmlinux(struct places *p,
     if (!symbol) {
         return false;
     }
-    found.module = get_module(p, NAME_KERNEL, true);
-    found.module->elf = vmlinux;
+    found.module = get_module(p, NAME_KERNEL, vmlinux, NULL, true);
     found.start = symbol->start;
     found.end = symbol->end;
     found.name = symbol->name;
@@ -351,7 +383,8 @@ static void find_place(struct places *p, const struct process *process,
                         find_mapping(p, process, where, address);
     const char *pseudo = btrail_pseudo_name(address);
     struct module *none = get_module(p, shared && !process->foreign ?
-                                     NAME_KERNEL : NAME_UNKNOWN, shared);
+                                     NAME_KERNEL : NAME_UNKNOWN, NULL, NULL,
+                                     shared);
 
     if (pseudo) {
         set_place(p, place, address, &(struct found) {
@@ -392,7 +425,8 @@ void places_find(struct places *p, const struct process *process,
 
 void places_unknown(struct places *p, uint64_t address, struct place *place)
 {
-    set_unknown(p, place, get_module(p, NAME_KERNEL, true), address);
+    set_unknown(p, place, get_module(p, NAME_KERNEL, NULL, NULL, true),
+                address);
 }
 
 static void call_file(struct places *p, struct mapping *m,

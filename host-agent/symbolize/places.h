@@ -18,10 +18,11 @@
 #define PLACES_VDSO32   "[vdso32]"
 
 /**
- * struct module - a file that has code, or another source of code
+ * struct module - a file that has code, or another source of code; files of the
+ *                 same path can be several
  * @name: without folders; modules of the kernel are in brackets
  * @path: in the guest
- * @build_id: in digits, of the first one of this path; NULL if not known
+ * @build_id: in digits; NULL if not known
  * @elf:  the file on the host, or NULL
  * @bits: of the mode that its code runs in
  */
