@@ -213,11 +213,18 @@ static void set_unknown(struct places *p, struct place *place,
     set_place(p, place, address, &found);
 }
 
-static void find_file(struct places *p, struct mapping *m, const char *path)
+/* The path of what is mapped in a program of 32 or 64 bits */
+static const char *path_of(const struct mapping *m, unsigned bits)
+{
+    return bits == 32 && !strcmp(m->path, PLACES_VDSO) ? PLACES_VDSO32 :
+           m->path;
+}
+
+static void find_file(struct places *p, struct mapping *m, unsigned bits)
 {
     if (!m->looked) {
         m->looked = true;
-        m->elf = elf_files_get(p->files, path, m->build_id);
+        m->elf = elf_files_get(p->files, path_of(m, bits), m->build_id);
     }
 }
 
@@ -228,13 +235,12 @@ static void place_in_mapping(struct places *p,
                              struct mapping *m, uint64_t address,
                              struct place *place)
 {
-    const char *path = process->bits == 32 && !strcmp(m->path, PLACES_VDSO) ?
-                       PLACES_VDSO32 : m->path;
+    const char *path = path_of(m, process->bits);
     const struct elf_symbol *symbol;
     struct module *module;
     uint64_t in_file = address - m->start + m->offset;
 
-    find_file(p, m, path);
+    find_file(p, m, process->bits);
     module = get_module(p, *path ? path : NAME_UNKNOWN, m->elf, m->build_id,
                         m->start >= ADDRESS_SHARED);
     if (!m->elf || !elf_file_address(m->elf, in_file, &address)) {
@@ -429,12 +435,12 @@ void places_unknown(struct places *p, uint64_t address, struct place *place)
                 address);
 }
 
-static void call_file(struct places *p, struct mapping *m,
-                      places_file_fn *fn, void *opaque)
+static void call_file(struct places *p, const struct process *process,
+                      struct mapping *m, places_file_fn *fn, void *opaque)
 {
     uint64_t address;
 
-    find_file(p, m, m->path);
+    find_file(p, m, process->bits);
     if (m->elf && elf_file_address(m->elf, m->offset, &address)) {
         fn(opaque, m, m->start - address);
     }
@@ -444,18 +450,19 @@ void places_files(struct places *p, const struct process *process,
                   const struct symbolizer_where *where, uint64_t address,
                   places_file_fn *fn, void *opaque)
 {
+    const struct process *owner = process->owner;
     struct mapping *here = address < ADDRESS_SHARED ?
-        find_mapping(p, process->owner, where, address) : NULL;
+        find_mapping(p, owner, where, address) : NULL;
     size_t n;
-    struct mapping *m = address_space_mappings(process->owner->space, &n);
+    struct mapping *m = address_space_mappings(owner->space, &n);
 
     for (size_t i = 0; i < n; i++) {
         if (is_named_code(&m[i]) && (!here || m[i].start != here->start)) {
-            call_file(p, &m[i], fn, opaque);
+            call_file(p, owner, &m[i], fn, opaque);
         }
     }
     if (is_named_code(here)) {
-        call_file(p, here, fn, opaque);
+        call_file(p, owner, here, fn, opaque);
     }
 }
 
@@ -488,7 +495,7 @@ void places_starts_in(struct places *p, const struct btrail_process *version,
         uint64_t address;
 
         if (is_named_code(&m)) {
-            find_file(p, &m, m.path);
+            find_file(p, &m, processes_bits(version));
         }
         if (m.elf && elf_file_address(m.elf, m.offset, &address)) {
             add_starts(m.elf, m.start - address, name, addresses);

@@ -226,6 +226,14 @@ struct mapping processes_mapping(struct processes *p,
     };
 }
 
+unsigned processes_bits(const struct btrail_process *seen)
+{
+    uint32_t n = seen->n_mappings;
+
+    /* The stack of a program of 64 bits is above 4 GiB. */
+    return n && seen->mappings[n - 1].end <= UINT64_C(1) << 32 ? 32 : 64;
+}
+
 /*
  * Adds the mappings of one version of a process to its space.  Versions can be
  * used in turn, each for a few records, so the work has a limit; what is not
@@ -235,11 +243,9 @@ static void add_mappings(struct processes *p, struct process *process,
                          const struct btrail_process *seen)
 {
     uint32_t i, n = seen->n_mappings;
-    uint64_t end = n ? seen->mappings[n - 1].end : 0;
     size_t work;
 
-    /* The stack of a program of 64 bits is above 4 GiB. */
-    process->bits = end && end <= UINT64_C(1) << 32 ? 32 : 64;
+    process->bits = processes_bits(seen);
     address_space_mappings(process->space, &work);
     work += n;
     p->work_left = MIN(p->work_left + WORK_EACH, WORK_MOST);

@@ -128,6 +128,9 @@ const struct process *processes_task(struct processes *p,
 void processes_set_threads(struct processes *p,
                            const struct thread_lives *threads);
 
+/* 32 or 64: the mode that the programs of a version of a process run in */
+unsigned processes_bits(const struct btrail_process *seen);
+
 /* A build-id in digits, in @buf; NULL if it is not known */
 #define PROCESSES_BUILD_ID  (2 * BTRAIL_BUILD_ID_MAX + 1)
 const char *processes_build_id(const struct btrail_mapping *mapping,

@@ -599,6 +599,39 @@ static void test_files(void)
     parts_clear(&p);
 }
 
+/* A program of 32 bits has an image of its own, whoever asks first. */
+static void test_vdso(void)
+{
+    for (unsigned first = 0; first < 2; first++) {
+        struct seen_files seen = { 0 };
+        struct process program;
+        struct place place;
+        struct parts p;
+        char id[41];
+
+        parts_init(&p, NULL);
+        process_init(&program, address_space_new());
+        program.bits = 32;
+        add_sample(&p, PLACES_VDSO32, 1, id);
+        add_sample(&p, PLACES_VDSO, 2, id);
+        address_space_map(program.space, &(struct mapping) {
+            .start = 0xf7000000, .end = 0xf7100000, .path = PLACES_VDSO,
+            .code = true,
+        });
+        if (first) {
+            places_files(p.places, &program, &nowhere, 1, see_file, &seen);
+            g_assert_cmpuint(seen.n, ==, 1);
+        }
+        places_find(p.places, &program, &nowhere, 0xf7001000, &place);
+        g_assert_cmpstr(place.function->module->path, ==, PLACES_VDSO32);
+        g_assert_nonnull(place.function->module->elf);
+        g_assert_true(g_str_has_prefix(
+            elf_file_info(place.function->module->elf)->build_id, "01"));
+        address_space_free(program.space);
+        parts_clear(&p);
+    }
+}
+
 /* Two kernels, whose symbols these are */
 static struct btrail_names *write_kernels(const char *path,
                                           char *const symbols[2])
@@ -728,6 +761,7 @@ int main(int argc, char **argv)
     g_test_add_func("/places/read-nothing", test_read_nothing);
     g_test_add_func("/places/same-path", test_same_path);
     g_test_add_func("/places/files", test_files);
+    g_test_add_func("/places/vdso", test_vdso);
     g_test_add_func("/places/kernels", test_kernels);
     g_test_add_func("/places/starts", test_starts);
     ret = g_test_run();
