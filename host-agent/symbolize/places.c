@@ -21,6 +21,8 @@ struct found_place {
     const struct process *process;
     unsigned changes;           /* @process's, then */
     uint32_t era;               /* of the names of the kernel's code */
+    bool timed;                 /* it depends on what is mapped @coming */
+    const struct mapping *coming;
     uint64_t address;
     struct place place;
 };
@@ -358,6 +360,12 @@ static bool is_named_code(const struct mapping *m)
     return m && m->code && *m->path;
 }
 
+/* Can what a snapshot finds later be at an address, where @m is now? */
+static bool may_come(const struct process *process, const struct mapping *m)
+{
+    return process->late || !is_named_code(m);
+}
+
 /*
  * The mapping of code at an address of a process.  A process can use a mapping
  * before a snapshot finds it, or without any that does; and what a snapshot
@@ -369,7 +377,7 @@ static struct mapping *find_mapping(struct places *p,
                                     uint64_t address)
 {
     struct mapping *m = address_space_find(process->space, address);
-    struct mapping *other = process->late || !is_named_code(m) ?
+    struct mapping *other = may_come(process, m) ?
                             find_coming(p, process, where, address) : NULL;
 
     m = other ? other : m;
@@ -419,12 +427,17 @@ void places_find(struct places *p, const struct process *process,
 
     process = process->owner;
     if (c->address != address || c->process != process ||
-        c->changes != process->changes || c->era != era) {
+        c->changes != process->changes || c->era != era ||
+        (c->timed && c->coming != find_coming(p, process, where, address))) {
         find_place(p, process, where, address, &c->place);
         c->address = address;
         c->process = process;
         c->changes = process->changes;
         c->era = era;
+        c->timed = address < ADDRESS_SHARED &&
+                   may_come(process, address_space_find(process->space,
+                                                        address));
+        c->coming = c->timed ? find_coming(p, process, where, address) : NULL;
     }
     *place = c->place;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "scratch.h"
+#include "snapshot-samples.h"
 #include "symbolize/places.h"
 
 /* Three windows of addresses: a program's, which can be the code of a kernel of
@@ -632,6 +633,44 @@ static void test_vdso(void)
     }
 }
 
+/*
+ * What snapshots say of later, and of what changes too often
+ */
+
+static struct btrail_names *write_names(const char *path)
+{
+    struct btrail_mapping mappings[] = {
+        { .start = BASE, .end = BASE + 0x1000, .path = "/bin/old",
+          .flags = BTRAIL_MAPPING_EXEC },
+        { .start = BASE + 0x2000, .end = BASE + 0x3000, .path = "/lib/new.so",
+          .offset = 0x5000, .flags = BTRAIL_MAPPING_EXEC },
+        { .start = BASE + 0x4000, .end = BASE + 0x5000, .path = "/lib/data",
+          .flags = BTRAIL_MAPPING_READ },
+    };
+    struct btrail_process process = {
+        .pgd = 0x5000, .mm = 1, .pid = 7, .first = 100, .comm = "program",
+        .exe = "", .command_line = "", .mappings = mappings,
+    };
+    struct btrail_snapshot snapshot = {
+        .flags = BTRAIL_SNAPSHOT_WHOLE, .n = 1, .processes = &process,
+    };
+    struct btrail_names *names;
+    struct btrail_writer *w;
+    struct btrail_trace *t;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==, 0);
+    for (unsigned i = 1; i <= 3; i++) {
+        snapshot.begin = snapshot.end = process.last = 100 * i;
+        process.n_mappings = i < 3 ? 1 : 3;
+        sample_snapshot(w, &snapshot);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&t, path), ==, 0);
+    g_assert_cmpint(btrail_names_open(&names, t), ==, 0);
+    btrail_trace_close(t);
+    return names;
+}
+
 /* Two kernels, whose symbols these are */
 static struct btrail_names *write_kernels(const char *path,
                                           char *const symbols[2])
@@ -708,6 +747,42 @@ static void test_kernels(void)
     scratch_remove(folder);
 }
 
+/* A process uses a mapping before a snapshot finds it. */
+static void test_coming(void)
+{
+    char *folder = scratch_new();
+    g_autofree char *path = g_build_filename(folder, "t.btrail", NULL);
+    struct btrail_names *names = write_names(path);
+    struct process program;
+    struct parts p;
+
+    parts_init(&p, names);
+    process_init(&program, address_space_new());
+    g_assert_cmpint(btrail_names_process(names, 250, 0x5000, &program.seen), !=,
+                    BTRAIL_UNKNOWN);
+    /* Up to the second snapshot it is not there, whatever was asked before. */
+    for (unsigned i = 0; i < 2; i++) {
+        check_place(&p, &program, 250, BASE + 0x2010, "/lib/new.so 5010");
+        check_place(&p, &program, 150, BASE + 0x2010, "[unknown] 555500002010");
+    }
+    check_place(&p, &program, 250, BASE + 0x4010, "[unknown] 555500004010");
+    /* What was mapped last hides it. */
+    address_space_map(program.space, &(struct mapping) {
+        .start = BASE + 0x2000, .end = BASE + 0x3000, .path = "/lib/last",
+        .code = true,
+    });
+    program.changes++;
+    check_place(&p, &program, 250, BASE + 0x2010, "/lib/last 10");
+    /* If that is late, it does not. */
+    program.late = true;
+    program.changes++;
+    check_place(&p, &program, 250, BASE + 0x2010, "/lib/new.so 5010");
+    address_space_free(program.space);
+    parts_clear(&p);
+    btrail_names_close(names);
+    scratch_remove(folder);
+}
+
 /* Functions of a name in what a version of a process has mapped */
 static void test_starts(void)
 {
@@ -763,6 +838,7 @@ int main(int argc, char **argv)
     g_test_add_func("/places/files", test_files);
     g_test_add_func("/places/vdso", test_vdso);
     g_test_add_func("/places/kernels", test_kernels);
+    g_test_add_func("/places/coming", test_coming);
     g_test_add_func("/places/starts", test_starts);
     ret = g_test_run();
     g_free(content);
