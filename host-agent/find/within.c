@@ -11,6 +11,7 @@
 #include "lib/agent/batch.h"
 #include "lib/agent/thread.h"
 #include "symbolize/stack.h"
+#include "util/hash.h"
 #include "util/parse.h"
 
 #define fail(error, ...) \
@@ -31,17 +32,27 @@ struct stay {
     uint64_t end;
 };
 
+/* Who runs: a task, or one in a nested guest */
+struct runner {
+    uint64_t thread;            /* btrail_thread() */
+    uint32_t pid;
+    bool known;
+    bool nested;
+};
+
 /**
  * struct within
- * @followed: records up to here were followed
- * @stays:    of struct stay, in order: those of the last call, and some before
- * @stacks, @node: those of the call that is followed, and its node
- * @since:    when the vCPU got below that node; 0: it is not
- * @returned: the call is over
+ * @ahead:    @visit is the next one
+ * @stays:    of struct stay, in order
+ * @stacks:   are followed from a call on, while a task is in the function; or
+ *            NULL
+ * @entered:  by the id of a node: a call has gone there
+ * @since:    when the vCPU got below such a node; 0: it is not
+ * @runner:   who is there then, or was last
+ * @left:     those (struct runner) that were there when another one came
  * @batch:    what was followed last
  * @rest:     of what was read, what was not
  * @last:     clock_order_key() of its last record
- * @task, @cr3: that have made the call
  */
 struct within {
     const struct btrail_trace *trace;
@@ -49,24 +60,39 @@ struct within {
     unsigned vcpu;
     struct find_target *wanted;
     struct visits *visits;
+    struct visit visit;
+    bool ahead;
+    bool ended;
     struct clock_order *order;
     struct stack_edges *edges;
     const struct stack_edge *found[STEP];
     struct stack_run runs[STEP];
     struct btrail_cursor *cursor;
-    bool ended;
-    uint64_t followed;
     GArray *stays;
     struct stacks *stacks;
-    const struct stack_node *node;
+    GByteArray *entered;
     uint64_t since;
-    bool returned;
+    struct runner runner;
+    GHashTable *left;
     struct btrail_batch batch;
     struct btrail_batch rest;
     uint64_t last;
-    struct btrail_task task;
-    uint64_t cr3;
 };
+
+static guint hash_runner(gconstpointer p)
+{
+    const struct runner *r = p;
+
+    return btrail_hash3(r->thread, r->pid, r->nested) >> 32;
+}
+
+static gboolean equal_runners(gconstpointer a, gconstpointer b)
+{
+    const struct runner *x = a, *y = b;
+
+    return x->thread == y->thread && x->pid == y->pid &&
+           x->nested == y->nested;
+}
 
 bool within_parse(const char *text, unsigned *vcpu, char **process,
                   char **function, GError **error)
@@ -96,10 +122,17 @@ static uint64_t key_behind(struct within *s, size_t i)
 
 static bool is_below(const struct within *s, const struct stack_node *node)
 {
-    while (node && node != s->node) {
+    while (node && (node->id >= s->entered->len ||
+                    !s->entered->data[node->id])) {
         node = node->parent;
     }
     return node;
+}
+
+static void begin_stay(struct within *s, uint64_t begin)
+{
+    s->since = begin;
+    g_hash_table_remove(s->left, &s->runner);
 }
 
 static void end_stay(struct within *s, uint64_t end)
@@ -113,14 +146,25 @@ static void end_stay(struct within *s, uint64_t end)
 }
 
 /* Another task runs, if the trace names both, or a nested guest, or its own. */
-static bool is_other(const struct within *s)
+static bool is_other(const struct runner *a, const struct runner *b)
 {
-    if ((s->cr3 ^ s->batch.cr3) & BTRAIL_CR3_NESTED) {
-        return true;
+    return a->nested != b->nested ||
+           (a->known && b->known && !equal_runners(a, b));
+}
+
+/* Notes who made the batch that is followed next. */
+static void note_runner(struct within *s)
+{
+    const struct btrail_task *task = &s->batch.task;
+    const struct runner now = {
+        .thread = btrail_thread(task), .pid = task->pid, .known = task->known,
+        .nested = s->batch.cr3 & BTRAIL_CR3_NESTED,
+    };
+
+    if (s->since && is_other(&s->runner, &now)) {
+        g_hash_table_add(s->left, g_memdup2(&s->runner, sizeof(now)));
     }
-    return s->task.known && s->batch.task.known &&
-           (btrail_thread(&s->task) != btrail_thread(&s->batch.task) ||
-            s->task.pid != s->batch.task.pid);
+    s->runner = now;
 }
 
 static void on_moved(void *opaque, unsigned vcpu, size_t record,
@@ -129,16 +173,13 @@ static void on_moved(void *opaque, unsigned vcpu, size_t record,
 {
     struct within *s = opaque;
     bool below = is_below(s, to);
+    /* Before the first record of a batch, it was after the one before. */
+    uint64_t key = record == SIZE_MAX ? s->last : key_behind(s, record);
 
-    if (!s->node || s->returned || below == !!s->since) {
-        return;
-    }
-    /* Before the first record of a batch, the last one is that before it. */
-    if (below) {
-        s->since = key_behind(s, record == SIZE_MAX ? 0 : record);
-    } else {
-        end_stay(s, key_behind(s, record == SIZE_MAX ? 0 : record));
-        s->returned = !is_other(s);
+    if (below && !s->since) {
+        begin_stay(s, key);
+    } else if (!below && s->since) {
+        end_stay(s, key);
     }
 }
 
@@ -155,6 +196,8 @@ struct within *within_new(const struct btrail_trace *trace,
     s->symbols = symbols;
     s->vcpu = vcpu;
     s->stays = g_array_new(FALSE, FALSE, sizeof(struct stay));
+    s->entered = g_byte_array_new();
+    s->left = g_hash_table_new_full(hash_runner, equal_runners, g_free, NULL);
     s->order = clock_order_new(trace, tick);
     s->edges = stack_edges_new(symbols, 0);
     if (ret) {
@@ -187,6 +230,8 @@ void within_free(struct within *s)
         stack_edges_free(s->edges);
         clock_order_free(s->order);
         btrail_cursor_close(s->cursor);
+        g_hash_table_unref(s->left);
+        g_byte_array_unref(s->entered);
         g_array_unref(s->stays);
         g_free(s);
     }
@@ -198,6 +243,7 @@ static void follow_step(struct within *s)
     struct stack_part add = { .vcpu = s->vcpu };
     struct btrail_batch part = { .count = 0 };
 
+    note_runner(s);
     if (stack_edges_many(s->edges)) {
         stack_edges_reset(s->edges);
     }
@@ -211,7 +257,10 @@ static void follow_step(struct within *s)
                             part.records, part.count, s->found, s->runs);
         stacks_add(s->stacks, &add);
     }
-    s->followed = s->batch.index + s->batch.count;
+    if (s->since) {
+        /* It is where the one before was. */
+        g_hash_table_remove(s->left, &s->runner);
+    }
     s->last = key_behind(s, s->batch.count - 1);
 }
 
@@ -244,91 +293,131 @@ static int go_to(struct within *s, uint64_t index)
     return ret;
 }
 
-/* Follows the records of the batch that was read, until the call is over. */
-static void follow_batch(struct within *s)
+/* What is missing can be returns. */
+static void stop_following(struct within *s)
 {
-    while (!s->returned && s->rest.count) {
-        s->batch = btrail_batch_take(&s->rest, s->node ?
-                                     MIN(s->rest.count, STEP) : 1);
-        follow_step(s);
-        if (!s->node) {
-            s->node = stacks_where(s->stacks, s->vcpu);
-            s->since = s->last;
-        }
+    end_stay(s, s->last + 1);
+    g_clear_pointer(&s->stacks, stacks_free);
+    g_byte_array_set_size(s->entered, 0);
+    g_hash_table_remove_all(s->left);
+}
+
+/* Notes that the record which was followed last goes to the function. */
+static void enter(struct within *s)
+{
+    const struct stack_node *node = stacks_where(s->stacks, s->vcpu);
+    guint n = s->entered->len;
+
+    s->ahead = false;
+    if (!node) {
+        return;
+    }
+    if (node->id >= n) {
+        g_byte_array_set_size(s->entered, MAX(node->id + 1, 2 * n));
+        memset(s->entered->data + n, 0, s->entered->len - n);
+    }
+    s->entered->data[node->id] = true;
+    if (!s->since) {
+        begin_stay(s, s->last);
     }
 }
 
-/*
- * Follows a call, whose first record goes to the function, to its end, or to
- * the end of the trace.
- */
-static bool follow_call(struct within *s, const struct visit *visit,
-                        GError **error)
+/* Follows some of the records that were read. */
+static void follow_records(struct within *s)
 {
-    int ret = go_to(s, visit->at.index);
+    uint64_t to_visit = s->ahead ? s->visit.at.index - s->rest.index :
+                        UINT64_MAX;
 
-    stacks_free(s->stacks);
-    s->stacks = stacks_new(&(struct stacks_options) {
-        .moved = on_moved, .opaque = s,
-    });
-    s->node = NULL;
-    s->since = 0;
-    s->returned = false;
-    s->task = visit->at.task;
-    s->cr3 = visit->cr3;
-    while (!ret) {
-        follow_batch(s);
-        ret = s->returned ? 0 : next_batch(s);
-        /* What is missing can be its return. */
-        if (s->returned || ret || (s->rest.event &&
-                                   s->rest.event->type ==
-                                   BTRAIL_EVENT_GAP)) {
-            break;
-        }
+    s->batch = btrail_batch_take(&s->rest, MIN(MIN(s->rest.count, STEP),
+                                               to_visit < STEP ? to_visit + 1 :
+                                               STEP));
+    follow_step(s);
+    if (s->batch.count > to_visit) {
+        enter(s);
     }
-    end_stay(s, s->last + 1);
+    if (!s->since && !g_hash_table_size(s->left)) {
+        stop_following(s);
+    }
+}
+
+/* Continues with the next record, or to where the trace has more or no more. */
+static bool go_on(struct within *s, GError **error)
+{
+    int ret = 0;
+
+    if (!s->stacks) {
+        ret = go_to(s, s->visit.at.index);
+        s->stacks = stacks_new(&(struct stacks_options) {
+            .moved = on_moved, .opaque = s,
+        });
+    } else if (!s->rest.count) {
+        ret = next_batch(s);
+    }
+    if (!ret && s->rest.count) {
+        follow_records(s);
+    } else if (ret || s->rest.event->type == BTRAIL_EVENT_GAP) {
+        stop_following(s);
+    }
     if (ret && ret != -BTRAIL_ERR_END) {
         return fail(error, "the trace: %s", btrail_strerror(ret));
+    }
+    s->ended = ret;
+    return true;
+}
+
+/* Looks for the next call, if it is not known. */
+static bool look_ahead(struct within *s, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+
+    if (!s->ahead && s->visits) {
+        s->ahead = visits_next(s->visits, &s->visit, &local);
+        if (!s->ahead) {
+            g_clear_pointer(&s->visits, visits_free);
+        }
+        if (local) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return false;
+        }
     }
     return true;
 }
 
-/* Finds more stays. */
-static bool find_more(struct within *s, GError **error)
+/* Follows the vCPU to after a moment. */
+static bool follow_to(struct within *s, uint64_t key, GError **error)
 {
-    g_autoptr(GError) local = NULL;
-    struct visit visit;
-
-    if (s->stays->len > 2 * KEEP) {
-        g_array_remove_range(s->stays, 0, s->stays->len - KEEP);
-    }
-    if (!visits_next(s->visits, &visit, &local)) {
-        s->ended = true;
-        if (local) {
-            g_propagate_error(error, g_steal_pointer(&local));
+    while (!s->ended) {
+        if (s->stays->len > 2 * KEEP) {
+            g_array_remove_range(s->stays, 0, s->stays->len - KEEP);
         }
-        return !error || !*error;
+        if (!look_ahead(s, error)) {
+            return false;
+        }
+        if (s->stacks ? s->last > key : !s->ahead ||
+            clock_order_key(s->order, &s->visit.at) > key) {
+            break;
+        }
+        if (!go_on(s, error)) {
+            return false;
+        }
     }
-    /* A call within the one before is part of it. */
-    return visit.at.index < s->followed || follow_call(s, &visit, error);
+    return true;
 }
 
 bool within_has(struct within *s, uint64_t key, GError **error)
 {
-    while (!s->ended &&
-           (!s->stays->len ||
-            g_array_index(s->stays, struct stay, s->stays->len - 1).begin <=
-            key)) {
-        if (!find_more(s, error)) {
-            s->ended = true;
-            return false;
-        }
+    if (!follow_to(s, key, error)) {
+        s->ended = true;
+        return false;
+    }
+    if (s->since && s->since <= key) {
+        return true;
     }
     for (unsigned i = s->stays->len; i; i--) {
         const struct stay *stay = &g_array_index(s->stays, struct stay, i - 1);
 
-        if (stay->begin <= key && key < stay->end) {
-            return true;
+        if (stay->begin <= key) {
+            return key < stay->end;
         }
     }
     return false;
