@@ -259,6 +259,9 @@ bool kernel_names_find(struct kernel_names *k, uint32_t kernel, uint64_t time,
                    address - symbol->start <= LAST_SYMBOL);
 
     if (!stated || (traced && s.address > symbol->start)) {
+        if (stated) {
+            s.end = MIN(s.end, symbol->end);
+        }
         return traced && take_symbol(k, &s, symbol);
     }
     if (traced) {
