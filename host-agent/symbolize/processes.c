@@ -243,6 +243,7 @@ static void add_mappings(struct processes *p, struct process *process,
                          const struct btrail_process *seen)
 {
     uint32_t i, n = seen->n_mappings;
+    bool was_late = process->late;
     size_t work;
 
     process->bits = processes_bits(seen);
@@ -262,7 +263,7 @@ static void add_mappings(struct processes *p, struct process *process,
         g_array_append_val(p->added, m);
     }
     process->changes += address_space_map_all(
-        process->space, (const struct mapping *)p->added->data, n);
+        process->space, (const struct mapping *)p->added->data, n) || was_late;
 }
 
 /* Sets @tid.  CR3 does not say which one of several threads ran. */
