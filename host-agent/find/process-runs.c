@@ -100,7 +100,8 @@ static bool goes_to_end(const struct lives_search *s,
     const GArray *addresses = s->dead->addresses;
     bool found = false;
 
-    for (unsigned i = 0; r->to >> 63 && i < addresses->len; i++) {
+    for (unsigned i = 0; kernel_names_may_have(r->to) && i < addresses->len;
+         i++) {
         found |= g_array_index(addresses, uint64_t, i) == r->to;
     }
     return found && find_target_at(s->dead, r->to, where->kernel, where->time);
