@@ -69,6 +69,9 @@ static struct syscall_caller *caller_at(struct syscall_times *s, unsigned vcpu,
     uint64_t key[2] = { (uint64_t)p->nested << 32 | (uint32_t)p->pid, p->tid };
 
     if (p->owner == p || p->tid <= 0) {
+        /* The thread before can go on elsewhere. */
+        cpu->process = NULL;
+        cpu->thread = NULL;
         return &cpu->own;
     }
     if (cpu->process == p) {
