@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "find/vectors.h"
+#include "lib/agent/symbol-list.h"
 #include "util/parse.h"
 
 /* External interrupts have the vectors from here on (SDM vol. 3, 6.2). */
@@ -180,24 +181,48 @@ static void add_pseudo(bool exceptions_wanted, const char *name,
     }
 }
 
+/* Is a symbol code of the kernel itself?  Its entries are. */
+static bool is_own(const struct btrail_symbol *symbol,
+                   const struct btrail_symbol_era *era, uint32_t owns)
+{
+    return !symbol->module && era->own < owns &&
+           btrail_symbol_is_code(symbol->type);
+}
+
+/* Which of the kernels that the trace has symbols of are Linux 5.8 or later? */
+static bool *find_prefixed(const struct btrail_names *names, uint32_t owns)
+{
+    bool *prefixed = g_new0(bool, owns + 1), exception;
+    struct btrail_symbol_era era;
+    struct btrail_symbol symbol;
+
+    for (size_t i = 0; !btrail_names_symbol_era(names, i, &symbol, &era);
+         i++) {
+        if (is_own(&symbol, &era, owns)) {
+            prefixed[era.own] |= !!entry_name(symbol.name, &exception);
+        }
+    }
+    return prefixed;
+}
+
 void vectors_find(const struct btrail_names *names, bool exceptions_wanted,
                   const char *name, GArray *starts)
 {
+    uint32_t owns = btrail_names_owns(names);
+    g_autofree bool *prefixed = find_prefixed(names, owns);
     struct btrail_symbol_era era;
     struct btrail_symbol symbol;
-    bool prefixed = false;
 
-    for (size_t i = 0; !btrail_names_symbol(names, i, &symbol); i++) {
-        bool exception;
-
-        prefixed |= !!entry_name(symbol.name, &exception);
-    }
     for (size_t i = 0; !btrail_names_symbol_era(names, i, &symbol, &era);
          i++) {
         bool exception = false;
-        const char *found = prefixed ? entry_name(symbol.name, &exception) :
-                            old_name(symbol.name, &exception);
+        const char *found;
 
+        if (!is_own(&symbol, &era, owns)) {
+            continue;
+        }
+        found = prefixed[era.own] ? entry_name(symbol.name, &exception) :
+                old_name(symbol.name, &exception);
         if (found && exception == exceptions_wanted &&
             is_wanted(exception, found, symbol.name, name)) {
             kernel_start_add(starts, symbol.address, &era);
