@@ -150,9 +150,12 @@ static bool parse_mapping(struct address_space *space, char *line)
         m.start >= m.end) {
         return false;
     }
-    if (!take_word(&rest) || !(word = take_word(&rest)) ||
-        !take_number(&word, 16, &m.offset) || *word ||
-        !take_word(&rest) || !take_word(&rest)) {
+    if (!(word = take_word(&rest))) {
+        return false;
+    }
+    m.code = strchr(word, 'x');
+    if (!(word = take_word(&rest)) || !take_number(&word, 16, &m.offset) ||
+        *word || !take_word(&rest) || !take_word(&rest)) {
         return false;
     }
     m.path = g_strstrip(rest);

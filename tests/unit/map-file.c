@@ -52,6 +52,8 @@ static void test_good(void)
                     "/bin/sorter one");
     g_assert_cmphex(address_space_find(p->space, 0x401000)->offset, ==,
                     0x1000);
+    g_assert_true(address_space_find(p->space, 0x401000)->code);
+    g_assert_false(address_space_find(p->space, 0x400000)->code);
     g_assert_cmpstr(address_space_find(p->space, 0x7ffc0000)->path, ==, "");
     check_name(p->space, 0x401800, "main");
     p = map_file_process(map, 0x2460000);
