@@ -152,7 +152,13 @@ static const char map[] =
     "555500000000-555500100000 r-xp 00000000 00:00 0 /bin/lost\n"
     "cr3 5000 hostile\n"
     "555500000000-555500100000 r-xp 00000000 00:00 0 /lib/a'b;c\n"
-    "cr3 6000 nothing\n";
+    "cr3 6000 nothing\n"
+    "cr3 7000 pieces\n"
+    "555500000000-555500001000 r-xp 00000000 00:00 0 /bin/sample\n"
+    "555500001000-555500001100 r-xp 00001000 00:00 0 /bin/sample\n"
+    "555500001100-555500002000 r-xp 00001100 00:00 0 /bin/sample\n"
+    "cr3 8000 headers\n"
+    "555500000000-555500001000 r-xp 00000000 00:00 0 /bin/sample\n";
 
 /* The same files at the same places are one set. */
 static void test_sets(void)
@@ -201,6 +207,27 @@ static void test_files(void)
         check_remove(remove[1], BASE, BASE + 0x100000);
         scene_clear(&s);
     }
+}
+
+/* A file of several mappings comes once, and not for those without functions,
+ * which gdb could not name. */
+static void test_pieces(void)
+{
+    g_auto(GStrv) add = NULL;
+    g_auto(GStrv) remove = NULL;
+    struct scene s;
+    unsigned set;
+
+    scene_init(&s, map);
+    set = set_of(&s, 0x7000);
+    add = lines_of(&s, set, "add");
+    remove = lines_of(&s, set, "remove");
+    g_assert_cmpuint(g_strv_length(add), ==, 2);
+    g_assert_cmpuint(g_strv_length(remove), ==, 2);
+    check_add(&s, add[0], "-sample", BASE);
+    check_remove(remove[0], BASE + 0x1000, BASE + 0x2000);
+    g_assert_cmpuint(set_of(&s, 0x8000), ==, 0);
+    scene_clear(&s);
 }
 
 /* What gdb would read as something else is no part of a name. */
@@ -291,6 +318,7 @@ int main(int argc, char **argv)
     g_assert_true(g_file_get_contents(argv[1], &content, &content_size, NULL));
     g_test_add_func("/process-symbols/sets", test_sets);
     g_test_add_func("/process-symbols/files", test_files);
+    g_test_add_func("/process-symbols/pieces", test_pieces);
     g_test_add_func("/process-symbols/hostile", test_hostile);
     g_test_add_func("/process-symbols/owners", test_owners);
     g_test_add_func("/process-symbols/define", test_define);
