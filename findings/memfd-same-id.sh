@@ -113,7 +113,10 @@ look() {
         skip "QEMU did not start"
     }
     seen=$(timeout 60 /usr/bin/python3 "$DIR/swap.py" "$DIR" \
-        "$(cat "$DIR/pid")" "$1")
+        "$(cat "$DIR/pid")" "$1") || {
+        kill "$(cat "$DIR/pid")"
+        changed "QEMU did not do what was asked"
+    }
     say "$1 seconds after object-del: $seen"
     [ "$seen" = "$2" ] || changed "it was: $2"
 }
