@@ -133,7 +133,8 @@ static unsigned check_data(const struct btrail_file *f,
     }
     /* A record of the sample goes to its index.  What may have run has. */
     if (bytes && e->end_index == want.end_index) {
-        g_assert_cmpint(btrail_file_ran(f, e, &address, 1), !=, BTRAIL_RAN_NONE);
+        g_assert_cmpint(btrail_file_ran(f, e, &address, 1), !=,
+                        BTRAIL_RAN_NONE);
     }
     btrail_unpacker_free(unpacker);
     btrail_buf_free(&payload);
