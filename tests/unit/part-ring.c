@@ -238,6 +238,7 @@ static void test_held(void)
     part_ring_hold(r);
     part_ring_hold(r);
     while (look(folder).record_bytes < LIMIT * 3 / 2) {
+        g_assert_cmpuint(i, <, 200);
         put_chunk(r, i++);
     }
     held = look(folder).record_bytes;
