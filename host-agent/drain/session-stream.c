@@ -34,10 +34,12 @@ struct session_vcpu {
     uint64_t start;
     bool slabs;                 /* there has been one */
     bool dropped;               /* the last one was, for lack of room */
+    /* Of struct pending_code: before the first slab, or if records are left
+     * out */
+    GArray *pending;
 
     /* If records are left out */
     struct filtered filtered;
-    GArray *pending;            /* of struct pending_code */
     struct session_position positions[POSITIONS];
     unsigned n_positions;
 };
@@ -218,6 +220,33 @@ static void hand_pending(struct session_streams *s, unsigned vcpu, size_t n)
     g_array_remove_range(v->pending, 0, n);
 }
 
+/* An item whose records are moved, not filtered */
+static void move_code(struct session_streams *s, unsigned vcpu,
+                      const struct pending_code *code)
+{
+    const struct session_vcpu *v = &s->vcpus[vcpu];
+    struct btrail_code_item moved = code->item;
+
+    if (moved.index != UINT64_MAX) {
+        moved.index = moved_index(v, moved.index);
+    }
+    if (moved.type == BTRAIL_CODE_LOST) {
+        moved.linear = moved_index(v, moved.linear);
+    }
+    session_code_item(s->code, vcpu, code->number, &moved, NULL);
+}
+
+/* Hands on all items that wait for the first slab, which says @base. */
+static void move_pending(struct session_streams *s, unsigned vcpu)
+{
+    GArray *pending = s->vcpus[vcpu].pending;
+
+    for (unsigned i = 0; i < pending->len; i++) {
+        move_code(s, vcpu, &g_array_index(pending, struct pending_code, i));
+    }
+    g_array_set_size(pending, 0);
+}
+
 static int filter_slab(struct session_streams *s, unsigned vcpu,
                        const struct btrail_checked_slab *slab, uint64_t index,
                        uint16_t gap_reason)
@@ -271,9 +300,11 @@ int session_streams_slab(struct session_streams *s, unsigned vcpu,
         index = v->base = slab->begin;
     }
     v->slabs = true;
-    return filtering_all(s->filtering) ?
-           move_slab(s, vcpu, slab, gap_reason) :
-           filter_slab(s, vcpu, slab, index, gap_reason);
+    if (filtering_all(s->filtering)) {
+        move_pending(s, vcpu);
+        return move_slab(s, vcpu, slab, gap_reason);
+    }
+    return filter_slab(s, vcpu, slab, index, gap_reason);
 }
 
 /* Does the session get code of this page? */
@@ -306,12 +337,11 @@ void session_streams_code(struct session_streams *s, unsigned vcpu,
         (item->type == BTRAIL_CODE_PAGE && !wants_page(s, item))) {
         return;
     }
-    if (filtering_all(s->filtering)) {
-        code.item.index = timeless ? UINT64_MAX : moved_index(v, item->index);
-        if (item->type == BTRAIL_CODE_LOST) {
-            code.item.linear = moved_index(v, item->linear);
-        }
-        session_code_item(s->code, vcpu, number, &code.item, NULL);
+    if (filtering_all(s->filtering) &&
+        (timeless || v->slabs || v->pending->len == MAX_PENDING)) {
+        move_code(s, vcpu, &code);
+    } else if (filtering_all(s->filtering)) {
+        g_array_append_val(v->pending, code);
     } else if (timeless || v->pending->len == MAX_PENDING) {
         hand_code(s, vcpu, &code, timeless ? UINT64_MAX : v->filtered.index);
     } else {
