@@ -12,13 +12,17 @@
 #include "util/search.h"
 
 /*
- * @process: the task that ran last
- * @thread:  its track; NULL if it has none
+ * @process: the task that runs; NULL if it has no track
+ * @thread:  its track, or NULL
+ * @since:   when it began to run here
+ * @time:    of the last move
  */
 struct cpu_track {
     struct call_track own;
     const struct process *process;
     struct call_track *thread;
+    uint64_t since;
+    uint64_t time;
 };
 
 struct call_tracks {
@@ -65,6 +69,7 @@ void call_tracks_free(struct call_tracks *c)
 
 /* The track of the thread that a node is of; NULL if it has none. */
 static struct call_track *thread_track(struct call_tracks *c, unsigned vcpu,
+                                       uint64_t time,
                                        const struct stack_node *n)
 {
     struct cpu_track *cpu = &c->cpus[vcpu];
@@ -74,9 +79,12 @@ static struct call_track *thread_track(struct call_tracks *c, unsigned vcpu,
 
     /* Idle tasks, which are all No 0, are shown by their vCPUs. */
     if (!p || p->owner == p || p->tid <= 0) {
+        cpu->process = NULL;
+        cpu->thread = NULL;
         return NULL;
     }
     if (cpu->process == p) {
+        cpu->thread->vcpu = vcpu;
         return cpu->thread;
     }
     key[0] = (uint64_t)p->nested << 32 | (uint32_t)p->pid;
@@ -89,8 +97,10 @@ static struct call_track *thread_track(struct call_tracks *c, unsigned vcpu,
         t->gaps = c->gaps;
         g_hash_table_insert(c->threads, g_memdup2(key, sizeof(key)), t);
     }
+    t->vcpu = vcpu;
     cpu->process = p;
     cpu->thread = t;
+    cpu->since = time;
     return t;
 }
 
@@ -296,15 +306,22 @@ static const struct stack_node *root_of(const struct stack_node *n)
     return n;
 }
 
-/* Records are missing.  Threads that other vCPUs run have not made them. */
+/*
+ * Records are missing.  Threads that other vCPUs have run since before have not
+ * made them.
+ */
 static void on_gap(void *opaque, unsigned vcpu)
 {
     struct call_tracks *c = opaque;
 
     c->gaps++;
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        if (i != vcpu && c->cpus[i].thread) {
-            c->cpus[i].thread->gaps = c->gaps;
+        const struct cpu_track *cpu = &c->cpus[i];
+
+        if (i != vcpu && cpu->thread && cpu->thread->vcpu == i &&
+            cpu->since <= c->cpus[vcpu].time &&
+            cpu->thread->gaps == c->gaps - 1) {
+            cpu->thread->gaps = c->gaps;
         }
     }
     c->cpus[vcpu].process = NULL;
@@ -322,7 +339,8 @@ static void on_moved(void *opaque, unsigned vcpu, uint64_t time,
     if (!time) {
         return;
     }
-    t = thread_track(c, vcpu, to);
+    c->cpus[vcpu].time = MAX(c->cpus[vcpu].time, time);
+    t = thread_track(c, vcpu, time, to);
     if (last && last != t && last->open) {
         /* The call that it is in continues later. */
         write_promptly(c, last, last->open->len);
@@ -354,7 +372,7 @@ static void on_spent(void *opaque, unsigned vcpu, uint64_t time,
 {
     struct call_tracks *c = opaque;
     struct call_track *own = &c->cpus[vcpu].own;
-    struct call_track *thread = thread_track(c, vcpu, node);
+    struct call_track *thread = thread_track(c, vcpu, time, node);
 
     if (!own->open || (thread && !(thread->open && thread->open->len))) {
         on_moved(opaque, vcpu, time, NULL, node);
@@ -362,6 +380,7 @@ static void on_spent(void *opaque, unsigned vcpu, uint64_t time,
     choose_open(own);
     if (thread) {
         choose_open(thread);
+        thread->time = MAX(thread->time, time);
     }
 }
 

@@ -45,7 +45,8 @@ struct call_slice {
  * @thread: the thread that it is of; NULL for a vCPU
  * @open:   of struct call_slice, those within others last.  The first one is of
  *          the task, and is not the user's business if the track is a thread's
- * @time:   of the last move
+ * @time:   of the last move, or up to which a thread is known to have run
+ * @vcpu:   that ran a thread last
  * @gaps:   up to now that it has not missed
  * @user:   the user's; NULL at first
  */
@@ -54,6 +55,7 @@ struct call_track {
     const struct process *thread;
     GArray *open;
     uint64_t time;
+    unsigned vcpu;
     uint64_t gaps;
     const void *user;
 };
