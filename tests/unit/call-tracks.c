@@ -76,7 +76,8 @@ static const struct stack_node *node_of(struct scene *s, int thread)
 static void spend(struct scene *s, unsigned vcpu)
 {
     if (!s->hidden[vcpu]) {
-        TREE_OPS->spent(s->tracks, vcpu, s->now, node_of(s, s->running[vcpu]), 1);
+        TREE_OPS->spent(s->tracks, vcpu, s->now,
+                        node_of(s, s->running[vcpu]), 1);
         if (s->running[vcpu] >= 0) {
             s->threads[s->running[vcpu]].last = s->now;
         }

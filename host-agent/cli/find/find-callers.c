@@ -16,7 +16,9 @@
 
 /**
  * struct origin - where calls come from
- * @key:   the address, and if it is of user mode the page tables
+ * @key:   the address, and what its name depends on: of user mode the process,
+ *         as page tables have several one after the other; of the kernel the
+ *         era
  * @first: one of them
  */
 struct origin {
@@ -34,19 +36,34 @@ struct caller {
 
 struct callers {
     struct find_options *o;
+    struct finder *f;
     GHashTable **origins;       /* of struct origin, of each thread */
 };
+
+/* The task that has made a call */
+static struct task task_of(const struct callers *c, const struct visit *v)
+{
+    const struct btrail_batch b = visit_batch(v);
+    struct btrail_batch part = { .count = 0 };
+    struct task task;
+
+    symbolizer_part(c->o->in.names, v->at.vcpu, &b, &part, &task);
+    return task;
+}
 
 static void count(void *opaque, unsigned worker, const struct visit *visit)
 {
     struct callers *c = opaque;
     uint64_t from = visit->record.from;
-    struct origin key = {
-        { from, from < ADDRESS_SHARED ? btrail_cr3_root(visit->cr3) : 0 },
-        0, *visit,
-    };
-    struct origin *o = g_hash_table_lookup(c->origins[worker], &key);
+    struct origin key = { .first = *visit }, *o;
+    struct task task;
 
+    finder_lock(c->f);
+    task = task_of(c, visit);
+    finder_unlock(c->f);
+    key.key[0] = from;
+    key.key[1] = from < ADDRESS_SHARED ? (uintptr_t)task.process : task.era;
+    o = g_hash_table_lookup(c->origins[worker], &key);
     if (!o && g_hash_table_size(c->origins[worker]) >= MOST) {
         key.key[0] = key.key[1] = UINT64_MAX;
         key.first.record.from = UINT64_MAX;
@@ -78,13 +95,10 @@ static void add_origin(const struct callers *c, GHashTable *callers,
                        const struct origin *o)
 {
     const struct visit *v = &o->first;
-    const struct btrail_batch b = visit_batch(v);
-    struct btrail_batch part = { .count = 0 };
+    const struct task task = task_of(c, v);
     struct caller key = { .calls = 0 }, *caller;
     struct place place;
-    struct task task;
 
-    symbolizer_part(c->o->in.names, v->at.vcpu, &b, &part, &task);
     symbolizer_place(c->o->in.names, task.process, &task.where,
                      v->record.from, &place);
     key.function = place.function;
@@ -184,7 +198,7 @@ static bool count_all(struct callers *c, struct finder *f, GError **error)
 
 int find_callers(struct find_options *o, struct finder *f)
 {
-    struct callers c = { o, g_new0(GHashTable *, o->threads) };
+    struct callers c = { o, f, g_new0(GHashTable *, o->threads) };
     g_autoptr(GPtrArray) callers = NULL;
     g_autoptr(GError) error = NULL;
     int code = CLI_OK;
