@@ -369,7 +369,9 @@ static bool go_to_switch(const struct command *a, GError **error)
 
         found = find_switch(records, here);
         if (found >= 0) {
-            spot.at = g_array_index(records, struct lane_record, found).at;
+            spot = (struct walker_spot) {
+                g_array_index(records, struct lane_record, found).at, 0,
+            };
         } else if (records->len) {
             first = g_array_index(records, struct lane_record, 0).at;
         }
