@@ -70,24 +70,6 @@ static void count(struct profiling *p, struct fold_part *part,
     }
 }
 
-/* Counts records of a filter that depends on their index. */
-static void count_by_index(struct profiling *p, struct fold_part *part,
-                           struct profile_group *key, struct named_record *r,
-                           const struct btrail_batch *b)
-{
-    const struct filter *filter = p->options->filter;
-    size_t i, k;
-
-    for (i = 0; i < b->count; i = k) {
-        r->index = b->index + i;
-        key->class = filter_class(filter, r);
-        k = MIN(b->count, filter_until(filter, r) - b->index);
-        if (filter_may_choose(filter, key->class)) {
-            count(p, part, key, b->records + i, k - i);
-        }
-    }
-}
-
 /* Makes blocks of records; returns their number. */
 static size_t make_blocks(struct profiling *p, unsigned vcpu,
                           const struct process *process,
@@ -122,6 +104,36 @@ static void count_blocks(struct profiling *p, struct fold_part *part,
     }
 }
 
+/*
+ * Counts records of a filter that depends on their index; of a block, that of
+ * the record at its end.
+ */
+static void count_by_index(struct profiling *p, struct fold_part *part,
+                           struct profile_group *key, struct named_record *r,
+                           const struct btrail_batch *b)
+{
+    const struct filter *filter = p->options->filter;
+    struct btrail_batch some = *b;
+    size_t i, k;
+
+    for (i = 0; i < b->count; i = k) {
+        r->index = b->index + i;
+        key->class = filter_class(filter, r);
+        k = MIN(b->count, filter_until(filter, r) - b->index);
+        some.records = b->records + i;
+        some.count = k - i;
+        if (!filter_may_choose(filter, key->class)) {
+            p->begin = (struct block_begin) {
+                true, r->vcpu, b->records[k - 1].to, r->process,
+            };
+        } else if (p->options->blocks) {
+            count_blocks(p, part, key, r->vcpu, &some);
+        } else {
+            count(p, part, key, some.records, some.count);
+        }
+    }
+}
+
 /* Counts records of one task. */
 static void count_task(struct profiling *p, struct fold_part *part,
                        unsigned vcpu, const struct task *task,
@@ -135,7 +147,7 @@ static void count_task(struct profiling *p, struct fold_part *part,
 
     if (o->filter) {
         r.time = window_time(&o->window, b->time.host);
-        if (filter_uses_index(o->filter) && !o->blocks) {
+        if (filter_uses_index(o->filter)) {
             count_by_index(p, part, &key, &r, b);
             return;
         }
