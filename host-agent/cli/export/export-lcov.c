@@ -160,6 +160,8 @@ static void add_functions(struct lcov_writer *w, struct elf_file *elf)
 
     for (i = 0; i < n; i++) {
         struct hit f = { 0 };
+        struct lcov_source *source;
+        struct hit *known;
         const char *name;
         unsigned line, k;
 
@@ -172,9 +174,15 @@ static void add_functions(struct lcov_writer *w, struct elf_file *elf)
             f.count = g_array_index(w->hits, struct hit, k).count;
         }
         f.address = line;
-        g_hash_table_insert(get_source(w, name)->functions,
-                            g_strdup(all[i].name),
-                            g_memdup2(&f, sizeof(f)));
+        source = get_source(w, name);
+        known = g_hash_table_lookup(source->functions, all[i].name);
+        if (known) {
+            /* A header's, that several files have, or that of a module */
+            known->count += f.count;
+        } else {
+            g_hash_table_insert(source->functions, g_strdup(all[i].name),
+                                g_memdup2(&f, sizeof(f)));
+        }
     }
 }
 

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail export --format lcov: what code that is run a known number of times
+ * counts as
+ *
+ * The program is elf-sample.c, whose function sample_leaf begins at line 9 or
+ * before, and returns at line 10.
+ */
+
+#include <glib/gstdio.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "scratch.h"
+
+/* Between addresses of the guest and those in the file */
+#define BIAS    UINT64_C(0x70000000)
+
+enum { LINE = 9, RETURN = 10 };
+
+static const char *program;
+
+/**
+ * struct scene
+ * @leaf: sample_leaf in the file, which ends with a return at @ret
+ * @n:    records
+ */
+struct scene {
+    char *folder, *path, *map;
+    struct btrail_writer *w;
+    uint64_t leaf, ret;
+    uint64_t n;
+};
+
+/* Where the function is in the program's file */
+static void find_leaf(struct scene *s)
+{
+    g_autofree char *command = g_strdup_printf("nm -S '%s'", program);
+    g_autofree char *out = NULL;
+    g_auto(GStrv) lines = NULL;
+
+    g_assert_true(g_spawn_command_line_sync(command, &out, NULL, NULL, NULL));
+    lines = g_strsplit(out, "\n", -1);
+    for (unsigned i = 0; lines[i]; i++) {
+        if (g_str_has_suffix(lines[i], " sample_leaf")) {
+            char *rest;
+
+            s->leaf = g_ascii_strtoull(lines[i], &rest, 16);
+            s->ret = s->leaf + g_ascii_strtoull(rest, NULL, 16) - 1;
+        }
+    }
+    g_assert_cmpuint(s->ret, >, s->leaf);
+}
+
+/* Maps the program at the same place of address spaces, in files of its own. */
+static void begin(struct scene *s, unsigned files)
+{
+    g_autoptr(GString) map = g_string_new("cr3 *\n");
+    g_autofree char *bytes = NULL;
+    size_t size;
+
+    memset(s, 0, sizeof(*s));
+    s->folder = scratch_new();
+    s->path = g_build_filename(s->folder, "t.btrail", NULL);
+    s->map = g_build_filename(s->folder, "map", NULL);
+    find_leaf(s);
+    g_assert_true(g_file_get_contents(program, &bytes, &size, NULL));
+    for (unsigned i = 1; i <= files; i++) {
+        g_autofree char *name = g_strdup_printf("%s/program-%u", s->folder, i);
+
+        g_string_append_printf(map, "cr3 %x000\n%" G_GINT64_MODIFIER "x-%"
+                               G_GINT64_MODIFIER "x r-xp %" G_GINT64_MODIFIER
+                               "x 0:0 0 /program-%u\n", i,
+                               BIAS + (s->leaf & ~UINT64_C(0xfff)),
+                               BIAS + (s->leaf & ~UINT64_C(0xfff)) + 0x2000,
+                               s->leaf & ~UINT64_C(0xfff), i);
+        g_assert_true(g_file_set_contents(name, bytes, size, NULL));
+    }
+    g_assert_true(g_file_set_contents(s->map, map->str, -1, NULL));
+    g_assert_cmpint(btrail_writer_open(&s->w, s->path, 0), ==, 0);
+}
+
+/* Code is run, after a branch that comes from elsewhere. */
+static void run_code(struct scene *s, unsigned file, uint64_t from, uint64_t to)
+{
+    const struct btrail_record records[] = {
+        { 0xffffffff81000000, BIAS + from, 0 },
+        { BIAS + to, 0xffffffff81000000, 0 },
+    };
+    const struct btrail_event time = {
+        .index = s->n, .type = BTRAIL_EVENT_TIME,
+        .data = { 1000 + s->n, 0, BTRAIL_NO_ICOUNT },
+    };
+    const struct btrail_slab slab = {
+        .first_index = s->n, .cr3 = 0x1000 * file, .records = records,
+        .n_records = 2, .events = &time, .n_events = 1,
+    };
+
+    g_assert_cmpint(btrail_writer_append(s->w, 0, &slab), ==, 0);
+    s->n += 2;
+}
+
+static char *export(struct scene *s, const char *filter)
+{
+    g_autofree char *out = g_build_filename(s->folder, "out", NULL);
+    const char *const args[] = {
+        "export", "-f", "lcov", "-o", out, "--map", s->map, "--sysroot",
+        s->folder, s->path, filter ? "--filter" : NULL, filter, NULL,
+    };
+    g_autofree char **argv = g_memdup2(args, sizeof(args));
+    char *text;
+
+    if (s->w) {
+        g_assert_cmpint(btrail_writer_close(s->w), ==, 0);
+        s->w = NULL;
+    }
+    g_assert_cmpint(cmd_export(filter ? 12 : 10, argv), ==, CLI_OK);
+    g_assert_true(g_file_get_contents(out, &text, NULL, NULL));
+    return text;
+}
+
+static void end(struct scene *s)
+{
+    scratch_remove(s->folder);
+    g_free(s->path);
+    g_free(s->map);
+}
+
+/* Requires counts of the function and of its lines. */
+static void require(struct scene *s, const char *filter, unsigned calls,
+                    unsigned line_count, unsigned returns)
+{
+    g_autofree char *text = export(s, filter);
+    g_autofree char *function = g_strdup_printf("\nFNDA:%u,sample_leaf\n",
+                                                calls);
+    g_autofree char *lines = g_strdup_printf("\nDA:%u,%u\nDA:%u,%u\n", LINE,
+                                             line_count, RETURN, returns);
+
+    if (!strstr(text, function) || !strstr(text, lines)) {
+        g_error("not%sand%s, but\n%s", function, lines, text);
+    }
+}
+
+static void test_counts(void)
+{
+    struct scene s;
+
+    begin(&s, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        run_code(&s, 1, s.leaf, s.ret);
+    }
+    require(&s, NULL, 3, 3, 3);
+    end(&s);
+}
+
+/* A part of it was run without its beginning. */
+static void test_part(void)
+{
+    struct scene s;
+
+    begin(&s, 1);
+    run_code(&s, 1, s.leaf, s.ret);
+    run_code(&s, 1, s.ret, s.ret);
+    run_code(&s, 1, s.ret, s.ret);
+    require(&s, NULL, 1, 1, 3);
+    end(&s);
+}
+
+/* What is interrupted before its first instruction was not run. */
+static void test_interrupted(void)
+{
+    struct scene s;
+
+    begin(&s, 1);
+    run_code(&s, 1, s.leaf, s.leaf);
+    run_code(&s, 1, s.leaf, s.ret);
+    require(&s, NULL, 1, 1, 1);
+    end(&s);
+}
+
+/* What goes backwards, or on for too long, is no code. */
+static void test_hostile(void)
+{
+    struct scene s;
+
+    begin(&s, 1);
+    run_code(&s, 1, s.ret, s.leaf);
+    run_code(&s, 1, s.leaf, s.ret + (1 << 16));
+    run_code(&s, 1, s.leaf, UINT64_MAX - BIAS);
+    run_code(&s, 1, -BIAS, s.ret);
+    run_code(&s, 1, s.leaf, s.ret);
+    require(&s, NULL, 1, 1, 1);
+    end(&s);
+}
+
+/* Two files have the function: it is called as often as both. */
+static void test_copies(void)
+{
+    struct scene s;
+
+    begin(&s, 2);
+    for (unsigned i = 0; i < 5; i++) {
+        run_code(&s, i < 3 ? 1 : 2, s.leaf, s.ret);
+    }
+    require(&s, NULL, 5, 3, 3);
+    end(&s);
+}
+
+/* Records that a filter chooses by their numbers end the code that counts. */
+static void test_index(void)
+{
+    struct scene s;
+
+    begin(&s, 1);
+    for (unsigned i = 0; i < 4; i++) {
+        run_code(&s, 1, s.leaf, s.ret);
+    }
+    require(&s, "index >= 3", 3, 3, 3);
+    require(&s, "index == 3 || index == 4", 1, 1, 1);
+    end(&s);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    program = argv[1];
+    g_test_add_func("/export-lcov/counts", test_counts);
+    g_test_add_func("/export-lcov/part", test_part);
+    g_test_add_func("/export-lcov/interrupted", test_interrupted);
+    g_test_add_func("/export-lcov/hostile", test_hostile);
+    g_test_add_func("/export-lcov/copies", test_copies);
+    g_test_add_func("/export-lcov/index", test_index);
+    return g_test_run();
+}
