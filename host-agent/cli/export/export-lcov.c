@@ -65,8 +65,9 @@ static void add_block(void *opaque, const struct named_record *r,
     unsigned bits = symbolizer_bits(s, r->process, &where, address);
     GHashTable *hits;
 
+    /* The end can have a name of the trace's, and no file. */
     if (!module->elf || r->to < r->from || r->to - r->from > MAX_BLOCK ||
-        r->to_place->function->module != module) {
+        strcmp(r->to_place->function->module->path, module->path)) {
         return;
     }
     hits = g_hash_table_lookup(w->modules, module);
