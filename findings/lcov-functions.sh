@@ -7,8 +7,9 @@
 # read with what that knows; "FN:" has been in the format for twenty years.
 #
 # What is so: geninfo(1) of lcov 2 documents the last line of a function, as in
-# "FN:1,5,first". lcov 1.16 of Debian 12 takes "5" for a function of its own, which was never called,
-# so that two functions become four and their coverage halves. lcov 2.3.1 of
+# "FN:1,5,first". lcov 1.16 of Debian 12 takes "5" for a function of its own,
+# which was never called, so that two functions become four and their coverage
+# halves. lcov 2.3.1 of
 # Debian 13 writes "FNL:" and "FNA:" in place of "FN:" and "FNDA:", also if it
 # only adds up tracefiles that have the old ones; 1.16 skips these, and says "no
 # data found". Both times lcov 1.16 warns of nothing and succeeds.

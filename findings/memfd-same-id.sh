@@ -121,6 +121,7 @@ look() {
     [ "$seen" = "$2" ] || changed "it was: $2"
 }
 
+within "$DIR/qemu" usr/bin/qemu-system-x86_64 --version | head -n 1
 look 0.5 "one file before, another one, another one"
 look 0 "one file before, the same, none"
 say "SO IT IS: the file of the deleted backend, which is closed then"
