@@ -71,6 +71,7 @@ static void read_next(struct paces *p)
         /* The rest has the pace before it. */
         p->ended = true;
         p->pace.end = UINT64_MAX;
+        p->pace.until = UINT64_MAX;
         return;
     }
     records = end - begin > lost ? end - begin - lost : 0;
@@ -84,6 +85,7 @@ static void read_next(struct paces *p)
         took -= MIN(took, p->limit);
     }
     p->pace.wait = took * PACE_TICKS;
+    p->pace.until = clock;
     p->clock = clock;
 }
 

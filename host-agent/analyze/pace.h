@@ -23,6 +23,7 @@
  * @time:  host clock at @begin
  * @ticks: time of each record, in 1/PACE_TICKS ns
  * @wait:  time that the vCPU waited before @end, in the same unit
+ * @until: host clock at @end; UINT64_MAX if there is none
  */
 struct pace {
     uint64_t begin;
@@ -30,6 +31,7 @@ struct pace {
     uint64_t time;
     uint64_t ticks;
     uint64_t wait;
+    uint64_t until;
 };
 
 struct paces;

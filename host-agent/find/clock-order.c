@@ -63,10 +63,11 @@ uint64_t clock_order_key(struct clock_order *o, const struct moment *at)
     return at->exact ? at->icount : clock_order_time(o, at);
 }
 
-uint64_t clock_order_time(struct clock_order *o, const struct moment *at)
+/* The pace of the record that a moment is after; NULL if it cannot be read */
+static const struct pace *pace_of(struct clock_order *o,
+                                  const struct moment *at)
 {
     struct clock_lane *lane = &o->lanes[at->vcpu];
-    const struct pace *pace;
 
     if (lane->paces && at->index < lane->last) {
         paces_close(lane->paces);
@@ -74,13 +75,26 @@ uint64_t clock_order_time(struct clock_order *o, const struct moment *at)
     }
     if (!lane->paces &&
         paces_open(&lane->paces, o->trace, at->vcpu, o->tick)) {
-        return at->time.host;
+        return NULL;
     }
     lane->last = at->index;
+    return paces_at(lane->paces, at->index);
+}
+
+uint64_t clock_order_time(struct clock_order *o, const struct moment *at)
+{
+    const struct pace *pace = pace_of(o, at);
+
     /* The record is over where the next one begins. */
-    pace = paces_at(lane->paces, at->index);
-    return pace->time + (at->index + 1 - pace->begin) * pace->ticks /
-           PACE_TICKS;
+    return pace ? pace->time + (at->index + 1 - pace->begin) * pace->ticks /
+                  PACE_TICKS : at->time.host;
+}
+
+uint64_t clock_order_latest(struct clock_order *o, const struct moment *at)
+{
+    const struct pace *pace = pace_of(o, at);
+
+    return pace ? pace->until : UINT64_MAX;
 }
 
 static uint64_t index_of_count(struct clock_order *o, unsigned vcpu,

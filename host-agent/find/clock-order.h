@@ -31,6 +31,12 @@ uint64_t clock_order_key(struct clock_order *o, const struct moment *at);
 /* The same by the host's clock alone, whether or not there is a count */
 uint64_t clock_order_time(struct clock_order *o, const struct moment *at);
 
+/*
+ * The latest time that it can have been: that of the next TIME event of its
+ * vCPU; UINT64_MAX if there is none
+ */
+uint64_t clock_order_latest(struct clock_order *o, const struct moment *at);
+
 /* The first record of a vCPU that is not before a moment */
 uint64_t clock_order_at(struct clock_order *o, unsigned vcpu,
                         const struct moment *at);

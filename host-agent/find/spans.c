@@ -122,7 +122,8 @@ bool spans_add(struct spans *s, bool begin, const struct moment *at,
 {
     const struct span_point p = {
         .index = at->index, .time = clock_order_time(s->orders[begin], at),
-        .host = at->time.host, .cr3 = cr3, .vcpu = at->vcpu, .begin = begin,
+        .host = at->time.host,
+        .latest = clock_order_latest(s->orders[begin], at), .cr3 = cr3, .vcpu = at->vcpu, .begin = begin,
         .count = at->exact ? at->icount : BTRAIL_NO_ICOUNT,
         .known = value, .value = value ? *value : 0, .task = at->task,
         .kernel = at->kernel,
@@ -223,12 +224,13 @@ static struct waiting *get_waiting(GHashTable *all, const struct span_key *key)
 
 /*
  * Can B on one vCPU be after A on another, though its time is estimated to be
- * before A's?  A's can be as early as the clock before it.
+ * before A's?  B's can be as late as the clock after it, which is far where the
+ * host took the CPU from the vCPU, and A's as early as the clock before it.
  */
-static bool can_be_behind(const struct spans *s, const struct span_point *end,
+static bool can_be_after(const struct spans *s, const struct span_point *end,
                           const struct span_point *begin)
 {
-    return !s->counted && end->vcpu != begin->vcpu && end->time >= begin->host;
+    return !s->counted && end->vcpu != begin->vcpu && end->latest > begin->host;
 }
 
 static void begin_span(struct spans *s, struct waiting *w,
@@ -238,7 +240,7 @@ static void begin_span(struct spans *s, struct waiting *w,
     unsigned number = s->all->len;
 
     /* Whoever has the same value has got it from A. */
-    if (s->pair == SPANS_VALUE && w->end && can_be_behind(s, w->end, p)) {
+    if (s->pair == SPANS_VALUE && w->end && can_be_after(s, w->end, p)) {
         span.end = w->end;
         w->end = NULL;
         s->unbegun--;

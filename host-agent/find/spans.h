@@ -40,6 +40,7 @@ enum spans_pair {
  * struct span_point - a moment at which spans begin or end
  * @time:  by the host's clock, estimated
  * @host:  of the last TIME event before it
+ * @latest: of the next TIME event; UINT64_MAX if there is none
  * @count: of instructions; or BTRAIL_NO_ICOUNT
  * @cr3:   in force
  * @known: it has a value
@@ -48,6 +49,7 @@ struct span_point {
     uint64_t index;
     uint64_t time;
     uint64_t host;
+    uint64_t latest;
     uint64_t count;
     uint64_t cr3;
     uint64_t value;

@@ -83,6 +83,7 @@ static void test_times(void)
 
         g_assert_false(at->exact);
         g_assert_cmpuint(clock_order_time(order, at), ==, key);
+        g_assert_cmpuint(clock_order_latest(order, at), >=, key);
         check(&other, key, clock_order_at(order, 3, at));
         check(&other, key + 1, clock_order_index(order, 3, false, key + 1));
         /* Backwards, too */

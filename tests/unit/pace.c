@@ -22,13 +22,15 @@ static void add(struct btrail_writer *w, uint64_t index, size_t n,
 }
 
 static void expect(const struct pace *p, uint64_t begin, uint64_t end,
-                   uint64_t time, uint64_t ticks, uint64_t wait)
+                   uint64_t time, uint64_t ticks, uint64_t wait,
+                   uint64_t until)
 {
     g_assert_cmpuint(p->begin, ==, begin);
     g_assert_cmpuint(p->end, ==, end);
     g_assert_cmpuint(p->time, ==, time);
     g_assert_cmpuint(p->ticks, ==, ticks * PACE_TICKS);
     g_assert_cmpuint(p->wait, ==, wait * PACE_TICKS);
+    g_assert_cmpuint(p->until, ==, until);
 }
 
 static void test_pace(void)
@@ -60,18 +62,19 @@ static void test_pace(void)
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     g_assert_cmpint(paces_open(&p, trace, 0, 1 * MS), ==, 0);
-    expect(paces_at(p, 0), 0, 1000, 100 * MS, 1000, 0);
-    expect(paces_at(p, 999), 0, 1000, 100 * MS, 1000, 0);
-    expect(paces_next(p), 1000, 1200, 101 * MS, 10000, 0);
-    expect(paces_at(p, 1250), 1200, 1300, 106 * MS, 20000, 98 * MS);
-    expect(paces_next(p), 1300, 2000, 206 * MS, 5000, 0);
-    expect(paces_at(p, 2050), 2000, 2100, 207 * MS, 10000, 0);
-    expect(paces_next(p), 2100, UINT64_MAX, 208 * MS, 10000, 0);
-    expect(paces_next(p), 2100, UINT64_MAX, 208 * MS, 10000, 0);
+    expect(paces_at(p, 0), 0, 1000, 100 * MS, 1000, 0, 101 * MS);
+    expect(paces_at(p, 999), 0, 1000, 100 * MS, 1000, 0, 101 * MS);
+    expect(paces_next(p), 1000, 1200, 101 * MS, 10000, 0, 106 * MS);
+    expect(paces_at(p, 1250), 1200, 1300, 106 * MS, 20000, 98 * MS,
+           206 * MS);
+    expect(paces_next(p), 1300, 2000, 206 * MS, 5000, 0, 207 * MS);
+    expect(paces_at(p, 2050), 2000, 2100, 207 * MS, 10000, 0, 208 * MS);
+    expect(paces_next(p), 2100, UINT64_MAX, 208 * MS, 10000, 0, UINT64_MAX);
+    expect(paces_next(p), 2100, UINT64_MAX, 208 * MS, 10000, 0, UINT64_MAX);
     paces_close(p);
     /* Somewhere in the middle */
     g_assert_cmpint(paces_open(&p, trace, 0, 0), ==, 0);
-    expect(paces_at(p, 1900), 1300, 2000, 206 * MS, 5000, 0);
+    expect(paces_at(p, 1900), 1300, 2000, 206 * MS, 5000, 0, 207 * MS);
     paces_close(p);
     g_assert_cmpint(paces_open(&p, trace, 5, 0), ==, -BTRAIL_ERR_STREAM);
     paces_close(NULL);

@@ -440,6 +440,62 @@ static void test_uncertain(void)
     }
 }
 
+/* A vCPU with two clocks and two records between them */
+static void write_clocks(struct btrail_writer *w, unsigned vcpu,
+                         uint64_t first, uint64_t second)
+{
+    const struct btrail_record records[2] = { { 0x1000, 0x2000 } };
+    const struct btrail_event events[] = {
+        { .type = BTRAIL_EVENT_TIME, .index = 0,
+          .data = { first, 0, BTRAIL_NO_ICOUNT } },
+        { .type = BTRAIL_EVENT_TIME, .index = 2,
+          .data = { second, 0, BTRAIL_NO_ICOUNT } },
+    };
+    const struct btrail_slab slab = {
+        .records = records, .n_records = 2, .events = events, .n_events = 2,
+        .cr3 = 0x1000,
+    };
+
+    g_assert_cmpint(btrail_writer_append(w, vcpu, &slab), ==, 0);
+}
+
+/*
+ * The host takes the CPU from a vCPU for 99 slots.  What it did is estimated to
+ * be in the first two, but can have been at any time of these.
+ */
+static void test_late(void)
+{
+    for (unsigned slot = 98; slot <= 101; slot++) {
+        char *path = sample_path();
+        const uint64_t value = 7;
+        const struct moment end = {
+            .vcpu = 1, .icount = BTRAIL_NO_ICOUNT, .time.host = SLOT,
+        };
+        const struct moment begin = {
+            .icount = BTRAIL_NO_ICOUNT, .time.host = slot * SLOT,
+        };
+        bool ended = slot < 100;
+        struct btrail_trace *trace;
+        struct btrail_writer *w;
+        struct spans *s;
+
+        g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+        write_clocks(w, 0, slot * SLOT, (slot + 1) * SLOT);
+        write_clocks(w, 1, SLOT, 100 * SLOT);
+        g_assert_cmpint(btrail_writer_close(w), ==, 0);
+        g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+        s = spans_new(trace, SLOT, SPANS_VALUE);
+        g_assert_true(spans_add(s, false, &end, 0, &value));
+        g_assert_true(spans_add(s, true, &begin, 0, &value));
+        spans_pair(s);
+        g_assert_cmpint(!!spans_get(s, 0)->end, ==, ended);
+        g_assert_cmpuint(spans_unbegun(s), ==, !ended);
+        spans_free(s);
+        btrail_trace_close(trace);
+        sample_remove(path);
+    }
+}
+
 /*
  * Millions of moments are refused, and hundreds of thousands that nest are
  * quick.
@@ -482,6 +538,7 @@ int main(int argc, char **argv)
     g_test_add_func("/any", test_any);
     g_test_add_func("/both", test_both);
     g_test_add_func("/uncertain", test_uncertain);
+    g_test_add_func("/late", test_late);
     g_test_add_func("/many", test_many);
     return g_test_run();
 }
