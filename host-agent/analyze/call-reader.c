@@ -35,16 +35,14 @@ struct call_lane {
 };
 
 struct call_reader {
-    const struct call_tree_options *options;
+    const struct call_reader_options *options;
     struct btrail_merged *merged;
     struct stack_edges *edges;
     struct call_lane lanes[BTRAIL_MAX_VCPUS];
     struct chooser *chooser;    /* if there is a filter */
     unsigned vcpu;              /* the batch that is read */
     struct btrail_batch batch;  /* the rest of it */
-    uint64_t records;
-    uint64_t chosen;
-    uint64_t damage;
+    struct call_reader_sums sums;
     int error;                  /* errno */
 
     GThread *thread;            /* NULL: the caller's thread does all */
@@ -77,10 +75,11 @@ static void add_records(struct call_reader *r, struct call_block *k,
         step.part.runs = k->runs + k->n;
         if (r->chooser) {
             step.part.counts = k->counts + k->n;
-            r->chosen += chooser_choose(r->chooser, r->vcpu, &step.part.task,
-                                        &part, k->counts + k->n);
+            r->sums.chosen += chooser_choose(r->chooser, r->vcpu,
+                                             &step.part.task, &part,
+                                             k->counts + k->n);
         } else {
-            r->chosen += part.count;
+            r->sums.chosen += part.count;
         }
         step.last = step.part.first + part.count == b->count;
         stack_edges_get_all(r->edges, step.part.task.process,
@@ -90,7 +89,7 @@ static void add_records(struct call_reader *r, struct call_block *k,
         k->n += part.count;
         g_array_append_val(k->steps, step);
     }
-    r->records += b->count;
+    r->sums.records += b->count;
 }
 
 static void add_wait(struct call_reader *r, struct call_block *k, uint64_t wait)
@@ -136,7 +135,7 @@ static void add_event(struct call_reader *r, struct call_block *k)
         .kind = CALL_STEP_GAP, .vcpu = r->vcpu, .index = r->batch.index,
     };
 
-    r->damage += r->batch.synthetic;
+    r->sums.damage += r->batch.synthetic;
     if (r->batch.event->type == BTRAIL_EVENT_GAP) {
         g_array_append_val(k->steps, step);
     }
@@ -242,7 +241,7 @@ const struct call_step *call_reader_next(struct call_reader *r, size_t *n)
 
 int call_reader_open(struct call_reader **reader,
                      const struct btrail_trace *trace,
-                     const struct call_tree_options *options)
+                     const struct call_reader_options *options)
 {
     struct call_reader *r = g_new0(struct call_reader, 1);
     const struct window *window = &options->window;
@@ -283,7 +282,7 @@ int call_reader_open(struct call_reader **reader,
     return 0;
 }
 
-int call_reader_close(struct call_reader *r, struct call_tree *t)
+int call_reader_close(struct call_reader *r, struct call_reader_sums *sums)
 {
     int ret, error;
 
@@ -294,10 +293,9 @@ int call_reader_close(struct call_reader *r, struct call_tree *t)
     if (r->thread) {
         g_thread_join(r->thread);
     }
-    if (t) {
-        t->records += r->records;
-        t->chosen += r->chosen;
-        t->damage += r->damage + btrail_merged_bad_chunks(r->merged);
+    if (sums) {
+        *sums = r->sums;
+        sums->damage += btrail_merged_bad_chunks(r->merged);
     }
     ret = r->ret == -BTRAIL_ERR_END ? 0 : r->ret;
     error = r->error;

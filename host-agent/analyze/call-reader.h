@@ -10,8 +10,38 @@
 #ifndef BTRAIL_CALL_READER_H
 #define BTRAIL_CALL_READER_H
 
-#include "analyze/call-tree.h"
 #include "analyze/pace.h"
+#include "analyze/window.h"
+#include "symbolize/filter.h"
+#include "symbolize/stack.h"
+
+/**
+ * struct call_reader_options
+ * @filter: which records count; NULL for all
+ * @window: the part of the trace to read
+ * @tick:   of the session, in nanoseconds; 0 if it is not known
+ * @many_edges: this many different edges are classified anew; 0:
+ *          STACK_MANY_EDGES
+ */
+struct call_reader_options {
+    struct symbolizer *names;
+    const struct filter *filter;
+    struct window window;
+    uint64_t tick;
+    unsigned many_edges;
+};
+
+/**
+ * struct call_reader_sums
+ * @records: number of records that were read
+ * @chosen:  of those that the filter has chosen
+ * @damage:  number of damaged chunks and of synthetic GAP events
+ */
+struct call_reader_sums {
+    uint64_t records;
+    uint64_t chosen;
+    uint64_t damage;
+};
 
 enum call_step_kind {
     CALL_STEP_WAIT,
@@ -41,10 +71,10 @@ struct call_step {
 
 struct call_reader;
 
-/* Errors: as btrail_merged_open(). */
+/* @options must live as long.  Errors: as btrail_merged_open(). */
 int call_reader_open(struct call_reader **reader,
                      const struct btrail_trace *trace,
-                     const struct call_tree_options *options);
+                     const struct call_reader_options *options);
 
 /*
  * The next steps, @n of them, which are valid until the next call; NULL at the
@@ -53,9 +83,9 @@ int call_reader_open(struct call_reader **reader,
 const struct call_step *call_reader_next(struct call_reader *r, size_t *n);
 
 /*
- * After the end: adds up what was read.  Returns 0 or a negative enum
+ * @sums: gets those of what was read; or NULL.  Returns 0 or a negative enum
  * btrail_error, with errno set.
  */
-int call_reader_close(struct call_reader *r, struct call_tree *t);
+int call_reader_close(struct call_reader *r, struct call_reader_sums *sums);
 
 #endif /* BTRAIL_CALL_READER_H */

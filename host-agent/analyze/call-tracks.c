@@ -6,40 +6,21 @@
 #include <string.h>
 
 #include "analyze/call-tracks.h"
-#include "lib/agent/thread.h"
 #include "util/closest.h"
-#include "util/hash.h"
-#include "util/search.h"
-
-/*
- * @process: the task that runs; NULL if it has no track
- * @thread:  its track, or NULL
- * @since:   when it began to run here
- * @time:    of the last move
- */
-struct cpu_track {
-    struct call_track own;
-    const struct process *process;
-    struct call_track *thread;
-    uint64_t since;
-    uint64_t time;
-};
 
 struct call_tracks {
     struct call_tracks_options options;
-    struct cpu_track cpus[BTRAIL_MAX_VCPUS];
-    GHashTable *threads;        /* pid and tid -> struct call_track */
-    uint64_t gaps;
+    struct call_track own[BTRAIL_MAX_VCPUS];    /* of vCPUs */
+    struct cpu_threads *threads;        /* of struct call_track */
     GHashTable *offered;        /* functions, to @closest */
     struct closest closest;
 };
 
-static void free_track(gpointer p)
+static void clear_track(gpointer p)
 {
     struct call_track *t = p;
 
     g_clear_pointer(&t->open, g_array_unref);
-    g_free(t);
 }
 
 struct call_tracks *call_tracks_new(const struct call_tracks_options *options)
@@ -47,12 +28,11 @@ struct call_tracks *call_tracks_new(const struct call_tracks_options *options)
     struct call_tracks *c = g_new0(struct call_tracks, 1);
 
     c->options = *options;
-    c->threads = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
-                                       g_free, free_track);
+    c->threads = cpu_threads_new(sizeof(struct call_track), clear_track);
     c->offered = g_hash_table_new(NULL, NULL);
     c->closest = closest_to(options->function ?: "");
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        c->cpus[i].own.number = i + 1;
+        c->own[i].number = i + 1;
     }
     return c;
 }
@@ -60,9 +40,9 @@ struct call_tracks *call_tracks_new(const struct call_tracks_options *options)
 void call_tracks_free(struct call_tracks *c)
 {
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        g_clear_pointer(&c->cpus[i].own.open, g_array_unref);
+        clear_track(&c->own[i]);
     }
-    g_hash_table_unref(c->threads);
+    cpu_threads_free(c->threads);
     g_hash_table_unref(c->offered);
     g_free(c);
 }
@@ -72,35 +52,13 @@ static struct call_track *thread_track(struct call_tracks *c, unsigned vcpu,
                                        uint64_t time,
                                        const struct stack_node *n)
 {
-    struct cpu_track *cpu = &c->cpus[vcpu];
     const struct process *p = n ? n->process : NULL;
-    struct call_track *t;
-    uint64_t key[2];
+    struct call_track *t = cpu_threads_run(c->threads, vcpu, time, p);
 
-    /* Idle tasks, which are all No 0, are shown by their vCPUs. */
-    if (!p || p->owner == p || p->tid <= 0) {
-        cpu->process = NULL;
-        cpu->thread = NULL;
-        return NULL;
-    }
-    if (cpu->process == p) {
-        cpu->thread->vcpu = vcpu;
-        return cpu->thread;
-    }
-    key[0] = (uint64_t)p->nested << 32 | (uint32_t)p->pid;
-    key[1] = p->tid;
-    t = g_hash_table_lookup(c->threads, key);
-    if (!t) {
-        t = g_new0(struct call_track, 1);
-        t->number = CALL_TRACKS_THREADS + g_hash_table_size(c->threads);
+    if (t && !t->thread) {
+        t->number = CALL_TRACKS_THREADS + t->of.number;
         t->thread = p;
-        t->gaps = c->gaps;
-        g_hash_table_insert(c->threads, g_memdup2(key, sizeof(key)), t);
     }
-    t->vcpu = vcpu;
-    cpu->process = p;
-    cpu->thread = t;
-    cpu->since = time;
     return t;
 }
 
@@ -273,7 +231,7 @@ static void move_track(struct call_tracks *c, struct call_track *t,
                        unsigned vcpu, uint64_t time,
                        const struct stack_node *to)
 {
-    bool missed = t->thread && t->gaps != c->gaps;
+    bool missed = t->thread && cpu_threads_lost(c->threads, t);
     unsigned shared;
 
     /* Two vCPUs can run a thread in another order than their clocks say. */
@@ -284,7 +242,7 @@ static void move_track(struct call_tracks *c, struct call_track *t,
     for (unsigned i = 0; missed && i < t->open->len; i++) {
         call_track_slice(t, i)->missed = true;
     }
-    t->gaps = c->gaps;
+    cpu_threads_found(c->threads, t);
     if (lacks_nodes(t)) {
         find_nodes(t, to);
     }
@@ -306,26 +264,11 @@ static const struct stack_node *root_of(const struct stack_node *n)
     return n;
 }
 
-/*
- * Records are missing.  Threads that other vCPUs have run since before have not
- * made them.
- */
 static void on_gap(void *opaque, unsigned vcpu)
 {
     struct call_tracks *c = opaque;
 
-    c->gaps++;
-    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        const struct cpu_track *cpu = &c->cpus[i];
-
-        if (i != vcpu && cpu->thread && cpu->thread->vcpu == i &&
-            cpu->since <= c->cpus[vcpu].time &&
-            cpu->thread->gaps == c->gaps - 1) {
-            cpu->thread->gaps = c->gaps;
-        }
-    }
-    c->cpus[vcpu].process = NULL;
-    c->cpus[vcpu].thread = NULL;
+    cpu_threads_gap(c->threads, vcpu);
 }
 
 static void on_moved(void *opaque, unsigned vcpu, uint64_t time,
@@ -333,13 +276,13 @@ static void on_moved(void *opaque, unsigned vcpu, uint64_t time,
                      const struct stack_node *to)
 {
     struct call_tracks *c = opaque;
-    struct call_track *own = &c->cpus[vcpu].own;
-    struct call_track *last = c->cpus[vcpu].thread, *t;
+    struct call_track *own = &c->own[vcpu];
+    struct call_track *last = cpu_threads_now(c->threads, vcpu), *t;
 
     if (!time) {
         return;
     }
-    c->cpus[vcpu].time = MAX(c->cpus[vcpu].time, time);
+    cpu_threads_time(c->threads, vcpu, time);
     t = thread_track(c, vcpu, time, to);
     if (last && last != t && last->open) {
         /* The call that it is in continues later. */
@@ -371,9 +314,10 @@ static void on_spent(void *opaque, unsigned vcpu, uint64_t time,
                      const struct stack_node *node, uint64_t records)
 {
     struct call_tracks *c = opaque;
-    struct call_track *own = &c->cpus[vcpu].own;
+    struct call_track *own = &c->own[vcpu];
     struct call_track *thread = thread_track(c, vcpu, time, node);
 
+    cpu_threads_time(c->threads, vcpu, time);
     if (!own->open || (thread && !(thread->open && thread->open->len))) {
         on_moved(opaque, vcpu, time, NULL, node);
     }
@@ -394,15 +338,13 @@ static void forget_nodes(const struct call_track *t)
 static void on_spill(void *opaque, const struct call_tree *tree)
 {
     struct call_tracks *c = opaque;
-    GHashTableIter iter;
-    gpointer track;
+    g_autoptr(GList) all = cpu_threads_all(c->threads);
 
-    g_hash_table_iter_init(&iter, c->threads);
-    while (g_hash_table_iter_next(&iter, NULL, &track)) {
-        forget_nodes(track);
+    for (const GList *l = all; l; l = l->next) {
+        forget_nodes(l->data);
     }
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        forget_nodes(&c->cpus[i].own);
+        forget_nodes(&c->own[i]);
     }
 }
 
@@ -416,13 +358,6 @@ static void end_track(struct call_tracks *c, struct call_track *t,
     while (t->open && t->open->len) {
         end_slice(c, t, MAX(end, t->time), true);
     }
-}
-
-static gint by_number(gconstpointer a, gconstpointer b)
-{
-    const struct call_track *x = a, *y = b;
-
-    return BTRAIL_COMPARE(x->number, y->number);
 }
 
 static uint64_t last_time(const struct btrail_trace *trace,
@@ -442,14 +377,13 @@ static uint64_t last_time(const struct btrail_trace *trace,
 void call_tracks_end(struct call_tracks *c, const struct btrail_trace *trace,
                      const struct window *window)
 {
-    g_autoptr(GList) all = g_list_sort(g_hash_table_get_values(c->threads),
-                                       by_number);
+    g_autoptr(GList) all = cpu_threads_all(c->threads);
 
-    for (GList *l = all; l; l = l->next) {
+    for (const GList *l = all; l; l = l->next) {
         end_track(c, l->data, 0);
     }
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        struct call_track *own = &c->cpus[i].own;
+        struct call_track *own = &c->own[i];
 
         end_track(c, own, own->open ? last_time(trace, window, i) : 0);
     }
@@ -458,10 +392,9 @@ void call_tracks_end(struct call_tracks *c, const struct btrail_trace *trace,
 struct call_track *call_tracks_find(struct call_tracks *c, unsigned vcpu,
                                     const struct btrail_task *task)
 {
-    const uint64_t key[2] = { btrail_thread_process(task), task->tid };
-    struct call_track *t = g_hash_table_lookup(c->threads, key);
+    struct call_track *t = cpu_threads_find(c->threads, task);
 
-    return t ?: &c->cpus[vcpu].own;
+    return t ?: &c->own[vcpu];
 }
 
 const struct closest *call_tracks_closest(const struct call_tracks *c)

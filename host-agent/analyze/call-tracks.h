@@ -11,6 +11,7 @@
 #define BTRAIL_CALL_TRACKS_H
 
 #include "analyze/call-tree.h"
+#include "analyze/cpu-threads.h"
 #include "util/closest.h"
 
 /**
@@ -41,22 +42,20 @@ struct call_slice {
 
 /**
  * struct call_track
+ * @of:     if it is a thread's
  * @number: 1 and the number of a vCPU; CALL_TRACKS_THREADS and more for threads
  * @thread: the thread that it is of; NULL for a vCPU
  * @open:   of struct call_slice, those within others last.  The first one is of
  *          the task, and is not the user's business if the track is a thread's
  * @time:   of the last move, or up to which a thread is known to have run
- * @vcpu:   that ran a thread last
- * @gaps:   up to now that it has not missed
  * @user:   the user's; NULL at first
  */
 struct call_track {
+    struct cpu_thread of;
     uint64_t number;
     const struct process *thread;
     GArray *open;
     uint64_t time;
-    unsigned vcpu;
-    uint64_t gaps;
     const void *user;
 };
 

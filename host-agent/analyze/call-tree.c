@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyze/call-reader.h"
+#include "analyze/call-tree.h"
 
 G_STATIC_ASSERT(PACE_TICKS == STACK_TICKS);
 
@@ -134,11 +135,17 @@ static void take_step(struct call_walk *w, const struct call_step *step)
 int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
                    const struct call_tree_options *options)
 {
+    const struct call_reader_options read = {
+        .names = options->names, .filter = options->filter,
+        .window = options->window, .tick = options->tick,
+        .many_edges = options->many_edges,
+    };
+    struct call_reader_sums sums;
     struct call_walk *w;
     struct call_reader *r;
     const struct call_step *steps;
     size_t n;
-    int ret = call_reader_open(&r, trace, options), error;
+    int ret = call_reader_open(&r, trace, &read), error;
 
     memset(t, 0, sizeof(*t));
     if (ret) {
@@ -160,8 +167,11 @@ int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
             take_step(w, &steps[i]);
         }
     }
-    ret = call_reader_close(r, t);
+    ret = call_reader_close(r, &sums);
     error = errno;
+    t->records = sums.records;
+    t->chosen = sums.chosen;
+    t->damage = sums.damage;
     g_free(w);
     if (ret) {
         call_tree_clear(t);

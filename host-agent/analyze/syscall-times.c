@@ -5,40 +5,29 @@
 
 #include <string.h>
 
+#include "analyze/cpu-threads.h"
 #include "analyze/syscall-times.h"
-#include "util/hash.h"
-#include "util/search.h"
 
 /*
  * What a thread or a vCPU is in: a call if @now.function is not NULL
  *
- * @number: in the order in which they came
+ * @of:     if it is a thread
  * @known:  is it in a call?
- * @gaps:   up to now that it has not missed
  * @chosen: records of the call count
  * @time:   of the last move
  */
 struct syscall_caller {
-    unsigned number;
+    struct cpu_thread of;
     bool known;
     bool chosen;
-    uint64_t gaps;
     uint64_t time;
     struct syscall_time now;
 };
 
-/* @process is the task that ran last, and @thread what it is in. */
-struct cpu_caller {
-    struct syscall_caller own;
-    const struct process *process;
-    struct syscall_caller *thread;
-};
-
 struct syscall_times {
     struct syscall_times_options options;
-    struct cpu_caller cpus[BTRAIL_MAX_VCPUS];
-    GHashTable *threads;        /* pid and tid -> struct syscall_caller */
-    uint64_t gaps;
+    struct syscall_caller own[BTRAIL_MAX_VCPUS];        /* vCPUs */
+    struct cpu_threads *threads;        /* of struct syscall_caller */
     struct closest closest;
 };
 
@@ -48,45 +37,24 @@ syscall_times_new(const struct syscall_times_options *options)
     struct syscall_times *s = g_new0(struct syscall_times, 1);
 
     s->options = *options;
-    s->threads = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
-                                       g_free, g_free);
+    s->threads = cpu_threads_new(sizeof(struct syscall_caller), NULL);
     s->closest = closest_to(options->name ?: "");
     return s;
 }
 
 void syscall_times_free(struct syscall_times *s)
 {
-    g_hash_table_unref(s->threads);
+    cpu_threads_free(s->threads);
     g_free(s);
 }
 
 /* The caller at a node */
 static struct syscall_caller *caller_at(struct syscall_times *s, unsigned vcpu,
+                                        uint64_t time,
                                         const struct stack_node *n)
 {
-    struct cpu_caller *cpu = &s->cpus[vcpu];
-    const struct process *p = n->process;
-    uint64_t key[2] = { (uint64_t)p->nested << 32 | (uint32_t)p->pid, p->tid };
-
-    if (p->owner == p || p->tid <= 0) {
-        /* The thread before can go on elsewhere. */
-        cpu->process = NULL;
-        cpu->thread = NULL;
-        return &cpu->own;
-    }
-    if (cpu->process == p) {
-        return cpu->thread;
-    }
-    cpu->process = p;
-    cpu->thread = g_hash_table_lookup(s->threads, key);
-    if (!cpu->thread) {
-        cpu->thread = g_new0(struct syscall_caller, 1);
-        cpu->thread->number = g_hash_table_size(s->threads);
-        cpu->thread->gaps = s->gaps;
-        g_hash_table_insert(s->threads, g_memdup2(key, sizeof(key)),
-                            cpu->thread);
-    }
-    return cpu->thread;
+    return cpu_threads_run(s->threads, vcpu, time, n->process) ?:
+           &s->own[vcpu];
 }
 
 /* The system call that a node is in: the first one since user mode */
@@ -101,8 +69,7 @@ static const struct function *syscall_at(const struct stack_node *n)
 }
 
 static void end_call(struct syscall_times *s, struct syscall_caller *c,
-                     uint64_t time,
-                     bool cut)
+                     uint64_t time, bool cut)
 {
     c->now.end = time;
     c->now.cut = cut;
@@ -113,6 +80,19 @@ static void end_call(struct syscall_times *s, struct syscall_caller *c,
         s->options.ended(s->options.opaque, &c->now);
     }
     c->now.function = NULL;
+}
+
+/* Is it a thread that can have made records that are missing? */
+static bool has_lost(const struct syscall_times *s, unsigned vcpu,
+                     const struct syscall_caller *c)
+{
+    return c != &s->own[vcpu] && cpu_threads_lost(s->threads, c);
+}
+
+/* Up to when a thread with missing records certainly was in its call */
+static uint64_t known_until(const struct syscall_caller *c)
+{
+    return MAX(c->now.begin, MIN(c->time, c->of.known_until));
 }
 
 static void begin_call(struct syscall_times *s, struct syscall_caller *c,
@@ -132,23 +112,14 @@ static bool stays(const struct stack_node *from, const struct stack_node *to)
                     (from->parent == to && !from->function->syscall));
 }
 
-/* Records are missing.  Threads that other vCPUs run have not made them. */
 static void on_gap(void *opaque, unsigned vcpu)
 {
     struct syscall_times *s = opaque;
+    struct syscall_caller *own = &s->own[vcpu];
 
-    s->gaps++;
-    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        struct cpu_caller *cpu = &s->cpus[i];
-
-        if (i != vcpu && cpu->thread) {
-            cpu->thread->gaps = s->gaps;
-        }
-    }
-    end_call(s, &s->cpus[vcpu].own, s->cpus[vcpu].own.time, true);
-    s->cpus[vcpu].own.known = false;
-    s->cpus[vcpu].process = NULL;
-    s->cpus[vcpu].thread = NULL;
+    cpu_threads_gap(s->threads, vcpu);
+    end_call(s, own, own->time, true);
+    own->known = false;
 }
 
 static void on_moved(void *opaque, unsigned vcpu, uint64_t time,
@@ -156,21 +127,25 @@ static void on_moved(void *opaque, unsigned vcpu, uint64_t time,
                      const struct stack_node *to)
 {
     struct syscall_times *s = opaque;
-    struct syscall_caller *own = &s->cpus[vcpu].own, *c;
+    struct syscall_caller *own = &s->own[vcpu], *c;
     struct syscall_time call = { .begin = time, .vcpu = vcpu };
 
-    if (!time || !to || stays(from, to)) {
+    cpu_threads_time(s->threads, vcpu, time);
+    if (!time || !to) {
         return;
     }
-    c = caller_at(s, vcpu, to);
+    c = caller_at(s, vcpu, time, to);
+    if (stays(from, to) && !has_lost(s, vcpu, c)) {
+        return;
+    }
     if (c != own) {
         end_call(s, own, MAX(time, own->time), true);
         own->known = false;
     }
-    if (c != own && c->gaps != s->gaps) {
+    if (has_lost(s, vcpu, c)) {
         /* It may have returned since, and called again. */
-        end_call(s, c, c->time, true);
-        c->gaps = s->gaps;
+        end_call(s, c, known_until(c), true);
+        cpu_threads_found(s->threads, c);
         from = NULL;
     }
     /* Two vCPUs can run a thread in another order than their clocks say. */
@@ -193,9 +168,11 @@ static void on_moved(void *opaque, unsigned vcpu, uint64_t time,
 static void on_spent(void *opaque, unsigned vcpu, uint64_t time,
                      const struct stack_node *node, uint64_t records)
 {
-    struct syscall_caller *c = caller_at(opaque, vcpu, node);
+    struct syscall_times *s = opaque;
+    struct syscall_caller *c = caller_at(s, vcpu, time, node);
 
-    if (!c->known) {
+    cpu_threads_time(s->threads, vcpu, time);
+    if (!c->known || has_lost(s, vcpu, c)) {
         on_moved(opaque, vcpu, time, NULL, node);
     }
     c->time = MAX(c->time, time);
@@ -206,13 +183,6 @@ static void on_spent(void *opaque, unsigned vcpu, uint64_t time,
 const struct call_tree_ops syscall_times_tree_ops = {
     on_moved, on_spent, on_gap,
 };
-
-static gint by_number(gconstpointer a, gconstpointer b)
-{
-    const struct syscall_caller *x = a, *y = b;
-
-    return BTRAIL_COMPARE(x->number, y->number);
-}
 
 /* The last time that the trace knows of */
 static uint64_t last_time(const struct btrail_trace *trace,
@@ -232,17 +202,17 @@ void syscall_times_end(struct syscall_times *s,
                        const struct btrail_trace *trace,
                        const struct window *window)
 {
-    g_autoptr(GList) all = g_list_sort(g_hash_table_get_values(s->threads),
-                                       by_number);
+    g_autoptr(GList) all = cpu_threads_all(s->threads);
     uint64_t last = last_time(trace, window);
 
-    for (GList *l = all; l; l = l->next) {
+    for (const GList *l = all; l; l = l->next) {
         struct syscall_caller *c = l->data;
 
-        end_call(s, c, c->gaps == s->gaps ? MAX(c->time, last) : c->time, true);
+        end_call(s, c, cpu_threads_lost(s->threads, c) ? known_until(c) :
+                 MAX(c->time, last), true);
     }
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        end_call(s, &s->cpus[i].own, s->cpus[i].own.time, true);
+        end_call(s, &s->own[i], s->own[i].time, true);
     }
 }
 

@@ -44,6 +44,10 @@ struct symbol {
     const char *module;
 };
 
+/* Paths of the images that the kernel maps into programs of 64 and 32 bits */
+#define MAPPING_VDSO    "[vdso]"
+#define MAPPING_VDSO32  "[vdso32]"
+
 struct address_space;
 
 struct address_space *address_space_new(void);

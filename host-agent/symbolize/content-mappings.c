@@ -10,7 +10,6 @@
 #include "lib/agent/strings.h"
 #include "lib/agent/trace-files.h"
 #include "symbolize/content-mappings.h"
-#include "symbolize/places.h"
 #include "util/hash.h"
 #include "util/search.h"
 
@@ -187,7 +186,7 @@ void content_mappings_free(struct content_mappings *c)
 static bool is_of_file(const struct btrail_mapping *m)
 {
     return (m->flags & BTRAIL_MAPPING_FILE && (*m->path || m->build_id)) ||
-           !strcmp(m->path, PLACES_VDSO);
+           !strcmp(m->path, MAPPING_VDSO);
 }
 
 static uint64_t add_file(struct content_mappings *c, const char *name,

@@ -218,7 +218,7 @@ static void set_unknown(struct places *p, struct place *place,
 /* The path of what is mapped in a program of 32 or 64 bits */
 static const char *path_of(const struct mapping *m, unsigned bits)
 {
-    return bits == 32 && !strcmp(m->path, PLACES_VDSO) ? PLACES_VDSO32 :
+    return bits == 32 && !strcmp(m->path, MAPPING_VDSO) ? MAPPING_VDSO32 :
            m->path;
 }
 

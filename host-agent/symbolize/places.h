@@ -13,10 +13,6 @@
 #define NAME_UNKNOWN    "[unknown]"
 #define NAME_KERNEL     "[kernel.kallsyms]"
 
-/* Paths of the images that the kernel maps into programs of 64 and 32 bits */
-#define PLACES_VDSO     "[vdso]"
-#define PLACES_VDSO32   "[vdso32]"
-
 /**
  * struct module - a file that has code, or another source of code; files of the
  *                 same path can be several

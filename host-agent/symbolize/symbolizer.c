@@ -41,8 +41,8 @@ static void add_image(struct symbolizer *s, const void *data, size_t size)
     const uint8_t *bytes = data;
 
     elf_files_add_image(s->files, size > EI_CLASS &&
-                        bytes[EI_CLASS] == ELFCLASS32 ? PLACES_VDSO32 :
-                        PLACES_VDSO, data, size);
+                        bytes[EI_CLASS] == ELFCLASS32 ? MAPPING_VDSO32 :
+                        MAPPING_VDSO, data, size);
 }
 
 /* Reads the sideband, without the parts that are damaged. */

@@ -23,7 +23,7 @@ struct lane {
 
 struct reading {
     struct lane lanes[BTRAIL_MAX_VCPUS];
-    struct call_tree tree;
+    struct call_reader_sums sums;
     uint64_t records;
     uint64_t chosen;
     uint64_t waited;
@@ -140,7 +140,7 @@ static void read_all(struct reading *r, const struct random_trace *random,
     const struct symbolizer_options none = { NULL };
     struct symbolizer *s = symbolizer_new(&none, NULL, NULL);
     struct filter *filter = r->filtered ? filter_parse(FILTER, NULL) : NULL;
-    const struct call_tree_options options = {
+    const struct call_reader_options options = {
         .names = s, .filter = filter, .window = WINDOW_ALL(0), .tick = TICK,
         .many_edges = r->many_edges,
     };
@@ -162,7 +162,7 @@ static void read_all(struct reading *r, const struct random_trace *random,
     }
     /* The end stays the end. */
     g_assert_null(call_reader_next(reader, &n));
-    g_assert_cmpint(call_reader_close(reader, &r->tree), ==, 0);
+    g_assert_cmpint(call_reader_close(reader, &r->sums), ==, 0);
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         struct lane *l = &r->lanes[i];
 
@@ -173,8 +173,8 @@ static void read_all(struct reading *r, const struct random_trace *random,
             r->waited += l->waited;
         }
     }
-    g_assert_cmpuint(r->tree.records, ==, r->records);
-    g_assert_cmpuint(r->tree.chosen, ==, r->filtered ? r->chosen : r->records);
+    g_assert_cmpuint(r->sums.records, ==, r->records);
+    g_assert_cmpuint(r->sums.chosen, ==, r->filtered ? r->chosen : r->records);
     filter_free(filter);
     symbolizer_free(s);
 }
@@ -211,7 +211,7 @@ static void check_random(unsigned vcpus, unsigned slabs, bool waits)
         r->filtered = i & 2;
         r->many_edges = i & 4 ? 100 : 0;
         read_all(r, random, trace);
-        g_assert_cmpuint(r->tree.damage, ==, 0);
+        g_assert_cmpuint(r->sums.damage, ==, 0);
         g_assert_true(!waits || r->waited);
         g_free(r);
     }
@@ -244,7 +244,7 @@ static void test_stop(void)
     alarm(120);
     for (unsigned i = 0; i < 12; i++) {
         struct symbolizer *s = symbolizer_new(&none, NULL, NULL);
-        const struct call_tree_options options = {
+        const struct call_reader_options options = {
             .names = s, .window = WINDOW_ALL(0), .many_edges = i % 2 ? 50 : 0,
         };
         struct call_reader *reader;
@@ -278,7 +278,7 @@ static void test_parts(void)
     };
     struct filter *filter = filter_parse("index != 3", NULL);
     const struct symbolizer_options none = { NULL };
-    struct call_tree_options options = {
+    struct call_reader_options options = {
         .filter = filter, .window = WINDOW_ALL(0),
     };
     const struct call_step *steps;
@@ -328,11 +328,11 @@ static void test_damage(void)
     char *path = sample_path();
     const struct symbolizer_options none = { NULL };
     struct symbolizer *s = symbolizer_new(&none, NULL, NULL);
-    const struct call_tree_options options = {
+    const struct call_reader_options options = {
         .names = s, .window = WINDOW_ALL(0),
     };
     const struct call_step *steps;
-    struct call_tree tree = { 0 };
+    struct call_reader_sums sums = { 0 };
     struct call_reader *reader;
     struct btrail_trace *trace;
     g_autofree char *bytes = NULL;
@@ -350,9 +350,9 @@ static void test_damage(void)
             gaps += steps[i].kind == CALL_STEP_GAP;
         }
     }
-    g_assert_cmpint(call_reader_close(reader, &tree), ==, 0);
-    g_assert_cmpuint(tree.damage, ==, 2);
-    g_assert_cmpuint(tree.records, ==, 7 * SAMPLE_CHUNK_RECORDS);
+    g_assert_cmpint(call_reader_close(reader, &sums), ==, 0);
+    g_assert_cmpuint(sums.damage, ==, 2);
+    g_assert_cmpuint(sums.records, ==, 7 * SAMPLE_CHUNK_RECORDS);
     g_assert_cmpuint(gaps, ==, 3);
     btrail_trace_close(trace);
     symbolizer_free(s);

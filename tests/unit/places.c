@@ -613,10 +613,10 @@ static void test_vdso(void)
         parts_init(&p, NULL);
         process_init(&program, address_space_new());
         program.bits = 32;
-        add_sample(&p, PLACES_VDSO32, 1, id);
-        add_sample(&p, PLACES_VDSO, 2, id);
+        add_sample(&p, MAPPING_VDSO32, 1, id);
+        add_sample(&p, MAPPING_VDSO, 2, id);
         address_space_map(program.space, &(struct mapping) {
-            .start = 0xf7000000, .end = 0xf7100000, .path = PLACES_VDSO,
+            .start = 0xf7000000, .end = 0xf7100000, .path = MAPPING_VDSO,
             .code = true,
         });
         if (first) {
@@ -624,7 +624,7 @@ static void test_vdso(void)
             g_assert_cmpuint(seen.n, ==, 1);
         }
         places_find(p.places, &program, &nowhere, 0xf7001000, &place);
-        g_assert_cmpstr(place.function->module->path, ==, PLACES_VDSO32);
+        g_assert_cmpstr(place.function->module->path, ==, MAPPING_VDSO32);
         g_assert_nonnull(place.function->module->elf);
         g_assert_true(g_str_has_prefix(
             elf_file_info(place.function->module->elf)->build_id, "01"));

@@ -39,6 +39,8 @@ struct thread {
     enum spot at;
     bool seen;
     bool missed;                /* it may have done something since */
+    uint64_t known_until;       /* not before, then */
+    uint64_t since;             /* it has been seen where it runs */
     uint64_t time;              /* when it was seen last */
     bool in;                    /* a call, as far as is known */
     struct syscall_time call;
@@ -48,6 +50,7 @@ struct thread {
 struct scene {
     struct thread threads[THREADS + VCPUS];
     unsigned running[VCPUS];
+    uint64_t last[VCPUS];       /* when a vCPU has made records */
     uint64_t clock;
     struct syscall_times *times;
     GArray *want;               /* of struct syscall_time */
@@ -99,6 +102,12 @@ static void end(struct scene *s, struct thread *t, uint64_t time, bool cut)
     t->in = false;
 }
 
+/* Up to when a thread that has missed something was in its call */
+static uint64_t known_until(const struct thread *t)
+{
+    return MAX(t->call.begin, MIN(t->time, t->known_until));
+}
+
 /* A thread is somewhere, where it has come from if that is known. */
 static void see(struct scene *s, unsigned i, unsigned vcpu, bool came)
 {
@@ -109,9 +118,10 @@ static void see(struct scene *s, unsigned i, unsigned vcpu, bool came)
         return;
     }
     if (t->missed) {
-        end(s, t, t->time, true);
+        end(s, t, known_until(t), true);
         came = t->missed = false;
     }
+    t->since = t->seen ? t->since : s->clock;
     t->seen = true;
     t->time = s->clock;
     if (t->in && t->call.function != f) {
@@ -134,6 +144,7 @@ static void spend(struct scene *s, unsigned vcpu)
     s->clock += 3;
     syscall_times_tree_ops.spent(s->times, vcpu, s->clock, &t->nodes[t->at], 1);
     see(s, s->running[vcpu], vcpu, false);
+    s->last[vcpu] = s->clock;
     t->counts = true;
 }
 
@@ -171,28 +182,37 @@ static void switch_to(struct scene *s, GRand *rand, unsigned vcpu)
         return;
     }
     s->running[vcpu] = next;
+    t->since = s->clock;
     syscall_times_tree_ops.moved(s->times, vcpu, s->clock,
                                  &old->nodes[old->at], &t->nodes[t->at]);
     see(s, next, vcpu, false);
 }
 
 /*
- * What is missing can be anything that a thread has done, but for those that
- * the other vCPU runs: it has returned, or another thread runs.
+ * What is missing can be anything that a thread has done, but for one that the
+ * other vCPU has run since before: it has returned, or another thread runs.
  */
 static void lose(struct scene *s, GRand *rand, unsigned vcpu)
 {
-    const struct thread *now = &s->threads[s->running[vcpu]];
+    struct thread *now = &s->threads[s->running[vcpu]];
 
     for (unsigned i = 0; i < THREADS; i++) {
         struct thread *t = &s->threads[i];
 
-        t->missed |= t->seen && i != s->running[!vcpu];
-        if (i != s->running[!vcpu] && !g_rand_int_range(rand, 0, 3)) {
+        bool elsewhere = i == s->running[!vcpu];
+
+        if (t->missed) {
+            t->known_until = MIN(t->known_until, s->last[vcpu]);
+        } else if (t->seen && !(elsewhere && t->since <= s->last[vcpu])) {
+            t->missed = true;
+            t->known_until = s->last[vcpu];
+        }
+        if (!elsewhere && !g_rand_int_range(rand, 0, 3)) {
             t->at = g_rand_int_range(rand, 0, 2) ? READ : USER;
         }
     }
     syscall_times_tree_ops.gap(s->times, vcpu);
+    now->since = s->clock;
     syscall_times_tree_ops.moved(s->times, vcpu, s->clock, NULL,
                                  &now->nodes[now->at]);
     see(s, s->running[vcpu], vcpu, false);
@@ -307,7 +327,7 @@ static void check_random(bool gaps)
         for (unsigned i = 0; i < THREADS; i++) {
             struct thread *t = &s.threads[i];
 
-            end(&s, t, t->missed ? t->time : LAST, true);
+            end(&s, t, t->missed ? known_until(t) : LAST, true);
         }
         g_assert_cmpuint(s.got->len, ==, s.want->len);
         for (unsigned i = 0; i < s.got->len; i++) {
@@ -408,6 +428,45 @@ static void test_unnamed(void)
     scene_clear(&s);
 }
 
+/*
+ * A thread goes to another vCPU, which then loses records.  The first one has
+ * not been seen to have left it, and is not why it has missed nothing.
+ */
+static void test_moved(void)
+{
+    const struct syscall_times_options options = { .name = NULL };
+    const struct syscall_time *call;
+    struct thread *t;
+    struct scene s;
+
+    scene_init(&s, &options);
+    t = &s.threads[0];
+    syscall_times_tree_ops.moved(s.times, 0, 2000, &t->nodes[USER],
+                                 &t->nodes[READ]);
+    syscall_times_tree_ops.spent(s.times, 0, 2005, &t->nodes[READ], 1);
+    syscall_times_tree_ops.moved(s.times, 1, 2010, NULL, &t->nodes[READ]);
+    syscall_times_tree_ops.spent(s.times, 1, 2015, &t->nodes[READ], 1);
+    syscall_times_tree_ops.gap(s.times, 1);
+    syscall_times_tree_ops.moved(s.times, 1, 2030, NULL, &t->nodes[READ]);
+    g_assert_cmpuint(s.got->len, ==, 1);
+    call = &g_array_index(s.got, struct syscall_time, 0);
+    g_assert_true(call->cut);
+    g_assert_cmpuint(call->begin, ==, 2000);
+    g_assert_cmpuint(call->end, ==, 2015);
+    /* It came to a vCPU while the one that it came from lost records. */
+    syscall_times_tree_ops.moved(s.times, 0, 2100, NULL, &t->nodes[WRITE]);
+    syscall_times_tree_ops.spent(s.times, 0, 2110, &t->nodes[WRITE], 1);
+    syscall_times_tree_ops.moved(s.times, 1, 2120, NULL, &t->nodes[WRITE]);
+    syscall_times_tree_ops.spent(s.times, 1, 2130, &t->nodes[WRITE], 1);
+    syscall_times_tree_ops.gap(s.times, 0);
+    syscall_times_tree_ops.spent(s.times, 1, 2150, &t->nodes[WRITE], 1);
+    call = &g_array_index(s.got, struct syscall_time, s.got->len - 1);
+    g_assert_true(call->cut);
+    g_assert_cmpuint(call->begin, ==, 2100);
+    g_assert_cmpuint(call->end, ==, 2110);
+    scene_clear(&s);
+}
+
 /* No call lasts less than no time, whatever the clocks of two vCPUs say. */
 static void test_clocks(void)
 {
@@ -437,6 +496,7 @@ int main(int argc, char **argv)
     g_test_add_func("/syscall-times/gaps", test_gaps);
     g_test_add_func("/syscall-times/options", test_options);
     g_test_add_func("/syscall-times/unnamed", test_unnamed);
+    g_test_add_func("/syscall-times/moved", test_moved);
     g_test_add_func("/syscall-times/clocks", test_clocks);
     return g_test_run();
 }
