@@ -55,6 +55,9 @@ static void read_streams(struct leftover *l, struct btrail_trace *trace)
         g_array_index(l->indices, uint64_t, info.vcpu) = info.end_index;
         l->records += info.records;
         l->record_bytes += info.bytes;
+        /* Those that are lost have numbers. */
+        l->lost += info.end_index - info.first_index -
+                   MIN(info.end_index - info.first_index, info.records);
     }
     if (!btrail_trace_status(trace, &status)) {
         l->bytes = status.file_size;

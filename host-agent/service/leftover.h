@@ -23,6 +23,7 @@
  * @records: in the trace
  * @bytes:   in the trace
  * @record_bytes: those of them that chunks of records have
+ * @lost:    records that are missing, as far as their number is known
  */
 struct leftover {
     uint8_t id[16];
@@ -30,6 +31,7 @@ struct leftover {
     uint64_t records;
     uint64_t bytes;
     uint64_t record_bytes;
+    uint64_t lost;
 };
 
 /*

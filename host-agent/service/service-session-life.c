@@ -371,6 +371,7 @@ static bool open_again(struct service_session *s,
     s->past.records = left->records;
     s->past.bytes = left->bytes;
     s->past.record_bytes = left->record_bytes;
+    s->past.lost = left->lost;
     s->first_part = part;
     return true;
 }

@@ -145,7 +145,7 @@ JsonObject *service_session_status(struct service_session *s)
                     "U:bytes", s->past.bytes + s->progress.bytes,
                     "U:record-bytes",
                     s->past.record_bytes + s->progress.record_bytes,
-                    "U:lost", s->progress.lost,
+                    "U:lost", s->past.lost + s->progress.lost,
                     "U:paused-ns", s->paused_ns,
                     "U:limited-ns", s->limited_ns,
                     "U:cpu-ns", s->progress.cpu_ns, NULL);

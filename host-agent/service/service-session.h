@@ -120,7 +120,7 @@ struct service_session_options {
  * @whole:     session_whole(), also once @session is gone
  * @keeping:   session_keeping(), likewise
  * @started, @ended: by g_get_real_time()
- * @past:      progress of the processes before
+ * @past:      progress of the processes before, as far as the trace has it
  * @paused_base, @limited_base: of the capture, when they were first known, as
  *             @waited_known says
  * @resumed:   another process has started it; true from the first @state to the

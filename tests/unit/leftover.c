@@ -67,6 +67,7 @@ static void test_look(struct fixture *f, gconstpointer data)
     g_assert_cmpuint(g_array_index(l->indices, uint64_t, 3), ==, END);
     g_assert_cmpuint(l->records, ==, 2 * CHUNKS * SAMPLE_CHUNK_RECORDS);
     g_assert_cmpuint(l->bytes, ==, st.st_size);
+    g_assert_cmpuint(l->lost, ==, 2 * SAMPLE_LOST);
     leftover_free(l);
     leftover_free(NULL);
 }
