@@ -7,11 +7,9 @@
 #include <string.h>
 
 #include "analyze/diff-reader.h"
-#include "lib/agent/code-piece.h"
 #include "scratch.h"
+#include "toy-code.h"
 
-#define KERNEL      UINT64_C(0xffffffff81000000)
-#define USER        UINT64_C(0x400000)
 #define FIRMWARE    UINT64_C(0x80000)
 
 /* Code that was not captured, and the file that is mapped at some of it */
@@ -31,22 +29,23 @@ static const char *const function_names[N_FUNCTIONS] = {
     /* Nobody knows those of the firmware. */
 };
 
-/* Offsets in a function: calls, a return, and how it changes the mode */
-enum { CALLS = 0x10, SOMEWHERE = 0x80, RETURN = 0xa0, SPECIAL = 0xb0 };
+/* In a function */
+enum { SOMEWHERE = 0x80 };
 
-#define AT(f, offset) \
-    (((f) < MAIN ? KERNEL + 0x100 * (f) : \
-      (f) < SERVICE ? USER + 0x100 * ((f) - MAIN) : \
-      FIRMWARE + 0x100 * ((f) - SERVICE)) + (offset))
-#define CALL_SITE(f, g)     AT(f, CALLS + 8 * (g))
+/* Where the page of a function begins, and its number there */
+#define PAGE(f) \
+    ((f) < MAIN ? TOY_KERNEL : (f) < SERVICE ? TOY_USER : FIRMWARE)
+#define NUMBER(f)   ((f) - ((f) < MAIN ? 0 : (f) < SERVICE ? MAIN : SERVICE))
+#define AT(f, offset)       (PAGE(f) + TOY_PITCH * NUMBER(f) + (offset))
+#define CALL_SITE(f, g)     (PAGE(f) + TOY_CALL_SITE(NUMBER(f), NUMBER(g)))
 
 /* The addresses of a record */
 #define CALL(f, g)          CALL_SITE(f, g), AT(g, 0)
-#define RET(g, f)           AT(g, RETURN), CALL_SITE(f, g) + 5
-#define SYSCALL(f)          AT(f, SPECIAL), AT(ENTRY, 0)
-#define SYSRET(f)           AT(ENTRY, SPECIAL), AT(f, SPECIAL) + 2
+#define RET(g, f)           AT(g, TOY_RETURN), CALL_SITE(f, g) + 5
+#define SYSCALL(f)          AT(f, TOY_SPECIAL), AT(ENTRY, 0)
+#define SYSRET(f)           AT(ENTRY, TOY_SPECIAL), AT(f, TOY_SPECIAL) + 2
 #define HIT(f, handler)     AT(f, SOMEWHERE), AT(handler, 0)
-#define BACK(handler, f)    AT(handler, SPECIAL), AT(f, SOMEWHERE)
+#define BACK(handler, f)    AT(handler, TOY_SPECIAL), AT(f, SOMEWHERE)
 
 enum { VCPUS = 3, MOST_ROWS = 32, GAP_RECORDS = 50 };
 
@@ -143,10 +142,10 @@ static const struct scene scenes[] = {
     { "serialize", .rows = {
         { 0, A, SYSCALL(MAIN), KEPT },
         { 0, A, CALL(ENTRY, SYNC), KEPT },
-        { 0, A, AT(SYNC, SPECIAL), AT(SYNC, SPECIAL) + 2, KEPT },
+        { 0, A, AT(SYNC, TOY_SPECIAL), AT(SYNC, TOY_SPECIAL) + 2, KEPT },
         { 0, A, HIT(SYNC, INTERRUPT), LEFT },
         { 0, A, CALL(INTERRUPT, SYNC), LEFT },
-        { 0, A, AT(SYNC, SPECIAL), AT(SYNC, SPECIAL) + 2, LEFT },
+        { 0, A, AT(SYNC, TOY_SPECIAL), AT(SYNC, TOY_SPECIAL) + 2, LEFT },
         { 0, A, RET(SYNC, INTERRUPT), LEFT },
         { 0, A, BACK(INTERRUPT, SYNC), LEFT },
         { 0, A, RET(SYNC, ENTRY), KEPT },
@@ -170,9 +169,9 @@ static const struct scene scenes[] = {
         { 0, A, HIT(LEAF, TRAP), KEPT },
         { 0, A, CALL(TRAP, WORK), LEFT },
         { 0, A, RET(WORK, TRAP), LEFT },
-        { 0, A, AT(TRAP, SPECIAL), AT(SIGNAL, 0), KEPT },
+        { 0, A, AT(TRAP, TOY_SPECIAL), AT(SIGNAL, 0), KEPT },
         { 0, A, SYSCALL(SIGNAL), KEPT },
-        { 0, A, AT(ENTRY, SPECIAL), AT(LEAF, SOMEWHERE), KEPT },
+        { 0, A, AT(ENTRY, TOY_SPECIAL), AT(LEAF, SOMEWHERE), KEPT },
         { 0, A, SYSCALL(MAIN), KEPT },
         { 0, A, HIT(ENTRY, TRAP), KEPT },
         { 0, A, CALL(TRAP, WORK), LEFT },
@@ -183,7 +182,7 @@ static const struct scene scenes[] = {
         { 0, A, CALL(MAIN, LEAF), KEPT },
         { 0, A, HIT(LEAF, INTERRUPT), LEFT },
         { 0, A, CALL(INTERRUPT, WORK), LEFT },
-        { 0, A, AT(INTERRUPT, SPECIAL), AT(SIGNAL, 0), KEPT },
+        { 0, A, AT(INTERRUPT, TOY_SPECIAL), AT(SIGNAL, 0), KEPT },
         { 0, A, SYSCALL(SIGNAL), KEPT },
     } },
     { "an exit", true, A, {
@@ -306,8 +305,8 @@ static const struct scene scenes[] = {
         { 0, A, BTRAIL_PSEUDO_FROM_KERNEL, AT(LEAF, SOMEWHERE), LEFT },
         { 0, A, AT(LEAF, SOMEWHERE), BTRAIL_PSEUDO_PAGE_FAULT, LEFT },
         { 0, A, BTRAIL_PSEUDO_FROM_KERNEL, AT(LEAF, SOMEWHERE), LEFT },
-        { 0, A, AT(LEAF, SPECIAL), BTRAIL_PSEUDO_SYSCALL, KEPT },
-        { 0, A, BTRAIL_PSEUDO_FROM_KERNEL, AT(LEAF, SPECIAL) + 2, KEPT },
+        { 0, A, AT(LEAF, TOY_SPECIAL), BTRAIL_PSEUDO_SYSCALL, KEPT },
+        { 0, A, BTRAIL_PSEUDO_FROM_KERNEL, AT(LEAF, TOY_SPECIAL) + 2, KEPT },
         { 0, A, AT(LEAF, SOMEWHERE), BTRAIL_PSEUDO_EXCEPTION, KEPT },
         { 0, A, BTRAIL_PSEUDO_FROM_KERNEL, AT(SIGNAL, 0), KEPT },
         { 0, A, AT(SIGNAL, SOMEWHERE), BTRAIL_PSEUDO_TO_KERNEL, LEFT },
@@ -325,11 +324,11 @@ static const struct scene scenes[] = {
         { 0, A, BTRAIL_PSEUDO_FROM_USER, AT(ENTRY, 0), KEPT },
         { 0, A, CALL(ENTRY, WORK), KEPT },
         { 0, A, RET(WORK, ENTRY), KEPT },
-        { 0, A, AT(ENTRY, SPECIAL), BTRAIL_PSEUDO_TO_USER, KEPT },
+        { 0, A, AT(ENTRY, TOY_SPECIAL), BTRAIL_PSEUDO_TO_USER, KEPT },
         { 0, A, BTRAIL_PSEUDO_FROM_USER, AT(INTERRUPT, 0), LEFT },
         { 0, A, CALL(INTERRUPT, WORK), LEFT },
         { 0, A, RET(WORK, INTERRUPT), LEFT },
-        { 0, A, AT(INTERRUPT, SPECIAL), BTRAIL_PSEUDO_TO_USER, LEFT },
+        { 0, A, AT(INTERRUPT, TOY_SPECIAL), BTRAIL_PSEUDO_TO_USER, LEFT },
         { 0, A, BTRAIL_PSEUDO_FROM_USER, AT(ENTRY, 0), KEPT },
     } },
 };
@@ -341,58 +340,32 @@ static bool has_record(const struct row *row)
     return row->fate == KEPT || row->fate == LEFT;
 }
 
-static void put_call(uint8_t *page, uint64_t from, uint64_t to)
+static void make_page(struct toy_page *p, unsigned first, unsigned end)
 {
-    uint32_t distance = to - from - 5;
-
-    page[from & 0xfff] = 0xe8;
-    memcpy(page + (from & 0xfff) + 1, &distance, sizeof(distance));
-}
-
-/* The page of the functions from @first to before @end */
-static void make_page(uint8_t page[BTRAIL_CODE_PAGE_SIZE], unsigned first,
-                      unsigned end)
-{
-    memset(page, 0x90, BTRAIL_CODE_PAGE_SIZE);
+    *p = (struct toy_page) {
+        .address = AT(first, 0), .n = end - first,
+        .names = function_names + first,
+    };
+    toy_page_fill(p);
     for (unsigned f = first; f < end; f++) {
-        uint8_t *at = page + (AT(f, 0) & 0xfff);
-
-        for (unsigned g = first; g < end; g++) {
-            put_call(page, CALL_SITE(f, g), AT(g, 0));
-        }
-        at[RETURN] = 0xc3;
-        memcpy(at + SPECIAL, first == MAIN ? "\x0f\x05" :
+        memcpy(toy_page_at(p, f - first, TOY_SPECIAL),
+               first == MAIN ? "\x0f\x05" :
                f == ENTRY ? "\x0f\x07" : "\x48\xcf", 2);
     }
 }
 
 static void write_code(struct btrail_writer *w)
 {
-    static const unsigned first[] = { 0, MAIN, SERVICE, N_FUNCTIONS };
-    struct btrail_code_builder *b = btrail_code_builder_new();
-    struct btrail_sideband_info info = { BTRAIL_SIDEBAND_CODE };
-    uint8_t page[BTRAIL_CODE_PAGE_SIZE];
-    g_autofree uint8_t *data = NULL;
-    unsigned order = 0;
-    size_t size;
+    struct toy_page pages[3];
+    uint64_t cr3[N_TASKS - 1];
 
-    for (unsigned k = 0; k < 3; k++) {
-        make_page(page, first[k], first[k + 1]);
-        btrail_code_builder_content(b, k + 1, page);
-        for (unsigned i = 0; i < VCPUS * (N_TASKS - 1); i++) {
-            const struct btrail_code_entry entry = {
-                .vcpu = i % VCPUS, .order = order++,
-                .cr3 = tasks[1 + i / VCPUS].cr3, .linear = AT(first[k], 0),
-                .physical = k << 12, .number = k + 1,
-            };
-
-            btrail_code_builder_entry(b, &entry);
-        }
+    make_page(&pages[0], 0, MAIN);
+    make_page(&pages[1], MAIN, SERVICE);
+    make_page(&pages[2], SERVICE, N_FUNCTIONS);
+    for (unsigned i = 0; i < N_TASKS - 1; i++) {
+        cr3[i] = tasks[i + 1].cr3;
     }
-    data = btrail_code_builder_take(b, &size);
-    info.size = size;
-    g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
-    btrail_code_builder_free(b);
+    toy_pages_write(w, pages, 3, VCPUS, cr3, N_TASKS - 1);
 }
 
 /* Names of functions; those of the kernel only if @kernel */
@@ -400,18 +373,17 @@ static char *write_map(bool kernel)
 {
     char *path = g_build_filename(folder, "t.map", NULL);
     g_autoptr(GString) text = g_string_new(NULL);
+    struct toy_page page;
 
-    for (unsigned f = 0; kernel && f < MAIN; f++) {
-        g_string_append_printf(text, "%" G_GINT64_MODIFIER "x T %s\n", AT(f, 0),
-                               function_names[f]);
+    if (kernel) {
+        make_page(&page, 0, MAIN);
+        toy_page_names(&page, text);
     }
+    make_page(&page, MAIN, SERVICE);
     for (unsigned k = 1; k < NOBODY; k++) {
         g_string_append_printf(text, "cr3 %" G_GINT64_MODIFIER "x\n%s",
                                tasks[k].cr3, MAPPED);
-        for (unsigned f = MAIN; f < SERVICE; f++) {
-            g_string_append_printf(text, "%" G_GINT64_MODIFIER "x T %s\n",
-                                   AT(f, 0), function_names[f]);
-        }
+        toy_page_names(&page, text);
     }
     g_assert_true(g_file_set_contents(path, text->str, -1, NULL));
     return path;
@@ -974,7 +946,8 @@ static uint64_t any_address(void)
         BTRAIL_PSEUDO_TO_USER, BTRAIL_PSEUDO_FROM_USER,
     };
     static const unsigned offsets[] = {
-        0, CALLS, CALLS + 5, SOMEWHERE, RETURN, SPECIAL, SPECIAL + 2,
+        0, TOY_CALLS, TOY_CALLS + 5, SOMEWHERE, TOY_RETURN, TOY_SPECIAL,
+        TOY_SPECIAL + 2,
     };
     unsigned f = g_test_rand_int_range(0, N_FUNCTIONS);
 

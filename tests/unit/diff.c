@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "analyze/diff.h"
-#include "lib/agent/code-piece.h"
 #include "scratch.h"
+#include "toy-code.h"
 
 enum function_number {
     ENTRY, WORK, INTERRUPT, FAULT, TRAP,
@@ -22,8 +22,8 @@ static const char *const function_names[N_FUNCTIONS] = {
     "main", "left", "right", "leaf", "extra",
 };
 
-/* Offsets in a function: calls, a loop, and how it ends */
-enum { CALLS = 0x10, RETURN = 0xa0, SPECIAL = 0xb0, LOOP = 0xc0, AGAIN = 0xd4 };
+/* Offsets in a function, of a loop */
+enum { LOOP = 0xc0, AGAIN = 0xd4 };
 
 enum { VCPUS = 2, THREADS = 4, EDGES = 3000, TURN = 40, MAX_DEPTH = 12 };
 
@@ -52,13 +52,13 @@ static char *folder;
 
 static uint64_t address_of(unsigned f)
 {
-    return f < MAIN ? UINT64_C(0xffffffff81000000) + 0x100 * f :
-           UINT64_C(0x400000) + 0x100 * (f - MAIN);
+    return f < MAIN ? TOY_KERNEL + TOY_PITCH * f :
+           TOY_USER + TOY_PITCH * (f - MAIN);
 }
 
 static uint64_t call_site(unsigned caller, unsigned callee)
 {
-    return address_of(caller) + CALLS + 8 * (callee % MAIN);
+    return address_of(caller) + TOY_CALL_SITE(0, callee % MAIN);
 }
 
 static void put(const struct thread *t, unsigned f, uint64_t from, uint64_t to)
@@ -87,16 +87,17 @@ static void make_thread(struct thread *t, GRand *chance)
             }
             break;
         case 1:
-            put(t, f, address_of(f) + SPECIAL, address_of(ENTRY));
+            put(t, f, address_of(f) + TOY_SPECIAL, address_of(ENTRY));
             put(t, ENTRY, call_site(ENTRY, WORK), address_of(WORK));
-            put(t, WORK, address_of(WORK) + RETURN, call_site(ENTRY, WORK) + 5);
-            put(t, ENTRY, address_of(ENTRY) + SPECIAL,
-                address_of(f) + SPECIAL + 2);
+            put(t, WORK, address_of(WORK) + TOY_RETURN,
+                call_site(ENTRY, WORK) + 5);
+            put(t, ENTRY, address_of(ENTRY) + TOY_SPECIAL,
+                address_of(f) + TOY_SPECIAL + 2);
             break;
         case 2:
             if (n > 1) {
                 n--;
-                put(t, f, address_of(f) + RETURN,
+                put(t, f, address_of(f) + TOY_RETURN,
                     call_site(path[n - 1], f) + 5);
             }
             break;
@@ -119,7 +120,7 @@ static struct thread add_call(const struct thread *t, unsigned at)
     };
     const struct btrail_record calls[] = {
         { call_site(f, EXTRA), address_of(EXTRA), 0 },
-        { address_of(EXTRA) + RETURN, call_site(f, EXTRA) + 5, 0 },
+        { address_of(EXTRA) + TOY_RETURN, call_site(f, EXTRA) + 5, 0 },
     };
 
     g_array_insert_vals(new.edges, at, calls, 2);
@@ -168,10 +169,10 @@ static void interrupt(struct machine *m, unsigned vcpu, uint64_t at)
     if (!g_rand_int_range(m->chance, 0, 3)) {
         /* Another one meanwhile */
         emit(m, vcpu, address_of(WORK), address_of(INTERRUPT));
-        emit(m, vcpu, address_of(INTERRUPT) + SPECIAL, address_of(WORK));
+        emit(m, vcpu, address_of(INTERRUPT) + TOY_SPECIAL, address_of(WORK));
     }
-    emit(m, vcpu, address_of(WORK) + RETURN, call_site(f, WORK) + 5);
-    emit(m, vcpu, address_of(f) + SPECIAL, at);
+    emit(m, vcpu, address_of(WORK) + TOY_RETURN, call_site(f, WORK) + 5);
+    emit(m, vcpu, address_of(f) + TOY_SPECIAL, at);
 }
 
 /* A thread runs for a while. */
@@ -219,78 +220,40 @@ static void run(struct machine *m)
     }
 }
 
-static void put_jump(uint8_t *page, uint64_t from, uint64_t to)
+static void make_page(struct toy_page *p, const struct machine *m, bool user)
 {
-    uint32_t distance = to - from - 5;
-
-    page[from & 0xfff] = 0xe8;
-    memcpy(page + (from & 0xfff) + 1, &distance, sizeof(distance));
-}
-
-static void make_pages(uint8_t pages[2][BTRAIL_CODE_PAGE_SIZE])
-{
-    memset(pages, 0x90, 2 * BTRAIL_CODE_PAGE_SIZE);
-    for (unsigned f = 0; f < N_FUNCTIONS; f++) {
-        bool user = f >= MAIN;
-        uint8_t *page = pages[user], *at = page + (address_of(f) & 0xfff);
-
-        for (unsigned g = user ? MAIN : 0;
-             g < (user ? (unsigned)N_FUNCTIONS : (unsigned)MAIN); g++) {
-            put_jump(page, call_site(f, g), address_of(g));
-        }
-        at[RETURN] = 0xc3;
-        memcpy(at + SPECIAL, user ? "\x0f\x05\x90" :
+    *p = (struct toy_page) {
+        .address = slid(m, address_of(user ? MAIN : 0)),
+        .n = user ? N_FUNCTIONS - MAIN : MAIN,
+        .names = function_names + (user ? MAIN : 0),
+    };
+    toy_page_fill(p);
+    for (unsigned f = 0; f < p->n; f++) {
+        memcpy(toy_page_at(p, f, TOY_SPECIAL), user ? "\x0f\x05\x90" :
                f == ENTRY ? "\x48\x0f\x07" : "\x48\xcf\x90", 3);
-        memcpy(at + LOOP, "\x75\x0e", 2);
-        memcpy(at + AGAIN, "\x75\xea", 2);
+        memcpy(toy_page_at(p, f, LOOP), "\x75\x0e", 2);
+        memcpy(toy_page_at(p, f, AGAIN), "\x75\xea", 2);
     }
 }
 
+/* The code of both pages, and the names of all functions */
 static void write_code(struct machine *m, struct btrail_writer *w)
 {
-    uint8_t pages[2][BTRAIL_CODE_PAGE_SIZE];
-    struct btrail_code_builder *b = btrail_code_builder_new();
-    struct btrail_sideband_info info = { BTRAIL_SIDEBAND_CODE };
-    g_autofree uint8_t *data = NULL;
-    unsigned order = 0;
-    size_t size;
-
-    make_pages(pages);
-    for (unsigned user = 0; user < 2; user++) {
-        btrail_code_builder_content(b, user + 1, pages[user]);
-        for (unsigned i = 0; i < VCPUS * THREADS; i++) {
-            const struct btrail_code_entry entry = {
-                .vcpu = i % VCPUS, .order = order++,
-                .cr3 = (i / VCPUS + 1) << 12,
-                .linear = slid(m, address_of(user ? MAIN : 0)),
-                .physical = user << 12, .number = user + 1,
-            };
-
-            btrail_code_builder_entry(b, &entry);
-        }
-    }
-    data = btrail_code_builder_take(b, &size);
-    info.size = size;
-    g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
-    btrail_code_builder_free(b);
-}
-
-static void write_map(struct machine *m)
-{
     g_autoptr(GString) text = g_string_new(NULL);
+    struct toy_page pages[2];
+    uint64_t cr3[THREADS];
 
-    for (unsigned f = 0; f < MAIN; f++) {
-        g_string_append_printf(text, "%" G_GINT64_MODIFIER "x T %s\n",
-                               slid(m, address_of(f)), function_names[f]);
+    for (unsigned user = 0; user < 2; user++) {
+        make_page(&pages[user], m, user);
     }
+    toy_page_names(&pages[0], text);
     for (unsigned k = 0; k < THREADS; k++) {
+        cr3[k] = (k + 1) << 12;
         g_string_append_printf(text, "cr3 %x pid=%u %c\n", (k + 1) << 12,
                                k + 10, 'a' + k);
-        for (unsigned f = MAIN; f < N_FUNCTIONS; f++) {
-            g_string_append_printf(text, "%" G_GINT64_MODIFIER "x T %s\n",
-                                   slid(m, address_of(f)), function_names[f]);
-        }
+        toy_page_names(&pages[1], text);
     }
+    toy_pages_write(w, pages, 2, VCPUS, cr3, THREADS);
     g_assert_true(g_file_set_contents(m->map, text->str, -1, NULL));
 }
 
@@ -330,7 +293,6 @@ static void machine_init(struct machine *m, const struct thread *threads,
         g_assert_cmpint(btrail_writer_append(w, v, &slab), ==, 0);
     }
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
-    write_map(m);
 }
 
 static void machine_clear(struct machine *m)

@@ -12,12 +12,9 @@
 #include <glib.h>
 #include <string.h>
 
-#include "lib/agent/code-piece.h"
 #include "scratch.h"
 #include "symbolize/stack.h"
-
-#define KERNEL  UINT64_C(0xffffffff81000000)
-#define BASE    UINT64_C(0x400000)
+#include "toy-code.h"
 
 enum function_number {
     ENTRY, SCHEDULE, SWITCH_ASM, SWITCH, FORK, WORK, IDLE, LAST, HANDLER,
@@ -35,7 +32,7 @@ static const char *const names[N_FUNCTIONS] = {
 
 /* Offsets in a function */
 enum {
-    CALLS = 0x10, RETURN_JUMP = 0x90, RETURN = 0xa0, SPECIAL = 0xb0,
+    RETURN_JUMP = 0x90,
     /* Retpolines: with a return, and with a jump to one */
     RETPOLINE = 0xc0, RETPOLINE_JUMP = 0xd0,
 };
@@ -85,50 +82,45 @@ struct machine {
 
 static uint64_t address_of(unsigned f)
 {
-    return f < MAIN ? KERNEL + 0x100 * f : BASE + 0x100 * (f - MAIN);
+    return f < MAIN ? TOY_KERNEL + TOY_PITCH * f :
+           TOY_USER + TOY_PITCH * (f - MAIN);
 }
 
 static uint64_t call_site(unsigned caller, unsigned callee)
 {
-    return address_of(caller) + CALLS + 8 * (callee % MAIN);
+    return address_of(caller) + TOY_CALL_SITE(0, callee % MAIN);
 }
 
-static void put_jump(uint8_t *page, uint64_t from, uint8_t opcode, uint64_t to)
+static void make_page(struct toy_page *p, bool user)
 {
-    uint32_t distance = to - from - 5;
-
-    page[from & 0xfff] = opcode;
-    memcpy(page + (from & 0xfff) + 1, &distance, sizeof(distance));
-}
-
-static void make_pages(uint8_t pages[2][BTRAIL_CODE_PAGE_SIZE])
-{
-    memset(pages, 0x90, 2 * BTRAIL_CODE_PAGE_SIZE);
-    for (unsigned f = 0; f < N_FUNCTIONS; f++) {
-        uint8_t *page = pages[f >= MAIN];
-        uint64_t at = address_of(f);
-
-        for (unsigned g = f < MAIN ? 0 : MAIN;
-             g < (f < MAIN ? (unsigned)MAIN : (unsigned)N_FUNCTIONS); g++) {
-            put_jump(page, call_site(f, g), 0xe8, address_of(g));
+    *p = (struct toy_page) {
+        .address = user ? TOY_USER : TOY_KERNEL,
+        .n = user ? N_FUNCTIONS - MAIN : MAIN,
+        .names = names + (user ? MAIN : 0),
+    };
+    toy_page_fill(p);
+    for (unsigned f = 0; f < p->n; f++) {
+        memcpy(toy_page_at(p, f, TOY_SPECIAL),
+               user ? "\x0f\x05\x90" : "\x48\x0f\x07", 3);
+        if (!user) {
+            toy_page_jump(p, f, RETURN_JUMP, 0xe9, address_of(RETURN_THUNK));
         }
-        page[(at + RETURN) & 0xfff] = 0xc3;
-        memcpy(page + ((at + SPECIAL) & 0xfff),
-               f < MAIN ? "\x48\x0f\x07" : "\x0f\x05\x90", 3);
     }
-    put_jump(pages[0], address_of(SWITCH_ASM) + SPECIAL, 0xe9,
-             address_of(SWITCH));
-    for (unsigned f = 0; f < MAIN; f++) {
-        put_jump(pages[0], address_of(f) + RETURN_JUMP, 0xe9,
-                 address_of(RETURN_THUNK));
-    }
+}
+
+static void make_pages(struct toy_page pages[2])
+{
+    make_page(&pages[0], false);
+    make_page(&pages[1], true);
+    toy_page_jump(&pages[0], SWITCH_ASM, TOY_SPECIAL, 0xe9,
+                  address_of(SWITCH));
     for (unsigned at = RETPOLINE; at <= RETPOLINE_JUMP; at += 0x10) {
-        memcpy(pages[0] + ((address_of(THUNK) + at) & 0xfff),
+        memcpy(toy_page_at(&pages[0], THUNK, at),
                "\xe8\1\0\0\0\xcc\x48\x89\x04\x24\xc3", RETPOLINE_SIZE);
     }
-    put_jump(pages[0], address_of(THUNK) + RETPOLINE_JUMP + ENDS, 0xe9,
-             address_of(RETURN_THUNK));
-    memcpy(pages[0] + (address_of(SAFE_RETURN) & 0xfff),
+    toy_page_jump(&pages[0], THUNK, RETPOLINE_JUMP + ENDS, 0xe9,
+                  address_of(RETURN_THUNK));
+    memcpy(toy_page_at(&pages[0], SAFE_RETURN, 0),
            "\x48\x8d\x64\x24\x08\xc3", 6);
 }
 
@@ -146,53 +138,31 @@ static uint64_t all_spaces(unsigned i)
 /* A trace with the code and without records */
 static void write_trace(const char *path)
 {
-    uint8_t pages[2][BTRAIL_CODE_PAGE_SIZE];
-    struct btrail_code_builder *b = btrail_code_builder_new();
-    struct btrail_sideband_info info = { BTRAIL_SIDEBAND_CODE };
+    struct toy_page pages[2];
+    uint64_t cr3[2 * SPACES];
     struct btrail_writer *w;
-    g_autofree uint8_t *data = NULL;
-    size_t size;
-    unsigned order = 0;
 
-    make_pages(pages);
-    for (unsigned k = 0; k < 2; k++) {
-        btrail_code_builder_content(b, k + 1, pages[k]);
-        for (unsigned i = 0; i < 2 * VCPUS * SPACES; i++) {
-            const struct btrail_code_entry entry = {
-                .vcpu = i % VCPUS, .order = order++,
-                .cr3 = all_spaces(i / VCPUS),
-                .linear = k ? BASE : KERNEL, .physical = k << 12,
-                .number = k + 1,
-            };
-
-            btrail_code_builder_entry(b, &entry);
-        }
+    for (unsigned i = 0; i < 2 * SPACES; i++) {
+        cr3[i] = all_spaces(i);
     }
-    data = btrail_code_builder_take(b, &size);
-    info.size = size;
+    make_pages(pages);
     g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==, 0);
-    g_assert_cmpint(btrail_writer_sideband(w, &info, data), ==, 0);
+    toy_pages_write(w, pages, 2, VCPUS, cr3, 2 * SPACES);
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
-    btrail_code_builder_free(b);
 }
 
 static char *write_map(const char *folder)
 {
     char *path = g_build_filename(folder, "names.map", NULL);
     g_autoptr(GString) text = g_string_new(NULL);
+    struct toy_page pages[2];
 
-    for (unsigned f = 0; f < MAIN; f++) {
-        g_string_append_printf(text, "%" G_GINT64_MODIFIER "x %c %s\n",
-                               address_of(f), f == COMPILED ? 'd' : 'T',
-                               names[f]);
-    }
+    make_pages(pages);
+    toy_page_names(&pages[0], text);
     for (unsigned i = 0; i < 2 * SPACES; i++) {
         g_string_append_printf(text, "cr3 %" G_GINT64_MODIFIER "x\n",
                                all_spaces(i));
-        for (unsigned f = MAIN; f < N_FUNCTIONS; f++) {
-            g_string_append_printf(text, "%" G_GINT64_MODIFIER "x T %s\n",
-                                   address_of(f), names[f]);
-        }
+        toy_page_names(&pages[1], text);
         g_string_append_printf(text, "%" G_GINT64_MODIFIER "x d end\n",
                                address_of(N_FUNCTIONS));
     }
@@ -304,7 +274,7 @@ static void leave(struct machine *m, unsigned vcpu)
 {
     struct thread *t = m->now[vcpu];
 
-    emit(m, vcpu, address_of(top(t)) + RETURN, t->back[t->n - 1]);
+    emit(m, vcpu, address_of(top(t)) + TOY_RETURN, t->back[t->n - 1]);
     t->n--;
 }
 
@@ -327,7 +297,7 @@ static void interrupt(struct machine *m, unsigned vcpu, uint64_t from,
         call(m, vcpu, WORK);
         leave(m, vcpu);
     }
-    emit(m, vcpu, address_of(HANDLER) + SPECIAL, to);
+    emit(m, vcpu, address_of(HANDLER) + TOY_SPECIAL, to);
     t->n--;
 }
 
@@ -394,7 +364,7 @@ static void leave_by_thunk(struct machine *m, unsigned vcpu)
 static void enter_kernel(struct machine *m, unsigned vcpu)
 {
     struct thread *t = m->now[vcpu];
-    uint64_t from = address_of(top(t)) + SPECIAL;
+    uint64_t from = address_of(top(t)) + TOY_SPECIAL;
 
     emit(m, vcpu, from, address_of(ENTRY));
     t->entry = t->n;
@@ -406,7 +376,7 @@ static void leave_kernel(struct machine *m, unsigned vcpu)
 {
     struct thread *t = m->now[vcpu];
 
-    emit(m, vcpu, address_of(top(t)) + SPECIAL, t->cut ? address_of(MAIN) :
+    emit(m, vcpu, address_of(top(t)) + TOY_SPECIAL, t->cut ? address_of(MAIN) :
          t->back[t->n - 1]);
     t->n--;
     if (t->cut) {
@@ -442,15 +412,15 @@ static void end_switch(struct machine *m, unsigned vcpu, struct thread *next)
     if (fresh) {
         push(next, SWITCH_ASM, address_of(FORK));
     }
-    emit(m, vcpu, address_of(SWITCH_ASM) + SPECIAL, address_of(SWITCH));
+    emit(m, vcpu, address_of(SWITCH_ASM) + TOY_SPECIAL, address_of(SWITCH));
     next->path[next->n - 1] = SWITCH;
     leave(m, vcpu);
     if (fresh) {
         push(next, FORK, 0);
         if (!next->kernel) {
             /* It goes to user mode, right after the call of the kernel. */
-            emit(m, vcpu, address_of(FORK) + SPECIAL,
-                 address_of(LEFT) + SPECIAL + 2);
+            emit(m, vcpu, address_of(FORK) + TOY_SPECIAL,
+                 address_of(LEFT) + TOY_SPECIAL + 2);
             next->path[0] = LEFT;
         }
     } else {
