@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of machine.c and replay-arguments.c: command lines in, command lines
- * out, and what is refused
+ * Tests of machine.c: command lines in, command lines out, and what is refused
  */
 
 #include <glib/gstdio.h>
@@ -257,127 +256,6 @@ static void test_refused(struct fixture *f, gconstpointer data)
     }
 }
 
-/* What a recording of somebody else must not have */
-static void test_hostile(struct fixture *f, gconstpointer data)
-{
-    static const char *const cases[] = {
-        "-plugin evil.so", "-chardev file,id=c,path=x", "-serial file:x",
-        "-serial /dev/tty", "-netdev user,id=n", "-netdev tap,id=n",
-        "-netdev user,id=n,restrict=on,hostfwd=tcp::1-:1",
-        "-nic user,restrict=on,smb=x", "-nic tap",
-        "-drive file=/etc/passwd,format=raw,snapshot=on",
-        "-drive file=recording/files/../../x,format=raw,snapshot=on",
-        "-drive file=recording/files/x,snapshot=on",
-        "-drive file=recording/files/x,format=raw",
-        "-drive file=json:{},format=raw,snapshot=on",
-        "-drive file=recording/files/x,format=raw,snapshot=on/x",
-        "-drive file=recording/files/x,format=raw,snapshot=off",
-        "-drive file=recording/files/x,format=raw,snapshot=on,snapshot=off",
-        "-drive file=recording/files/x,format=raw,readonly=no",
-        "-drive file=/x,file=recording/files/x,format=raw,snapshot=on",
-        "-drive driver=nbd,host=h", "-kernel /etc/passwd",
-        "-kernel recording/files/../x", "-bios /x", "-L /tmp",
-        "-device vfio-pci,host=1", "-device loader,file=/etc/passwd",
-        "-device e1000,romfile=/x", "-device {}", "-object rng-egd,id=x",
-        "-object memory-backend-file,id=x,mem-path=/x",
-        "-machine pc,accel=kvm", "-machine pc,dumpdtb=x", "-accel kvm",
-        "-smp 64", "-display gtk", "-monitor stdio", "-qmp stdio", "-S",
-        "-daemonize", "-smbios file=/x", "-kernel", "recording/files/x",
-        "--version", "-global x.y=/z", "-chardev null,id=c,logfile=x",
-    };
-
-    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_auto(GStrv) words = g_strsplit(cases[i], " ", 2);
-        g_autoptr(GError) error = NULL;
-
-        if (replay_arguments_check(words, &error)) {
-            g_error("%s is taken", cases[i]);
-        }
-        g_assert_error(error, AGENT_ERROR,
-                       AGENT_ERROR_PROTOCOL);
-    }
-}
-
-/* An image with a backing file */
-static void test_hostile_image(struct fixture *f, gconstpointer data)
-{
-    static const char head[104] = "QFI\xfb\0\0\0\3\0\0\0\0\0\0\0\x70";
-    struct recording *r = recording_new(f->folder);
-    g_autoptr(GError) error = NULL;
-    g_auto(GStrv) arguments = NULL;
-
-    g_assert_cmpint(g_mkdir("files", 0777), ==, 0);
-    g_assert_true(g_file_set_contents("files/x", head, sizeof(head), NULL));
-    r->arguments = g_strsplit("-serial null -drive file=recording/files/x,"
-                              "format=qcow2,snapshot=on", " ", -1);
-    g_assert_null(replay_arguments_new(r, NULL, &error));
-    g_assert_nonnull(strstr(error->message, "backing file"));
-
-    g_assert_true(g_file_set_contents("files/x", "QFI\xfb\0\0\0\3", 8, NULL));
-    arguments = replay_arguments_new(r, "file:out", NULL);
-    g_assert_cmpstr(arguments[1], ==, "file:out");
-    recording_free(r);
-}
-
-/* What a guest had written to an image when the recording begins */
-static void test_overlay(struct fixture *f, gconstpointer data)
-{
-    static const char head[104] = "QFI\xfb\0\0\0\3\0\0\0\0\0\0\0\x70";
-    static const char elsewhere[80] = {
-        'Q', 'F', 'I', '\xfb', [7] = 3, [79] = 4
-    };
-    struct recording *r = recording_new(f->folder);
-    g_autoptr(GError) error = NULL;
-    g_auto(GStrv) arguments = NULL;
-    struct recorded_file *image;
-
-    g_assert_cmpint(g_mkdir("files", 0777), ==, 0);
-    g_assert_cmpint(g_mkdir("ring", 0777), ==, 0);
-    g_assert_true(g_file_set_contents("files/x", "", 0, NULL));
-    recording_add_file(r, "files/y", NULL, 0, NULL);
-    recording_add_file(r, "files/x", NULL, 0, NULL);
-    image = recording_find_file(r, "files/x");
-    image->overlay = g_strdup("ring/o");
-    r->arguments = g_strsplit("-drive file=recording/files/x,format=raw,"
-                              "if=none,id=a,snapshot=on", " ", -1);
-
-    g_assert_true(g_file_set_contents("ring/o", elsewhere, sizeof(elsewhere),
-                                      NULL));
-    g_assert_null(replay_arguments_new(r, NULL, &error));
-    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_COMMAND);
-
-    /* The file that it names is not used. */
-    g_assert_true(g_file_set_contents("ring/o", head, sizeof(head), NULL));
-    arguments = replay_arguments_new(r, NULL, NULL);
-    g_assert_nonnull(arguments);
-    g_assert_cmpstr(arguments[1], ==,
-                    "if=none,id=a,snapshot=on,driver=qcow2,file.driver=file,"
-                    "file.filename=recording/ring/o,backing.driver=raw,"
-                    "backing.file.driver=file,"
-                    "backing.file.filename=recording/files/x");
-    recording_free(r);
-}
-
-/* A character device of the user's own, with a name that QEMU gives, too */
-static void test_named_port(struct fixture *f, gconstpointer data)
-{
-    struct recording *r = recording_new(f->folder);
-    g_auto(GStrv) file = NULL, terminal = NULL;
-
-    r->arguments = g_strsplit("-chardev null,id=other -chardev "
-                              "null,id=serial0,mux=on -serial chardev:serial0",
-                              " ", -1);
-    file = replay_arguments_new(r, "file:a,b", NULL);
-    g_assert_cmpstr(file[1], ==, "null,id=other");
-    g_assert_cmpstr(file[3], ==,
-                    "id=serial0,mux=on,backend=file,path=a,,b");
-    g_assert_cmpstr(file[5], ==, "chardev:serial0");
-    terminal = replay_arguments_new(r, "stdio", NULL);
-    g_assert_cmpstr(terminal[3], ==,
-                    "id=serial0,mux=on,backend=stdio");
-    recording_free(r);
-}
-
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -391,13 +269,5 @@ int main(int argc, char **argv)
                test_outside, tear_down);
     g_test_add("/machine/refused", struct fixture, NULL, set_up,
                test_refused, tear_down);
-    g_test_add("/machine/hostile", struct fixture, NULL, set_up,
-               test_hostile, tear_down);
-    g_test_add("/machine/hostile-image", struct fixture, NULL, set_up,
-               test_hostile_image, tear_down);
-    g_test_add("/machine/overlay", struct fixture, NULL, set_up, test_overlay,
-               tear_down);
-    g_test_add("/machine/named-port", struct fixture, NULL, set_up,
-               test_named_port, tear_down);
     return g_test_run();
 }
