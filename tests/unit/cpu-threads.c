@@ -3,8 +3,6 @@
  * Tests of analyze/cpu-threads.h
  */
 
-#include <string.h>
-
 #include "analyze/cpu-threads.h"
 #include "backtrail/trace.h"
 
@@ -65,8 +63,8 @@ static void test_threads(void)
 }
 
 /*
- * The first thread is seen on vCPU 0 and @then on 1, at @time; vCPU 1 or 0 has
- * made records up to 100 and loses some then.
+ * The first thread is seen on two vCPUs, on the second one at @time.  The vCPU
+ * that @loses records has made them up to 100.
  */
 static const struct {
     unsigned ran[2];            /* in this order; 2: nowhere */

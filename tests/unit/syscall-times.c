@@ -198,7 +198,6 @@ static void lose(struct scene *s, GRand *rand, unsigned vcpu)
 
     for (unsigned i = 0; i < THREADS; i++) {
         struct thread *t = &s->threads[i];
-
         bool elsewhere = i == s->running[!vcpu];
 
         if (t->missed) {
