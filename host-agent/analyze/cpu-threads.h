@@ -18,14 +18,13 @@
  * struct cpu_thread - what the user keeps of a thread begins with it
  * @number: in the order in which they came
  * @vcpu:   that ran it last
- * @gaps:   up to now that it has made no records of; see cpu_threads_lost()
- * @known_until: if it can have made records that are missing: not before
+ * @gaps:   it has made none of the records that are missing in so many gaps,
+ *          the first ones; see cpu_threads_lost()
  */
 struct cpu_thread {
     unsigned number;
     unsigned vcpu;
     uint64_t gaps;
-    uint64_t known_until;
 };
 
 struct cpu_threads;
@@ -40,8 +39,8 @@ void cpu_threads_time(struct cpu_threads *c, unsigned vcpu, uint64_t time);
 
 /*
  * A vCPU runs this task, at least since this time.  Returns its thread; NULL if
- * it has none: @p is NULL, nobody names its thread, or it is an idle task, which
- * is the vCPU itself.
+ * it has none: @p is NULL, nobody names its thread, or it is an idle task,
+ * which is the vCPU itself.
  */
 void *cpu_threads_run(struct cpu_threads *c, unsigned vcpu, uint64_t time,
                       const struct process *p);
@@ -57,6 +56,10 @@ void cpu_threads_gap(struct cpu_threads *c, unsigned vcpu);
 
 /* Can it have made records that are missing, since cpu_threads_found()? */
 bool cpu_threads_lost(const struct cpu_threads *c, const void *thread);
+
+/* If it can: since when */
+uint64_t cpu_threads_lost_since(const struct cpu_threads *c,
+                                const void *thread);
 
 /* What it does is known again. */
 void cpu_threads_found(const struct cpu_threads *c, void *thread);

@@ -90,9 +90,11 @@ static bool has_lost(const struct syscall_times *s, unsigned vcpu,
 }
 
 /* Up to when a thread with missing records certainly was in its call */
-static uint64_t known_until(const struct syscall_caller *c)
+static uint64_t known_until(const struct syscall_times *s,
+                            const struct syscall_caller *c)
 {
-    return MAX(c->now.begin, MIN(c->time, c->of.known_until));
+    return MAX(c->now.begin,
+               MIN(c->time, cpu_threads_lost_since(s->threads, c)));
 }
 
 static void begin_call(struct syscall_times *s, struct syscall_caller *c,
@@ -144,7 +146,7 @@ static void on_moved(void *opaque, unsigned vcpu, uint64_t time,
     }
     if (has_lost(s, vcpu, c)) {
         /* It may have returned since, and called again. */
-        end_call(s, c, known_until(c), true);
+        end_call(s, c, known_until(s, c), true);
         cpu_threads_found(s->threads, c);
         from = NULL;
     }
@@ -208,7 +210,7 @@ void syscall_times_end(struct syscall_times *s,
     for (const GList *l = all; l; l = l->next) {
         struct syscall_caller *c = l->data;
 
-        end_call(s, c, cpu_threads_lost(s->threads, c) ? known_until(c) :
+        end_call(s, c, cpu_threads_lost(s->threads, c) ? known_until(s, c) :
                  MAX(c->time, last), true);
     }
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {

@@ -98,17 +98,54 @@ static void test_gaps(void)
         cpu_threads_gap(c, cases[i].loses);
         g_assert_null(cpu_threads_now(c, cases[i].loses));
         g_assert_cmpint(cpu_threads_lost(c, k), ==, cases[i].lost);
-        g_assert_true(!cases[i].lost || k->of.known_until == 100);
+        g_assert_true(!cases[i].lost || cpu_threads_lost_since(c, k) == 100);
         g_assert_false(cpu_threads_lost(c, other));
         /* A second gap finds nothing again; the first one is what counts. */
         cpu_threads_time(c, cases[i].loses, 300);
         cpu_threads_gap(c, cases[i].loses);
         g_assert_cmpint(cpu_threads_lost(c, k), ==, cases[i].lost);
-        g_assert_true(!cases[i].lost || k->of.known_until == 100);
+        g_assert_true(!cases[i].lost || cpu_threads_lost_since(c, k) == 100);
         cpu_threads_found(c, k);
         g_assert_false(cpu_threads_lost(c, k));
         cpu_threads_free(c);
     }
+}
+
+/* Each thread has lost records since another gap, and then there are many. */
+static void test_many(void)
+{
+    enum { THREADS = 50, GAPS = 100000 };
+    struct cpu_threads *c = cpu_threads_new(sizeof(struct kept), clear);
+    struct process tasks[THREADS];
+    struct kept *kept[THREADS];
+
+    for (unsigned i = 0; i < THREADS; i++) {
+        tasks[i] = (struct process) { .pid = 1, .tid = i + 1, .owner = &owner };
+        kept[i] = cpu_threads_run(c, 0, 10 * i, &tasks[i]);
+        cpu_threads_time(c, 0, 10 * i + 5);
+        cpu_threads_gap(c, 0);
+    }
+    for (unsigned i = 0; i < GAPS; i++) {
+        cpu_threads_time(c, 0, 1000 + i);
+        cpu_threads_gap(c, 0);
+        cpu_threads_time(c, 1, 1000 + i);
+        cpu_threads_gap(c, 1);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        g_assert_true(cpu_threads_lost(c, kept[i]));
+        g_assert_cmpuint(cpu_threads_lost_since(c, kept[i]), ==, 10 * i + 5);
+    }
+    /* A gap of a vCPU whose clock is late: all can have run there since. */
+    cpu_threads_time(c, 2, 100);
+    cpu_threads_gap(c, 2);
+    for (unsigned i = 0; i < THREADS; i++) {
+        g_assert_cmpuint(cpu_threads_lost_since(c, kept[i]), ==,
+                         MIN(10 * i + 5, 100));
+    }
+    cpu_threads_found(c, kept[0]);
+    g_assert_false(cpu_threads_lost(c, kept[0]));
+    g_assert_true(cpu_threads_lost(c, kept[1]));
+    cpu_threads_free(c);
 }
 
 /* It was here, elsewhere, and is here again: that is since when it is here. */
@@ -142,6 +179,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/threads", test_threads);
     g_test_add_func("/gaps", test_gaps);
+    g_test_add_func("/many", test_many);
     g_test_add_func("/back", test_back);
     g_test_add_func("/new", test_new);
     return g_test_run();

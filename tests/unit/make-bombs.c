@@ -475,6 +475,18 @@ static void make_threads(struct bomb *b)
     add_chunk(b);
 }
 
+/* Threads that all have a frame, and then as many gaps */
+static void make_lapses(struct bomb *b)
+{
+    make_threads(b);
+    for (uint64_t i = 1; i < 1 << 19; i++) {
+        end_chunk_if_full(b);
+        add_time(b, SECOND + i);
+        add_event(b, BTRAIL_EVENT_GAP, ~0ull, 0, 0);
+    }
+    add_chunk(b);
+}
+
 /* Contents that all have one number, and pages that have that content */
 static void put_code(struct bomb *b, uint32_t entries, uint32_t same,
                      uint64_t gap)
@@ -793,6 +805,7 @@ static const struct {
     { "vcpus", make_vcpus }, { "streams", make_streams },
     { "spaces", make_spaces },
     { "tasks", make_tasks }, { "threads", make_threads },
+    { "lapses", make_lapses },
     { "same", make_same }, { "far", make_far },
     { "edges", make_edges }, { "deep", make_deep }, { "meta", make_meta },
     { "zeros", make_zeros }, { "image", make_image },
