@@ -271,6 +271,37 @@ static bool search(struct past_lane *l, struct vcpu_search *s, uint64_t begin,
     return s->found || !begin || search_within(l, s, begin - 1, begin + 1);
 }
 
+/*
+ * The same of the block that begins with the last record, which is the one in
+ * which the vCPU is.  False if more is missing.
+ */
+static bool search_open(struct past_lane *l, struct vcpu_search *s,
+                        uint64_t index)
+{
+    const struct btrail_record here = { .from = s->pc };
+    struct btrail_batch b;
+
+    s->valid = false;
+    if (btrail_cursor_seek(l->cursor, index)) {
+        return false;
+    }
+    while (!btrail_cursor_next(l->cursor, &b)) {
+        if (b.event && b.event->type == BTRAIL_EVENT_GAP) {
+            s->valid = false;
+        } else if (!b.event) {
+            s->last = b.records[b.count - 1];
+            s->last_count = btrail_record_icount(&b.records[b.count - 1],
+                                                 &b.time);
+            s->valid = s->last_count <= s->icount;
+        }
+    }
+    if (!s->valid || s->pc < s->last.to) {
+        return false;
+    }
+    look(s, &here, s->icount + 1);
+    return true;
+}
+
 enum past_answer past_last_visit(struct past *h, unsigned vcpu,
                                  const uint64_t *addresses, unsigned n,
                                  uint64_t icount, uint64_t pc,
@@ -287,6 +318,13 @@ enum past_answer past_last_visit(struct past *h, unsigned vcpu,
 
     if (!past_at(h, vcpu, icount, &place)) {
         return PAST_UNKNOWN;
+    }
+    if (l->last_until == UINT64_MAX && !search_open(l, &s, place.index)) {
+        return PAST_UNKNOWN;
+    }
+    if (s.found) {
+        *visit = s.visit;
+        return PAST_FOUND;
     }
     /* The record that ends the block in which the vCPU is, too */
     before = place.index + 2;

@@ -121,7 +121,9 @@ static void test_visits(void)
 
     for (unsigned round = 0; round < 200; round++) {
         unsigned n = g_test_rand_int_range(1, 4), block;
-        uint64_t icount = g_test_rand_int_range(FIRST + 1, counts[N - 1]);
+        /* In some rounds after the last record */
+        uint64_t icount = g_test_rand_int_range(
+            round % 4 ? FIRST + 1 : counts[N - 1] + 1, counts[N - 1] + 10);
         uint64_t addresses[3], pc = pc_at(icount, &block), want, want_pc;
         struct past_visit v;
         enum past_answer answer;
@@ -159,6 +161,18 @@ static void test_lost(void)
 
     g_assert_cmpint(past_last_visit(h, 0, &nowhere, 1, counts[N - 2], 0,
                                     &v), ==, PAST_UNKNOWN);
+    past_free(h);
+    btrail_trace_close(trace);
+    sample_remove(g_steal_pointer(&path));
+    /* Before the begin of its block: it has branched after the last record. */
+    path = write_trace(0, true);
+    h = open_history(path, &trace);
+    g_assert_cmpint(past_last_visit(h, 0, &nowhere, 1, counts[N - 1] + 3,
+                                    records[N - 1].to - 4, &v), ==,
+                    PAST_UNKNOWN);
+    g_assert_cmpint(past_last_visit(h, 0, &nowhere, 1, counts[N - 1] + 3,
+                                    records[N - 1].to + 12, &v), ==,
+                    PAST_NONE);
     past_free(h);
     btrail_trace_close(trace);
     sample_remove(g_steal_pointer(&path));

@@ -178,14 +178,6 @@ static void make_random(unsigned vcpus, unsigned n)
     }
 }
 
-/* After what is searched, each vCPU has a branch: blocks end with one. */
-static void end_blocks(void)
-{
-    for (unsigned i = 0; i < guest.vcpus; i++) {
-        jump(i, BASE);
-    }
-}
-
 /*
  * What is made of it: the log with the turns of its vCPUs, and the trace
  */
@@ -459,7 +451,6 @@ static void start(void)
     };
     int socks[2];
 
-    end_blocks();
     guest.folder = scratch_new();
     guest.path = sample_path();
     guest.turns = guest.vcpus > 1 ? make_turns() : NULL;
@@ -621,6 +612,23 @@ static void test_none(void)
     check_at(0);
     g_assert_cmpint(back(none, 80), ==, PAST_NONE);
     check_at(0);
+    stop();
+}
+
+/* It is in the block that begins with the last record. */
+static void test_last_block(void)
+{
+    g_autoptr(GHashTable) here = breakpoint(BASE + 2 * SIZE);
+
+    begin(1);
+    run_many(0, 2);
+    jump(0, BASE);
+    run_many(0, 6);
+    start();
+    g_assert_cmpint(back(here, 9), ==, PAST_FOUND);
+    check_at(6);
+    g_assert_cmpint(back(here, 6), ==, PAST_FOUND);
+    check_at(3);
     stop();
 }
 
@@ -1082,6 +1090,7 @@ int main(int argc, char **argv)
     g_test_add_func("/reverse/random", test_random);
     g_test_add_func("/reverse/turns", test_turns);
     g_test_add_func("/reverse/none", test_none);
+    g_test_add_func("/reverse/last-block", test_last_block);
     g_test_add_func("/reverse/last-of-all", test_last_of_all);
     g_test_add_func("/reverse/other-turn", test_other_turn);
     g_test_add_func("/reverse/late", test_late);
