@@ -6,13 +6,20 @@
  * ahead of it to find clocks, so that the time of a record can be estimated
  * from the clocks before and after it.  A heap has the lanes in the order of
  * the time of their next batch.
+ *
+ * An estimate can be wrong by as much as clocks are apart, so a thread that has
+ * moved could begin on a vCPU before it has left another one.  A lane that is
+ * at such a beginning is out of the heap, and waits for the lane that the
+ * thread has to leave.
  */
 
 #include <glib.h>
 
 #include "lib/agent/batch.h"
 #include "lib/agent/merged.h"
+#include "lib/agent/thread.h"
 #include "lib/agent/trace-files.h"
+#include "util/hash.h"
 
 /* A place in a stream with a clock */
 struct clock_point {
@@ -25,11 +32,17 @@ struct merged_lane {
     struct btrail_cursor *cursor;
     struct btrail_batch batch;  /* the rest of it; without both: none */
     uint64_t time;              /* of its first record, or of the event */
+    uint64_t estimate;          /* the same, if it has not waited */
 
     struct btrail_cursor *ahead;
     bool have_next;
     struct clock_point last;    /* at the batch or before it */
     struct clock_point next;    /* the one after @last */
+
+    uint64_t thread;            /* that runs; 0: none, or it is unknown */
+    struct merged_lane *waiting;        /* that wait for this one */
+    struct merged_lane *next_waiting;   /* that waits for the same one */
+    bool waits;
 };
 
 struct btrail_merged {
@@ -41,6 +54,7 @@ struct btrail_merged {
     size_t in_heap;
     size_t to_fill;             /* lanes from this one on are not in yet */
     bool taken;                 /* the first one's batch has been returned */
+    GHashTable *threads;        /* lanes by merged_lane.thread */
 };
 
 static int open_lane(struct merged_lane *l, const struct btrail_trace *trace,
@@ -73,6 +87,7 @@ int btrail_merged_open(struct btrail_merged **merged,
     m->lanes = g_new0(struct merged_lane, m->n_lanes);
     m->heap = g_new0(struct merged_lane *, m->n_lanes);
     m->grain = grain;
+    m->threads = g_hash_table_new(btrail_int64_hash, g_int64_equal);
     for (i = 0; !ret && i < m->n_lanes; i++) {
         const struct btrail_trace_stream *s = g_ptr_array_index(streams, i);
 
@@ -95,6 +110,7 @@ void btrail_merged_close(struct btrail_merged *m)
             btrail_cursor_close(m->lanes[i].cursor);
             btrail_cursor_close(m->lanes[i].ahead);
         }
+        g_hash_table_unref(m->threads);
         g_free(m->lanes);
         g_free(m->heap);
         g_free(m);
@@ -183,6 +199,7 @@ static int estimate(struct merged_lane *l)
         }
     }
     l->time = MAX(l->time, host);
+    l->estimate = host;
     return 0;
 }
 
@@ -243,7 +260,14 @@ static int fill(struct merged_lane *l)
 
 static bool before(const struct merged_lane *a, const struct merged_lane *b)
 {
-    return a->time < b->time || (a->time == b->time && a->vcpu < b->vcpu);
+    if (a->time != b->time) {
+        return a->time < b->time;
+    }
+    /* Of some that have waited for the same one */
+    if (a->estimate != b->estimate) {
+        return a->estimate < b->estimate;
+    }
+    return a->vcpu < b->vcpu;
 }
 
 static void sift_down(struct btrail_merged *m, size_t i)
@@ -299,9 +323,122 @@ static void pop(struct btrail_merged *m)
     }
 }
 
+/* Threads */
+
+/* A lane has reached a place where another thread runs, or nobody knows. */
+static void run(struct btrail_merged *m, struct merged_lane *l,
+                uint64_t thread)
+{
+    if (l->thread && g_hash_table_lookup(m->threads, &l->thread) == l) {
+        g_hash_table_remove(m->threads, &l->thread);
+    }
+    l->thread = thread;
+    if (thread) {
+        g_hash_table_replace(m->threads, &l->thread, l);
+    }
+}
+
+/* An event is returned. */
+static void pass(struct btrail_merged *m, struct merged_lane *l)
+{
+    const struct btrail_task *task = &l->batch.task;
+
+    switch (l->batch.event->type) {
+    case BTRAIL_EVENT_TASK:
+    case BTRAIL_EVENT_KERNEL:
+        /* Idle tasks are all No 0. */
+        run(m, l, task->known && task->tid ? btrail_thread(task) : 0);
+        break;
+    case BTRAIL_EVENT_GAP:
+    case BTRAIL_EVENT_PAUSE:
+    case BTRAIL_EVENT_END:
+        /* It may have left where nothing is recorded. */
+        run(m, l, 0);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Can a lane be at a place that was before that of another one? */
+static bool may_precede(const struct merged_lane *a,
+                        const struct merged_lane *b)
+{
+    return b->have_next && a->last.host < b->next.host;
+}
+
+/*
+ * The lane that a thread leaves, before it begins where a lane is; or NULL.
+ * None waits for one that waits, so that two do not wait for each other.
+ */
+static struct merged_lane *left_first(const struct btrail_merged *m,
+                                      const struct merged_lane *l)
+{
+    const struct btrail_task *task = &l->batch.task;
+    struct merged_lane *from;
+    uint64_t thread;
+
+    if (l->waiting || !l->batch.event ||
+        l->batch.event->type != BTRAIL_EVENT_TASK || !task->known ||
+        !task->tid) {
+        return NULL;
+    }
+    thread = btrail_thread(task);
+    from = g_hash_table_lookup(m->threads, &thread);
+    return from && from != l && !from->waits && may_precede(from, l) ? from :
+           NULL;
+}
+
+/* The first lane waits for another one. */
+static void begin_to_wait(struct btrail_merged *m, struct merged_lane *from)
+{
+    struct merged_lane *l = m->heap[0];
+
+    pop(m);
+    l->waits = true;
+    l->next_waiting = from->waiting;
+    from->waiting = l;
+}
+
+/*
+ * Those that have waited for a lane long enough go on, after this time: what
+ * was returned of that lane is at it, or before.
+ */
+static void end_waiting(struct btrail_merged *m, struct merged_lane *from,
+                        uint64_t time, bool all)
+{
+    struct merged_lane **at = &from->waiting;
+
+    while (*at) {
+        struct merged_lane *l = *at;
+
+        if (!all && btrail_thread(&l->batch.task) == from->thread &&
+            may_precede(from, l)) {
+            at = &l->next_waiting;
+            continue;
+        }
+        *at = l->next_waiting;
+        l->waits = false;
+        l->time = MAX(l->time, time);
+        push(m, l);
+    }
+}
+
+/* Removes the lane that is first, and has ended. */
+static void end(struct btrail_merged *m)
+{
+    struct merged_lane *l = m->heap[0];
+
+    pop(m);
+    run(m, l, 0);
+    end_waiting(m, l, l->time, true);
+}
+
 /* Puts the next batch of each lane into the heap. */
 static int advance(struct btrail_merged *m)
 {
+    struct merged_lane *l;
+    uint64_t time;
     int ret;
 
     for (; m->to_fill < m->n_lanes; m->to_fill++) {
@@ -313,16 +450,22 @@ static int advance(struct btrail_merged *m)
         }
     }
     if (m->taken) {
-        ret = fill(m->heap[0]);
+        l = m->heap[0];
+        time = l->time;
+        ret = fill(l);
         if (ret && ret != -BTRAIL_ERR_END) {
             return ret;
         }
         m->taken = false;
         if (ret) {
-            pop(m);
+            end(m);
         } else {
             sift_down(m, 0);
+            end_waiting(m, l, time, false);
         }
+    }
+    while (m->in_heap && (l = left_first(m, m->heap[0]))) {
+        begin_to_wait(m, l);
     }
     return m->in_heap ? 0 : -BTRAIL_ERR_END;
 }
@@ -349,6 +492,7 @@ int btrail_merged_next(struct btrail_merged *m, unsigned *vcpu,
     m->taken = true;
     if (l->batch.event) {
         *batch = l->batch;
+        pass(m, l);
         l->batch.event = NULL;
         return 0;
     }
@@ -362,7 +506,7 @@ void btrail_merged_end_stream(struct btrail_merged *m)
 {
     if (m->taken) {
         m->taken = false;
-        pop(m);
+        end(m);
     }
 }
 
@@ -381,7 +525,11 @@ static void seek(struct btrail_merged *m,
         memset(&l->last, 0, sizeof(l->last));
         l->time = 0;
         l->have_next = false;
+        l->thread = 0;
+        l->waiting = NULL;
+        l->waits = false;
     }
+    g_hash_table_remove_all(m->threads);
     m->in_heap = 0;
     m->to_fill = 0;
     m->taken = false;

@@ -596,6 +596,11 @@ struct btrail_merged;
  * @grain costs time: 10000 has no measurable cost, and is finer than the
  * estimates.
  *
+ * A thread is on one vCPU at a time.  Where estimates say that it begins on one
+ * (a TASK event) before it has left another one, the first vCPU waits, as long
+ * as its clocks allow that it was later, and its times are those of the other
+ * one until then.
+ *
  * Errors: ARGUMENT (also if a vCPU is named twice), STREAM, MEMORY.
  */
 BTRAIL_API int btrail_merged_open(struct btrail_merged **merged,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Tests of merged streams, against an estimate of the time of each item: order,
- * grain, seeking, streams that are ended, batches that are split
+ * grain, seeking, streams that are ended, batches that are split; and threads
+ * that move
  */
 #include <math.h>
 
@@ -390,6 +391,192 @@ static void test_leaves(void)
     sample_remove(path);
 }
 
+/*
+ * Threads that move.  In the text of a stream, what is at each index: a letter
+ * is a thread that begins, "-" an idle task, "!" a gap, "k" a kernel, "p" a
+ * pause, "t" a clock, "." nothing.  Its clock is 1000 at the begin and 2000 at the end, or
+ * as told, so it is at index I at 1000 + I * 1000 / length.  @order has what is
+ * returned of all streams: each character, and the number of its stream.
+ */
+static const struct {
+    const char *streams[3];
+    uint64_t ends[3];
+    const char *order;
+} moves[] = {
+    /* As estimated: it has left when it begins. */
+    { { "a...-.....", ".....a...." }, { 0 }, "a0 -0 a1" },
+    /* It has not: the other vCPU waits, and nothing else does. */
+    { { "a......-..", ".....a.b..", "......c..." }, { 0 },
+      "a0 c2 -0 a1 b1" },
+    { { "...a.b....", "a......-.." }, { 0 }, "a1 -1 a0 b0" },
+    /* Any event after which nobody knows will do. */
+    { { "a......!..", ".....a...." }, { 0 }, "a0 !0 a1" },
+    { { "a......p..", ".....a...." }, { 0 }, "a0 p0 a1" },
+    { { "a......k..", ".....a...." }, { 0 }, "a0 k0 a1" },
+    { { "a......b..", ".....a...." }, { 0 }, "a0 b0 a1" },
+    /* It never leaves: no clock is after that of the waiting vCPU. */
+    { { "a.........", ".....a...." }, { 0 }, "a0 a1" },
+    /* It leaves after the next clock of the other one; or can have left. */
+    { { "a..t...-..", ".....a...." }, { 0, 1200 }, "a0 a1 -0" },
+    { { "a..t...-..", ".....a...." }, { 0, 1400 }, "a0 -0 a1" },
+    { { "a......-..", ".....a...." }, { 0, 1200 }, "a0 -0 a1" },
+    /* Two that are on each other's vCPU: one of them is wrong. */
+    { { "a....b....", "b.....a..." }, { 0 }, "a0 b1 a1 b0" },
+    /* A thread that comes back, and idle tasks, wait for nobody. */
+    { { "a....a....", "-...-....." }, { 0 }, "a0 -1 -1 a0" },
+    /* Two vCPUs wait for a third one. */
+    { { "a......-..", ".....a....", "....a....." }, { 0 },
+      "a0 -0 a2 a1" },
+};
+
+static unsigned add_moves(struct btrail_writer *w, unsigned vcpu,
+                          const char *text, uint64_t end)
+{
+    struct btrail_record records[10] = { { 0 } };
+    struct btrail_event events[12] = {
+        { .type = BTRAIL_EVENT_TIME, .data = { 1000 } },
+    };
+    struct btrail_slab slab = {
+        .records = records, .n_records = strlen(text), .events = events,
+        .n_events = 1,
+    };
+
+    for (unsigned i = 0; text[i]; i++) {
+        struct btrail_event *e = &events[slab.n_events];
+
+        e->index = i;
+        switch (text[i]) {
+        case '.':
+            continue;
+        case '-':
+            e->type = BTRAIL_EVENT_TASK;
+            break;
+        case '!':
+            e->type = BTRAIL_EVENT_GAP;
+            e->reason = BTRAIL_GAP_OVERFLOW;
+            e->data[0] = BTRAIL_LOST_UNKNOWN;
+            break;
+        case 'k':
+            e->type = BTRAIL_EVENT_KERNEL;
+            e->data[0] = 1;
+            break;
+        case 'p':
+        case 't':
+            /* These have a clock, which is the estimate. */
+            e->type = text[i] == 'p' ? BTRAIL_EVENT_PAUSE : BTRAIL_EVENT_TIME;
+            e->data[0] = 1000 + i * 100;
+            break;
+        default:
+            e->type = BTRAIL_EVENT_TASK;
+            e->data[0] = (uint64_t)text[i] << 32 | text[i];
+            break;
+        }
+        slab.n_events++;
+    }
+    events[slab.n_events++] = (struct btrail_event) {
+        .type = BTRAIL_EVENT_TIME, .index = strlen(text),
+        .data = { end ? end : 2000 },
+    };
+    g_assert_cmpint(btrail_writer_append(w, vcpu, &slab), ==, 0);
+    return slab.n_events;
+}
+
+/* What a batch is in the text of a stream; 0 if it is not in it */
+static char moved(const struct btrail_batch *b)
+{
+    switch (b->event ? b->event->type : 0) {
+    case BTRAIL_EVENT_TASK:
+        return b->task.tid ? b->task.tid : '-';
+    case BTRAIL_EVENT_GAP:
+        return '!';
+    case BTRAIL_EVENT_KERNEL:
+        return 'k';
+    case BTRAIL_EVENT_PAUSE:
+        return 'p';
+    default:
+        return 0;
+    }
+}
+
+static void check_moves(unsigned i, struct btrail_merged *merged, unsigned n)
+{
+    g_autoptr(GString) order = g_string_new(NULL);
+    unsigned records = 0, events = 0, vcpu;
+    uint64_t time, last = 0;
+    struct btrail_batch b;
+
+    while (!btrail_merged_next(merged, &vcpu, &time, &b)) {
+        events += b.event != NULL;
+        records += b.count;
+        if (moved(&b)) {
+            /* The times agree with the order. */
+            g_assert_cmpuint(time, >=, last);
+            last = time;
+            g_string_append_printf(order, "%s%c%u", order->len ? " " : "",
+                                   moved(&b), vcpu);
+        }
+    }
+    g_assert_cmpstr(order->str, ==, moves[i].order);
+    g_assert_cmpuint(events, ==, n);
+    g_assert_cmpuint(records % 10, ==, 0);
+}
+
+static void test_moves(void)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(moves); i++) {
+        char *path = sample_path();
+        struct btrail_merged *merged;
+        struct btrail_writer *w;
+        struct btrail_trace *t;
+        unsigned n = 0;
+
+        g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+        for (unsigned k = 0; k < 3 && moves[i].streams[k]; k++) {
+            n += add_moves(w, k, moves[i].streams[k], moves[i].ends[k]);
+        }
+        g_assert_cmpint(btrail_writer_close(w), ==, 0);
+        g_assert_cmpint(btrail_trace_open(&t, path), ==, 0);
+        g_assert_cmpint(btrail_merged_open(&merged, t, NULL, 0, 0, 0), ==, 0);
+        check_moves(i, merged, n);
+        /* Nobody waits for what was before a seek. */
+        g_assert_cmpint(btrail_merged_seek_time(merged, 0), ==, 0);
+        check_moves(i, merged, n);
+        btrail_merged_close(merged);
+        btrail_trace_close(t);
+        sample_remove(path);
+    }
+}
+
+/* A stream that is ended has nobody wait for it. */
+static void test_moves_end(void)
+{
+    char *path = sample_path();
+    struct btrail_merged *merged;
+    struct btrail_writer *w;
+    struct btrail_trace *t;
+    struct btrail_batch b;
+    unsigned vcpu, n = 0;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    add_moves(w, 0, "a.......-.", 0);
+    add_moves(w, 1, "...a..b...", 0);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&t, path), ==, 0);
+    g_assert_cmpint(btrail_merged_open(&merged, t, NULL, 0, 0, 0), ==, 0);
+    while (!btrail_merged_next(merged, &vcpu, NULL, &b)) {
+        if (b.event && b.event->type == BTRAIL_EVENT_TASK) {
+            g_assert_cmpuint(vcpu, ==, n++ > 0);
+        }
+        if (!vcpu && b.count && b.index + b.count > 5) {
+            btrail_merged_end_stream(merged);
+        }
+    }
+    g_assert_cmpuint(n, ==, 3);
+    btrail_merged_close(merged);
+    btrail_trace_close(t);
+    sample_remove(path);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -398,5 +585,7 @@ int main(int argc, char **argv)
     g_test_add_func("/merged/positions", test_positions);
     g_test_add_func("/merged/arguments", test_arguments);
     g_test_add_func("/merged/leaves", test_leaves);
+    g_test_add_func("/merged/moves", test_moves);
+    g_test_add_func("/merged/moves-end", test_moves_end);
     return g_test_run();
 }
