@@ -77,7 +77,7 @@ struct part_ring *part_ring_new(const char *folder,
             return r;
         }
         error = errno;
-        btrail_store_close(r->store);
+        btrail_store_close(r->store, NULL);
         unlink(r->records);
         errno = error;
     }
@@ -127,7 +127,7 @@ struct btrail_store *part_ring_new_names(struct part_ring *r)
     if (!names) {
         return NULL;
     }
-    btrail_store_close(r->names);
+    btrail_store_close(r->names, NULL);
     r->names = names;
     if (r->old_names) {
         unlink(r->old_names);
@@ -213,7 +213,7 @@ static void remove_part_file(gpointer opaque, const char *path)
 
 void part_ring_free(struct part_ring *r, bool keep)
 {
-    btrail_store_close(r->names);
+    btrail_store_close(r->names, NULL);
     if (!keep) {
         for_parts(r, remove_part_file, NULL);
         unlink(r->new_names);

@@ -536,17 +536,18 @@ void session_end_stream(struct session *s, unsigned vcpu,
 
 static void close_trace(struct session *s)
 {
+    uint64_t size;
+
     if (s->reason) {
         session_describe_end(s->store, s->reason, s->error,
                              s->snapshots, s->release, s->missing,
                              s->kernels);
     }
-    __atomic_store_n(&s->progress.bytes, btrail_store_size(s->store),
-                     __ATOMIC_RELAXED);
     /* This reports an error of any write before, too. */
-    if (btrail_store_close(s->store)) {
+    if (btrail_store_close(s->store, &size)) {
         output_failed(s, errno);
     }
+    __atomic_store_n(&s->progress.bytes, size, __ATOMIC_RELAXED);
 }
 
 static gpointer closer_thread(gpointer opaque)

@@ -184,7 +184,7 @@ static int merge(const struct btrail_trace *trace, const char *out,
         *result = *btrail_copy_sum(copy);
     }
     btrail_copy_free(copy);
-    end = btrail_store_close(store);
+    end = btrail_store_close(store, NULL);
     if (!ret) {
         ret = end;
         error = errno;

@@ -268,7 +268,7 @@ static int write_copy(struct repair *r, const char *path, const char *out,
         ret = end_copy(r, copy);
     }
     btrail_copy_free(copy);
-    end = btrail_store_close(store);
+    end = btrail_store_close(store, NULL);
     ret = ret ? ret : end;
     if (ret && !replace) {
         /* It is ours, and the next call would fail because of it. */
@@ -331,7 +331,7 @@ static int complete(struct repair *r, const char *path, int fd,
     }
     btrail_copy_to(copy, store);
     ret = end_copy(r, copy);
-    end = btrail_store_close(store);
+    end = btrail_store_close(store, NULL);
     return ret ? ret : end;
 }
 

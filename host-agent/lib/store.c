@@ -773,10 +773,13 @@ void btrail_store_adopt(struct btrail_store *store,
     }
 }
 
-int btrail_store_close(struct btrail_store *store)
+int btrail_store_close(struct btrail_store *store, uint64_t *size)
 {
     int ret = finish_part(store, store->options.continued);
 
+    if (size) {
+        *size = btrail_store_size(store);
+    }
     store_free(store);
     return ret;
 }

@@ -158,7 +158,7 @@ int btrail_writer_close(struct btrail_writer *w)
     }
     /* An error is sticky: closing returns it again. */
     btrail_writer_flush(w);
-    ret = btrail_store_close(w->store);
+    ret = btrail_store_close(w->store, NULL);
     error = errno;
     for (i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         btrail_stream_free(w->streams[i]);

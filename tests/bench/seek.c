@@ -252,7 +252,7 @@ static GArray *write_file(const char *path, GArray *pieces, uint64_t records,
         index += piece->records;
         number++;
     }
-    if (btrail_store_close(store)) {
+    if (btrail_store_close(store, NULL)) {
         die(g_strerror(errno));
     }
     return places;

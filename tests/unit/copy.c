@@ -154,7 +154,7 @@ static char *read_target(struct target *t)
     struct btrail_batch b;
     int ret;
 
-    g_assert_cmpint(btrail_store_close(t->store), ==, 0);
+    g_assert_cmpint(btrail_store_close(t->store, NULL), ==, 0);
     g_assert_cmpint(btrail_trace_open(&trace, t->path), ==, 0);
     g_assert_cmpint(btrail_cursor_open(&cursor, trace, VCPU, 0), ==, 0);
     while (!(ret = btrail_cursor_next(cursor, &b))) {
@@ -700,7 +700,7 @@ static void test_decode(void)
         open_target(&t, 0);
         g_assert_cmpint(btrail_store_data(t.store, payload.data, payload.len,
                                           &header), ==, 0);
-        g_assert_cmpint(btrail_store_close(t.store), ==, 0);
+        g_assert_cmpint(btrail_store_close(t.store, NULL), ==, 0);
         btrail_buf_free(&payload);
         btrail_unpacker_free(unpacker);
         s.path = t.path;
@@ -785,7 +785,7 @@ static void test_sideband(void)
     end(c, true, true);
     check_sum(c, (struct btrail_merge_result) { .bad_chunks = 1 });
     btrail_copy_free(c);
-    g_assert_cmpint(btrail_store_close(t.store), ==, 0);
+    g_assert_cmpint(btrail_store_close(t.store, NULL), ==, 0);
     g_assert_cmpint(btrail_file_open(&to, open(t.path, O_RDONLY), false), ==,
                     0);
     g_assert_cmpuint(to->sideband->len, ==, 2);

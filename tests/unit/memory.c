@@ -269,7 +269,7 @@ static void write_hostile(const char *path)
         g_assert_cmpint(btrail_store_data(store, payload.data, payload.len,
                                           &block->header), ==, 0);
     }
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     btrail_buf_free(&payload);
     btrail_packer_free(packer);
     btrail_block_free(block);

@@ -90,7 +90,7 @@ static void write_to_pipe(void *path)
                      (uint64_t)SLABS * SLAB_RECORDS);
     output_free(output);
     btrail_stream_free(s);
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     g_thread_join(reader);
 }
 
@@ -144,7 +144,7 @@ static void test_large_slab(void)
                      BLOCKS * SLAB_RECORDS);
     output_free(output);
     btrail_stream_free(s);
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     sample_remove(path);
 }
 
@@ -189,7 +189,7 @@ static void test_names(void)
     g_assert_cmpuint(btrail_budget_left(budget), ==, room);
     btrail_budget_unref(budget);
     output_free(output);
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     g_thread_join(reader);
     btrail_buf_free(&packed);
 
@@ -233,7 +233,7 @@ static void test_full(void)
     g_assert_cmpuint(output_records(output), ==, 0);
     output_free(output);
     btrail_stream_free(s);
-    g_assert_cmpint(btrail_store_close(store), ==, -BTRAIL_ERR_IO);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, -BTRAIL_ERR_IO);
     g_assert_cmpint(setrlimit(RLIMIT_FSIZE, &old), ==, 0);
     sample_remove(path);
 }

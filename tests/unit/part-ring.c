@@ -123,7 +123,7 @@ static struct part_ring *ring_at(const char *folder)
 /* Who frees it has closed its store of records. */
 static void end(struct part_ring *r, bool keep)
 {
-    g_assert_cmpint(btrail_store_close(part_ring_store(r)), ==, 0);
+    g_assert_cmpint(btrail_store_close(part_ring_store(r), NULL), ==, 0);
     part_ring_free(r, keep);
 }
 

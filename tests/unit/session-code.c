@@ -63,7 +63,7 @@ static void end(struct rig *r, struct btrail_code **code)
     btrail_budget_unref(r->budget);
     output_finish(r->output);
     output_free(r->output);
-    g_assert_cmpint(btrail_store_close(r->store), ==, 0);
+    g_assert_cmpint(btrail_store_close(r->store, NULL), ==, 0);
     g_assert_cmpint(btrail_trace_open(&r->trace, r->path), ==, 0);
     g_assert_cmpint(btrail_code_open(code, r->trace), ==, 0);
 }

@@ -70,7 +70,7 @@ static void test_plain(void)
     JsonNode *node;
 
     g_assert_cmpint(session_describe(store, meta, &facts), ==, 0);
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     node = read_piece(path, 0);
     o = json_node_get_object(node);
     g_assert_cmpstr(btrail_json_string(o, "session"), ==, "the capture");
@@ -116,7 +116,7 @@ static void test_filters(void)
     json_object_set_string_member(meta, "session", "mine");
     json_object_set_string_member(meta, "vcpu_filter", "0,2-2");
     g_assert_cmpint(session_describe(store, meta, &facts), ==, 0);
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     node = read_piece(path, 0);
     o = json_node_get_object(node);
     g_assert_cmpstr(btrail_json_string(o, "session"), ==, "mine");
@@ -151,7 +151,7 @@ static void test_end(void)
     g_assert_cmpint(session_describe_end(store, BTRAIL_END_MIGRATED,
                                          error, 3, "6.1.0", missing,
                                          kernels), ==, 0);
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     node = read_piece(path, 0);
     o = json_node_get_object(node);
     g_assert_false(json_object_has_member(o, "names"));
@@ -193,7 +193,7 @@ static void identify(const struct session_facts *facts,
     *anywhere = false;
     g_assert_cmpint(session_identify(store, meta, facts, anywhere), ==,
                     0);
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     g_assert_cmpint(btrail_file_open(&file, open(path, O_RDONLY), false), ==,
                     0);
     memcpy(id, file->header.id, BTRAIL_ID_SIZE);

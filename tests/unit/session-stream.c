@@ -92,7 +92,7 @@ static void end(struct rig *r)
     session_streams_clear(&r->s);
     filtering_free(r->s.filtering);
     output_free(r->s.output);
-    g_assert_cmpint(btrail_store_close(r->store), ==, 0);
+    g_assert_cmpint(btrail_store_close(r->store, NULL), ==, 0);
     btrail_budget_unref(r->budget);
 }
 

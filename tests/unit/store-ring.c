@@ -51,7 +51,7 @@ static void test_ring(void)
             g_assert_cmpuint(found.total, >, options.ring_size / 2);
         }
     }
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     g_assert_cmpuint(store_parts(path).total, <=, options.ring_size);
     g_assert_cmpuint(store_parts(path).first, >, 0);
     sample_remove(path);
@@ -84,7 +84,7 @@ static void test_ring_limit(gconstpointer opaque)
             btrail_trace_close(trace);
         }
     }
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     sample_remove(path);
 }
 
@@ -121,7 +121,7 @@ static void test_ring_held(void)
     held = 0;
     g_assert_cmpint(store_put_chunk(store, i, 4000), ==, 0);
     g_assert_cmpuint(store_parts(path).total, <=, options.ring_size);
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     sample_remove(path);
 }
 
@@ -136,7 +136,7 @@ static void test_ring_too_small(void)
     g_assert_cmpint(store_put_chunk(store, 0, 200), ==, 0);
     g_assert_cmpint(store_put_chunk(store, 1, 20000), ==, -BTRAIL_ERR_IO);
     g_assert_cmpint(errno, ==, ENOSPC);
-    g_assert_cmpint(btrail_store_close(store), ==, -BTRAIL_ERR_IO);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, -BTRAIL_ERR_IO);
     g_assert_cmpuint(store_parts(path).total, <=, options.ring_size);
     sample_remove(path);
 }

@@ -31,12 +31,12 @@ static void test_exists(void)
     struct btrail_store *store;
 
     g_assert_cmpint(open_store(&store, path, false), ==, 0);
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     g_assert_cmpint(open_store(&store, path, false), ==,
                     -BTRAIL_ERR_IO);
     g_assert_cmpint(errno, ==, EEXIST);
     g_assert_cmpint(open_store(&store, path, true), ==, 0);
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     sample_remove(path);
 }
 
@@ -50,7 +50,7 @@ static void test_empty(void)
 
     g_assert_cmpint(open_store(&store, path, false), ==, 0);
     g_assert_cmpuint(btrail_store_size(store), ==, BTRAIL_FILE_HEADER_SIZE);
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     btrail_trace_status(trace, &status);
     g_assert_true(status.complete);
@@ -121,7 +121,7 @@ static void test_full(void)
         g_assert_cmpuint(btrail_store_size(store), ==,
                          BTRAIL_FILE_HEADER_SIZE +
                          whole * (BTRAIL_CHUNK_HEADER_SIZE + 50));
-        end = btrail_store_close(store);
+        end = btrail_store_close(store, NULL);
         if (ret) {
             g_assert_cmpint(end, ==, -BTRAIL_ERR_IO);
             g_assert_cmpint(errno, ==, EFBIG);
@@ -202,7 +202,7 @@ static void test_large_index(void)
         g_assert_cmpint(btrail_store_data(store, payload, sizeof(payload),
                                           &h), ==, 0);
     }
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     btrail_trace_status(trace, &status);
     g_assert_true(status.indexed);
@@ -245,7 +245,7 @@ static void test_parts(void)
     g_assert_cmpint(btrail_store_meta(store, "{\"b\": 2}", 8), ==, 0);
     found = store_parts(path);
     g_assert_cmpuint(btrail_store_size(store), ==, found.total);
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
 
     found = store_parts(path);
     g_assert_cmpuint(found.first, ==, 0);
@@ -305,7 +305,7 @@ static void test_parts_exist(void)
     for (i = 0; i < 10; i++) {
         g_assert_cmpint(store_put_chunk(store, i, 600), ==, 0);
     }
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     g_assert_cmpuint(store_parts(path).n, ==, 10);
 
     g_remove(path);
@@ -315,7 +315,7 @@ static void test_parts_exist(void)
     options.replace = true;
     g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
     g_assert_cmpuint(store_parts(path).n, ==, 1);
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     sample_remove(path);
 }
 
@@ -337,7 +337,7 @@ static void test_no_next_part(void)
     g_assert_cmpint(g_mkdir(next, 0777), ==, 0);
     g_assert_cmpint(store_put_chunk(store, 1, 600), ==, -BTRAIL_ERR_IO);
     g_assert_cmpint(errno, ==, EEXIST);
-    g_assert_cmpint(btrail_store_close(store), ==, -BTRAIL_ERR_IO);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, -BTRAIL_ERR_IO);
     g_assert_cmpint(errno, ==, EEXIST);
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     btrail_trace_status(trace, &status);
@@ -374,14 +374,14 @@ static void test_continue(void)
     for (i = 0; i < 2; i++) {
         g_assert_cmpint(store_put_chunk(store, i, 600), ==, 0);
     }
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     options.path = path;
     options.part = 2;
     g_assert_cmpint(btrail_store_open(&store, &options), ==, 0);
     for (i = 2; i < 4; i++) {
         g_assert_cmpint(store_put_chunk(store, i, 600), ==, 0);
     }
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     g_assert_cmpuint(store_parts(first).n, ==, 4);
     read_header(path, &h);
     g_assert_cmpuint(h.part, ==, 2);
@@ -406,13 +406,13 @@ static void test_busy(void)
     g_assert_cmpint(btrail_store_meta(store, "{}", 2), ==, 0);
     g_assert_cmpint(open_store(&second, path, true), ==, -BTRAIL_ERR_IO);
     g_assert_cmpint(errno, ==, EBUSY);
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     btrail_trace_status(trace, &status);
     g_assert_true(status.complete);
     btrail_trace_close(trace);
     g_assert_cmpint(open_store(&second, path, true), ==, 0);
-    g_assert_cmpint(btrail_store_close(second), ==, 0);
+    g_assert_cmpint(btrail_store_close(second, NULL), ==, 0);
     sample_remove(path);
 }
 
@@ -437,7 +437,7 @@ static void test_identify(void)
     for (i = 0; i < 2; i++) {
         g_assert_cmpint(store_put_chunk(store, i, 600), ==, 0);
     }
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     read_header(path, &h);
     g_assert_cmpmem(h.id, 16, id, 16);
     g_assert_cmpuint(h.begin, ==, 3);
@@ -448,7 +448,7 @@ static void test_identify(void)
     g_assert_cmpuint(h.part, ==, 1);
     /* Without one, it is random. */
     g_assert_cmpint(open_store(&store, path, true), ==, 0);
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     read_header(path, &h);
     g_assert_true(memcmp(h.id, id, 16));
     sample_remove(path);
@@ -482,7 +482,7 @@ static void test_sync(void)
         g_assert_cmpint(btrail_store_sync(store, &at), ==, 0);
         g_assert_true(!at || again != at);
     }
-    g_assert_cmpint(btrail_store_close(store), ==, 0);
+    g_assert_cmpint(btrail_store_close(store, NULL), ==, 0);
     sample_remove(path);
 }
 

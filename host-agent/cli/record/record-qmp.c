@@ -263,7 +263,7 @@ static bool start(struct file_recording *r)
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks) < 0) {
         cli_error("socketpair: %s", g_strerror(errno));
-        btrail_store_close(r->store);
+        btrail_store_close(r->store, NULL);
         remove_output(r);
         return false;
     }

@@ -122,7 +122,10 @@ int btrail_store_sync(struct btrail_store *store, gint64 *next);
 /* Bytes written, including those in parts that were deleted */
 uint64_t btrail_store_size(const struct btrail_store *store);
 
-/* Writes the index, unless there was an error; closes the file; frees @store */
-int btrail_store_close(struct btrail_store *store);
+/*
+ * Writes the index, unless there was an error; closes the file; frees @store.
+ * @size, unless NULL, gets btrail_store_size() after that.
+ */
+int btrail_store_close(struct btrail_store *store, uint64_t *size);
 
 #endif /* BTRAIL_STORE_H */
