@@ -47,7 +47,7 @@ def run(lab, second, cpu='max,la57=off', words=()):
             time.sleep(guest.NAMED_S)
             named = time.monotonic()
             g.run('spin 300')
-            command = g.begin('counted')
+            command = g.begin(f'counted {guest.NAMED_S}')
             counted = g.wait(COUNTED)
             g.end(command)
             g.run('seq 1000 | sort -n | md5sum')

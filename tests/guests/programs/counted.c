@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * counted: what it does, it counts: calls of a function of its own, system
- * calls, calls into the module tun, in two threads with names
+ * counted [SECONDS]: what it does, it counts: calls of a function of its own,
+ * system calls, calls into the module tun, in two threads with names; before
+ * that it waits, so that a busy host has seen it
  */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -61,8 +63,9 @@ int counted_main(int argc, char **argv)
     unsigned sum, features, ioctls = 0;
     int tun = open("/dev/net/tun", O_RDWR);
 
-    (void)argc;
-    (void)argv;
+    if (argc > 1) {
+        sleep(strtoul(argv[1], NULL, 10));
+    }
     for (int i = 0; i < 2; i++) {
         if (pthread_create(&threads[i], NULL, bodies[i], &sum)) {
             die("pthread_create");
