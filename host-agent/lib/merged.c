@@ -40,7 +40,9 @@ struct merged_lane {
     struct clock_point next;    /* the one after @last */
 
     uint64_t thread;            /* that runs; 0: none, or it is unknown */
+    bool left;                  /* another one does than when somebody looked */
     struct merged_lane *waiting;        /* that wait for this one */
+    uint64_t patience;          /* the first of their next clocks */
     struct merged_lane *next_waiting;   /* that waits for the same one */
     bool waits;
 };
@@ -333,6 +335,7 @@ static void run(struct btrail_merged *m, struct merged_lane *l,
         g_hash_table_remove(m->threads, &l->thread);
     }
     l->thread = thread;
+    l->left = true;
     if (thread) {
         g_hash_table_replace(m->threads, &l->thread, l);
     }
@@ -396,6 +399,8 @@ static void begin_to_wait(struct btrail_merged *m, struct merged_lane *from)
 
     pop(m);
     l->waits = true;
+    from->patience = from->waiting ? MIN(from->patience, l->next.host) :
+                     l->next.host;
     l->next_waiting = from->waiting;
     from->waiting = l;
 }
@@ -409,11 +414,18 @@ static void end_waiting(struct btrail_merged *m, struct merged_lane *from,
 {
     struct merged_lane **at = &from->waiting;
 
+    /* There can be many of them, and much that lets none go on. */
+    if (!all && !from->left && from->last.host < from->patience) {
+        return;
+    }
+    from->left = false;
+    from->patience = UINT64_MAX;
     while (*at) {
         struct merged_lane *l = *at;
 
         if (!all && btrail_thread(&l->batch.task) == from->thread &&
             may_precede(from, l)) {
+            from->patience = MIN(from->patience, l->next.host);
             at = &l->next_waiting;
             continue;
         }

@@ -487,6 +487,37 @@ static void make_lapses(struct bomb *b)
     add_chunk(b);
 }
 
+/* A thread that all vCPUs wait for, while one has it and much happens there */
+static void make_waiting(struct bomb *b)
+{
+    struct btrail_record record = { 0x400000, 0x400100, 0 };
+    struct btrail_event events[] = {
+        { .type = BTRAIL_EVENT_TIME, .data = { SECOND, SECOND } },
+        { .type = BTRAIL_EVENT_TASK,
+          .data = { UINT64_C(7) << 32 | 7, 0x61616161 } },
+        { .type = BTRAIL_EVENT_TIME, .index = 1,
+          .data = { UINT64_C(1) << 60, SECOND } },
+    };
+    const struct btrail_slab slab = {
+        .records = &record, .n_records = 1, .events = events,
+        .n_events = G_N_ELEMENTS(events),
+    };
+
+    for (unsigned i = 1; i < BTRAIL_MAX_VCPUS; i++) {
+        events[0].data[0] = SECOND + i;
+        g_assert_cmpint(btrail_writer_append(b->w, i, &slab), ==, 0);
+    }
+    add_time(b, SECOND);
+    add_event(b, BTRAIL_EVENT_TASK, UINT64_C(7) << 32 | 7, 0x61616161, 0);
+    for (uint64_t i = 0; i < 1 << 21; i++) {
+        end_chunk_if_full(b);
+        add_event(b, BTRAIL_EVENT_CR3, (1 + (i & 3)) * 0x1000, 0, 0);
+        add_record(b, 0x400000, 0x400100);
+    }
+    add_time(b, UINT64_C(1) << 59);
+    add_chunk(b);
+}
+
 /* Contents that all have one number, and pages that have that content */
 static void put_code(struct bomb *b, uint32_t entries, uint32_t same,
                      uint64_t gap)
@@ -805,7 +836,7 @@ static const struct {
     { "vcpus", make_vcpus }, { "streams", make_streams },
     { "spaces", make_spaces },
     { "tasks", make_tasks }, { "threads", make_threads },
-    { "lapses", make_lapses },
+    { "lapses", make_lapses }, { "waiting", make_waiting },
     { "same", make_same }, { "far", make_far },
     { "edges", make_edges }, { "deep", make_deep }, { "meta", make_meta },
     { "zeros", make_zeros }, { "image", make_image },
