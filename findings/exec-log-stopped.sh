@@ -25,7 +25,7 @@
 # Takes half a minute; fetches 60 MB.
 
 . "$(dirname "$0")/lib.sh" || exit
-need python3
+need pkill python3
 from trixie
 get_all "$DIR/qemu" qemu-system-x86=1:10.0.13+ds-0+deb13u1
 cat >"$DIR/read.py" <<'EOF'
@@ -56,8 +56,7 @@ run() {
         -d exec,nochain -D "$DIR/log" &
     pid=$!
     sleep 5
-    kill "$pid"
-    wait "$pid" || :
+    end_within "$pid"
     read -r blocks stops wrong again < <(python3 "$DIR/read.py" "$DIR/log")
     say "${*:-no options}: $blocks lines Trace, $stops of them of a block that did" \
         "not run then; $again of these ran next"

@@ -21,7 +21,7 @@
 # Takes a minute; fetches 60 MB.
 
 . "$(dirname "$0")/lib.sh" || exit
-need python3
+need pkill python3
 from trixie
 get_all "$DIR/qemu" qemu-system-x86=1:10.0.13+ds-0+deb13u1
 cat >"$DIR/ask.py" <<'EOF'
@@ -73,11 +73,10 @@ QEMU_MODULE_DIR=$DIR/qemu/usr/lib/x86_64-linux-gnu/qemu \
 qemu=$!
 python3 "$DIR/ask.py" "$DIR/gdb" >"$DIR/answers" || {
     cat "$DIR/log" >&2
-    kill "$qemu" || :
+    end_within "$qemu"
     skip "this QEMU does not run here"
 }
-kill "$qemu"
-wait "$qemu" || :
+end_within "$qemu"
 cat "$DIR/answers"
 diff - "$DIR/answers" >&2 <<'EOF' || changed "QEMU has other words for threads"
 swbreak+ QC01 T05thread:01;

@@ -107,6 +107,12 @@ within() {
         --library-path "$libraries" "$root/$1" "${@:2}"
 }
 
+# end_within PID: ends what within() runs in the background, whose shell it is
+end_within() {
+    pkill -P "$1" || :
+    wait "$1" || :
+}
+
 # kernel VERSION PACKAGE=VERSION: unpacks a kernel to $DIR/VERSION.vmlinuz
 kernel() {
     local found
