@@ -57,20 +57,11 @@ expect() {
 
 # tools SUITE BINUTILS GDB ELFUTILS LLVM: their versions
 tools() {
-    local suite=$1 binutils=$DIR/$1-binutils gdb=$DIR/$1-gdb at
+    local at binutils=$DIR/$1-binutils gdb=$DIR/$1-gdb
     local elfutils=$DIR/$1-elfutils llvm=$DIR/$1-llvm
-    from "$suite"
-    get_all "$binutils" "binutils=$2"
-    get_all "$gdb" "gdb-minimal=$3"
-    get_all "$elfutils" "elfutils=$4"
-    get_all "$llvm" "llvm-19=$5"
-    within "$binutils" usr/bin/x86_64-linux-gnu-as -o "$DIR/names.o" \
-        "$DIR/names.s"
-    within "$binutils" usr/bin/x86_64-linux-gnu-ld -o "$DIR/names" \
-        "$DIR/names.o"
+    get_tools "$@"
     at=0x$(within "$binutils" usr/bin/x86_64-linux-gnu-nm "$DIR/names" |
         awk '$3 == "plain" { print $1 }')
-    say "$suite: binutils $2, gdb $3, elfutils $4, LLVM $5"
     expect gdb weak_one "$(within "$gdb" usr/bin/gdb -nx -batch \
         -ex "info symbol $at" "$DIR/names" 2>/dev/null |
         sed -n 's/ in section.*//p')"

@@ -62,16 +62,9 @@ address() {
 
 # check SUITE GDB-LEGACY GDB-V0 D VERSION...: what differs between releases
 check() {
-    local suite=$1 gdb_legacy=$2 gdb_v0=$3 d=$4 name nm eu llvm
+    local gdb_legacy=$2 gdb_v0=$3 d=$4 name nm eu llvm
     local b=$DIR/$1-binutils g=$DIR/$1-gdb e=$DIR/$1-elfutils l=$DIR/$1-llvm
-    from "$suite"
-    get_all "$b" "binutils=$5"
-    get_all "$g" "gdb-minimal=$6"
-    get_all "$e" "elfutils=$7"
-    get_all "$l" "llvm-19=$8"
-    say "$suite: binutils $5, gdb $6, elfutils $7, LLVM $8"
-    within "$b" usr/bin/x86_64-linux-gnu-as -o "$DIR/names.o" "$DIR/names.s"
-    within "$b" usr/bin/x86_64-linux-gnu-ld -o "$DIR/names" "$DIR/names.o"
+    get_tools "$1" "${@:5}"
     plain=$(within "$b" usr/bin/x86_64-linux-gnu-nm "$DIR/names")
     nm=$(within "$b" usr/bin/x86_64-linux-gnu-nm -C "$DIR/names")
     llvm=$(within "$l" usr/lib/llvm-19/bin/llvm-nm -C "$DIR/names")

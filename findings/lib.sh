@@ -113,6 +113,22 @@ end_within() {
     wait "$1" || :
 }
 
+# get_tools SUITE BINUTILS GDB ELFUTILS LLVM: unpacks these versions of what names
+# symbols to $DIR/SUITE-binutils and so on, and links $DIR/names.s to $DIR/names
+get_tools() {
+    local binutils=$DIR/$1-binutils
+    from "$1"
+    get_all "$binutils" "binutils=$2"
+    get_all "$DIR/$1-gdb" "gdb-minimal=$3"
+    get_all "$DIR/$1-elfutils" "elfutils=$4"
+    get_all "$DIR/$1-llvm" "llvm-19=$5"
+    within "$binutils" usr/bin/x86_64-linux-gnu-as -o "$DIR/names.o" \
+        "$DIR/names.s"
+    within "$binutils" usr/bin/x86_64-linux-gnu-ld -o "$DIR/names" \
+        "$DIR/names.o"
+    say "$1: binutils $2, gdb $3, elfutils $4, LLVM $5"
+}
+
 # kernel VERSION PACKAGE=VERSION: unpacks a kernel to $DIR/VERSION.vmlinuz
 kernel() {
     local found
