@@ -431,6 +431,18 @@ static void serve_symbols(void *opaque, const struct packet_value *v)
     }
 }
 
+static void serve_moved(void *opaque, const struct packet_value *v)
+{
+    struct gdb_server *s = opaque;
+
+    if (s->moved) {
+        gdb_server_answer(s, "%" PRIx64, s->moved);
+    } else {
+        gdb_server_answer(s, "E01");
+    }
+    s->moved = PACKET_ANY;
+}
+
 /* A gdb that leaves, or kills, takes nothing from the others. */
 static void serve_leave(void *opaque, const struct packet_value *v)
 {
@@ -454,6 +466,7 @@ static const struct packet packets[] = {
     { "c", "", PACKET_RUNS, serve_continue, .which = true },
     { "k", "", PACKET_ALONE, serve_leave },
     { "qAttached", "s", .answer = "1" },
+    { GDB_SERVER_MOVED, "", PACKET_ALONE, serve_moved },
     { "qC", "", PACKET_ALONE, serve_current },
     { "qRcmd,", "s", PACKET_MONITOR, serve_monitor },
     { "qSupported", "s", PACKET_ALONE, serve_supported },

@@ -18,13 +18,22 @@
 /* This many gdbs are served at a time; others are disconnected. */
 #define GDB_SERVERS_MAX     16
 
+/*
+ * Requests of our own, which commands of gdb's Python send.  GDB_SERVER_MOVED
+ * is answered with the thread in question, once; E01 if there is none.
+ */
+#define GDB_SERVER_REQUEST  "qBacktrail."
+#define GDB_SERVER_MOVED    GDB_SERVER_REQUEST "moved"
+
 struct target_ops;
 
 /**
  * struct gdb_server - for those who serve its target; they change nothing but
- * @thread
+ * @moved
  * @client:   NULL when the gdb has left
  * @thread:   that requests are about
+ * @moved:    the thread that a command of the monitor has taken somewhere, of
+ *            which the gdb does not know yet; or PACKET_ANY
  * @runner:   the thread that runs alone, or PACKET_ANY
  * @breakpoints: see breakpoints.h
  * @request:  the last one, with a NUL after its @n bytes
@@ -39,6 +48,7 @@ struct gdb_server {
     GMainContext *context;
     struct client *client;
     uint64_t thread;
+    uint64_t moved;
     uint64_t runner;
     GHashTable *breakpoints;
     char *request;

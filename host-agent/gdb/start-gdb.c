@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "gdb/server.h"
 #include "gdb/start-gdb.h"
 
 /* How long gdb has to end when it is told to */
@@ -52,6 +53,30 @@ static const char after_monitor[] =
     "maintenance flush register-cache\n"
     "maintenance flush dcache\n";
 
+/* What only a gdb that has Python can: it is at the thread that has moved. */
+static const char follow_moved[] =
+    "if !$_isvoid($_strlen)\n"
+    "python\n"
+    "import gdb\n"
+    "class BacktrailMoved(gdb.Command):\n"
+    "    def __init__(self):\n"
+    "        super().__init__('backtrail-moved', gdb.COMMAND_OBSCURE)\n"
+    "    def invoke(self, argument, from_tty):\n"
+    "        inferior = gdb.selected_inferior()\n"
+    "        said = inferior.connection.send_packet('" GDB_SERVER_MOVED "')\n"
+    "        if not said or said.startswith(b'E'):\n"
+    "            return\n"
+    "        for thread in inferior.threads():\n"
+    "            if thread.ptid[1] == int(said, 16) and \\\n"
+    "                    thread.num != gdb.selected_thread().num:\n"
+    "                gdb.execute(f'thread {thread.num}')\n"
+    "BacktrailMoved()\n"
+    "end\n"
+    "else\n"
+    "define backtrail-moved\n"
+    "end\n"
+    "end\n";
+
 bool start_gdb_write(const char *path, const struct start_gdb_commands *c,
                      GError **error)
 {
@@ -63,7 +88,8 @@ bool start_gdb_write(const char *path, const struct start_gdb_commands *c,
     if (c->symbols) {
         process_symbols_define(c->symbols, text);
     }
-    g_string_append_printf(text, "%s%s\nend\n", after_monitor,
+    g_string_append_printf(text, "%s%s%s\nbacktrail-moved\nend\n",
+                           follow_moved, after_monitor,
                            c->symbols ? PROCESS_SYMBOLS_COMMAND : "");
     if (c->kernel) {
         g_string_append_printf(text, "symbol-file %s\n", c->kernel);

@@ -43,6 +43,7 @@ static const char target_xml[] =
  * struct trace_target
  * @server:    NULL before there is a gdb
  * @left:      the gdb has left
+ * @about:     the thread that gdb's Python has named, or PACKET_ANY
  * @stops:     sorted addresses where its ways end
  * @object:    that it reads piece by piece
  * @recording: it has branch traces
@@ -51,6 +52,7 @@ struct trace_target {
     struct trace_target_options options;
     struct gdb_server *server;
     bool left;
+    uint64_t about;
     struct walk *walk;
     GArray *stops;
     GString *object;
@@ -69,10 +71,19 @@ static bool go_on(void *opaque)
            gdb_server_wanted(s->server, true);
 }
 
-/* The thread that requests are about */
+/*
+ * The thread that a request is about.  gdb has named one for its own requests,
+ * and another one, for instance of a list of all, need not be the one that its
+ * user has chosen.
+ */
 static struct walk_thread *general(const struct trace_target *s)
 {
-    return walk_thread(s->walk, s->server->thread);
+    const struct packet *p = s->server->packet;
+    bool ours = p && (p->kind == PACKET_MONITOR ||
+                      g_str_has_prefix(p->name, TRACE_TARGET_REQUEST));
+
+    return walk_thread(s->walk, ours && s->about ? s->about :
+                                s->server->thread);
 }
 
 static struct walker *walker_of(struct trace_target *s)
@@ -133,6 +144,12 @@ static void serve_memory(void *opaque, const struct packet_value *v)
  * Branch traces
  */
 
+static bool is_same(const struct walker_spot *a, const struct walker_spot *b)
+{
+    return !lane_before(&a->at, &b->at) && !lane_before(&b->at, &a->at) &&
+           a->number == b->number;
+}
+
 /* The window of a thread where it is */
 static bool make_window(struct trace_target *s)
 {
@@ -143,9 +160,7 @@ static bool make_window(struct trace_target *s)
     if (!spot) {
         return false;
     }
-    if (t->window && !lane_before(&spot->at, &walk_window_end(t->window)->at) &&
-        !lane_before(&walk_window_end(t->window)->at, &spot->at) &&
-        spot->number == walk_window_end(t->window)->number) {
+    if (t->window && is_same(spot, walk_window_end(t->window))) {
         return true;
     }
     walk_window_free(t->window);
@@ -428,6 +443,17 @@ static void serve_to(void *opaque, const struct packet_value *v)
     answer(s, "%x", number);
 }
 
+static void serve_thread(void *opaque, const struct packet_value *v)
+{
+    struct trace_target *s = opaque;
+    bool known = walk_thread(s->walk, v[0].number);
+
+    if (known) {
+        s->about = v[0].number;
+    }
+    answer(s, known ? "OK" : "E01");
+}
+
 static void serve_stand(void *opaque, const struct packet_value *v)
 {
     struct trace_target *s = opaque;
@@ -585,9 +611,13 @@ static char *follow(void *opaque, const void *then, size_t n)
 
     memcpy(&walked, then, MIN(n, sizeof(walked)));
     t = walk_thread(s->walk, walked.thread);
+    if (t && walker_spot(t->walker) &&
+        is_same(walker_spot(t->walker), &walked.spot)) {
+        return NULL;
+    }
     if (t && walker_go(t->walker, &walked.spot)) {
         walk_moved(s->walk, t);
-        s->server->thread = t->id;
+        s->server->moved = t->id;
     }
     return NULL;
 }
@@ -620,6 +650,7 @@ static const struct packet packets[] = {
     { OWN("return"), "?:n", PACKET_ASKS, serve_way_out, .which = true },
     { OWN("stand:"), "n", PACKET_ASKS, serve_stand },
     { OWN("stops:"), "s", PACKET_ASKS, serve_stops },
+    { OWN("thread:"), "n", PACKET_ASKS, serve_thread },
     { OWN("to"), "", PACKET_ASKS, serve_to },
     { OWN("view:"), "n", PACKET_ASKS, serve_view },
     { OWN("window:"), "n,n,n", PACKET_ASKS, serve_window },

@@ -8,6 +8,9 @@
  * has read, where it also knows callers.  The window is moved by requests of
  * our own, which begin with TRACE_TARGET_REQUEST; numbers are hexadecimal.
  *
+ *   thread:NUMBER                what follows, and commands of the monitor, are
+ *                                about this one, whatever gdb has asked about
+ *                                meanwhile
  *   window:NUMBER,BEFORE,AFTER   makes a window around an instruction of the
  *                                window; 0 is where it is.  Answers its
  *                                number there, and the last one
@@ -40,7 +43,7 @@
 #include "gdb/server.h"
 #include "gdb/walk.h"
 
-#define TRACE_TARGET_REQUEST "qBacktrail."
+#define TRACE_TARGET_REQUEST GDB_SERVER_REQUEST
 
 struct trace_target;
 

@@ -22,13 +22,26 @@ def quiet(line):
     return gdb.execute(line, to_string=True)
 
 
-def ask(text):
-    """What the server answers; None if there is nothing there"""
+def send(text):
     connection = gdb.selected_inferior().connection
     if not isinstance(connection, gdb.RemoteTargetConnection):
         return None
     said = (connection.send_packet('qBacktrail.' + text) or b'E').decode()
     return None if said.startswith('E') else said
+
+
+def tell_thread():
+    """gdb may have asked about another one last."""
+    thread = gdb.selected_thread()
+    if thread:
+        send(f'thread:{thread.ptid[1]:x}')
+
+
+def ask(text):
+    """What the server answers of gdb's thread; None if there is nothing
+    there"""
+    tell_thread()
+    return send(text)
 
 
 def number():
@@ -324,6 +337,7 @@ class Leave(gdb.Command):
 
     def invoke(self, argument, from_tty):
         window.leave()
+        tell_thread()
 
 
 class Ahead(gdb.Command):

@@ -377,8 +377,10 @@ static void test_threads(void)
     say(&f->gdb, "p10");
     first = hear(&f->gdb);
     monitor(&f->gdb, "goto 3:30", "pc        0x");
-    check(&f->gdb, "qC", "QC04");
-    check(&f->gdb, "Hg1", "OK");
+    /* gdb thinks that it is where it was, until it has heard of it. */
+    check(&f->gdb, "qC", "QC01");
+    check(&f->gdb, "qBacktrail.moved", "4");
+    check(&f->gdb, "qBacktrail.moved", "E01");
     say(&f->gdb, "p10");
     later = hear(&f->gdb);
     g_assert_cmpuint(strlen(later), ==, 16);
@@ -386,6 +388,31 @@ static void test_threads(void)
     check(&f->gdb, "Hg2", "E22");
     check(&f->gdb, "T4", "OK");
     check(&f->gdb, "T2", "E22");
+    end(f);
+}
+
+/* gdb has asked about another thread than the one that its user has chosen. */
+static void test_named_thread(void)
+{
+    struct fixture *f = g_new0(struct fixture, 1);
+    struct walk_thread *first, *second;
+
+    f->path = sample_path();
+    sample_write(f->path, 2);
+    open_trace(f);
+    first = walk_thread(trace_target_walk(f->target), 1);
+    second = walk_thread(trace_target_walk(f->target), 4);
+    check(&f->gdb, "qBacktrail.thread:4", "OK");
+    check(&f->gdb, "qBacktrail.thread:2", "E01");
+    check(&f->gdb, "Hg1", "OK");
+    check(&f->gdb, "qBacktrail.stand:0", "OK");
+    g_assert_true(trace_target_walk(f->target)->current == second);
+    /* gdb's own are about what it has asked for. */
+    check(&f->gdb, "vCont;s:1", "T05replaylog:end;thread:01;");
+    g_assert_true(trace_target_walk(f->target)->current == first);
+    check(&f->gdb, "qBacktrail.stand:0", "OK");
+    g_assert_true(trace_target_walk(f->target)->current == second);
+    check(&f->gdb, "qC", "QC01");
     end(f);
 }
 
@@ -399,5 +426,6 @@ int main(int argc, char **argv)
     g_test_add_func("/trace-target/objects", test_objects);
     g_test_add_func("/trace-target/monitor", test_monitor);
     g_test_add_func("/trace-target/threads", test_threads);
+    g_test_add_func("/trace-target/named-thread", test_named_thread);
     return g_test_run();
 }
