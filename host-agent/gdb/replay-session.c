@@ -63,6 +63,13 @@ static bool get_icount(void *opaque, uint64_t *icount, GError **error)
     return player_icount(s->player, icount, error);
 }
 
+static bool divert(void *opaque, unsigned vcpu, GError **error)
+{
+    struct replay_session *s = opaque;
+
+    return player_divert(s->player, vcpu, error);
+}
+
 static bool halt(void *opaque, uint64_t *begin, uint64_t *end, GError **error)
 {
     struct replay_session *s = opaque;
@@ -202,6 +209,7 @@ static bool start(struct replay_session *s, const struct btrail_trace *trace,
         .icount = get_icount,
         .checkpoints = describe_checkpoints,
         .halt = halt,
+        .divert = divert,
         .goes_on = goes_on,
         .opaque = s,
         .turns = s->turns,

@@ -47,14 +47,22 @@ static char *run_command(void *opaque, const struct monitor_command *c,
                          GError **error)
 {
     struct replay_view *v = opaque;
+    uint64_t icount = v->place.icount;
     char *text = NULL;
 
+    /* QEMU's own commands are about what there is. */
+    if (c) {
+        replay_view_take_back(v);
+    }
     if (replay_view_claim(v, error)) {
         text = c ? c->run(v, argument, error) :
                    replay_monitor_pass_on(v, line, error);
     }
     if (text) {
         replay_view_note(v);
+        if (v->place.icount != icount) {
+            v->server->moved = v->place.vcpu + 1;
+        }
     } else {
         /* The guest may be on its way: it is taken back. */
         v->r->current = NULL;

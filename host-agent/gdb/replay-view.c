@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "gdb/diversion.h"
 #include "gdb/replay-view.h"
 #include "gdb/reverse.h"
 
@@ -20,8 +21,16 @@
 #define HOLD_MS         100
 #define MAX_HOLD_MS     10000
 
+/* For how long a debugger's call of a function runs; and if others wait */
+#define CALL_MS         10000
+#define SHARED_CALL_MS  200
+
 /* The guest has shut down, which is where the recording ends. */
 #define SHUT_DOWN       "T03"
+/* It is about to do what a call of a function cannot. */
+#define REFUSED         "T11"
+
+#define BRANCH_INSTEAD  "; backtrail rr branch makes a guest that can"
 
 static void serve(struct replay_view *v);
 static void wait_for_quiet(struct replay_target *r);
@@ -168,7 +177,15 @@ bool replay_view_claim(struct replay_view *v, GError **error)
     if (r->current == v) {
         return true;
     }
+    if (r->current && vm_written(r->vm, NULL)) {
+        r->current->lost = true;
+    }
     r->current = NULL;
+    if (v->lost) {
+        v->lost = false;
+        return agent_fail(error, AGENT_ERROR_COMMAND, "what this gdb has "
+                          "written is gone: another one has moved the guest");
+    }
     if (!vm_go(r->vm, &v->place, &local)) {
         if (!is_end(v, local, error)) {
             return false;
@@ -180,6 +197,13 @@ bool replay_view_claim(struct replay_view *v, GError **error)
     }
     r->current = v;
     return true;
+}
+
+void replay_view_take_back(struct replay_view *v)
+{
+    if (v->r->current == v && vm_written(v->r->vm, NULL)) {
+        v->r->current = NULL;
+    }
 }
 
 /* Takes it to where QEMU's own way back continues. */
@@ -350,13 +374,14 @@ static gboolean on_held(gpointer opaque)
 static void interrupt(struct replay_target *r)
 {
     struct replay_view *v = r->running;
-    unsigned wait_ms = is_backward(v->run) && v->server->client &&
-                       !v->server->interrupted ? held_ms(v) : 0;
+    unsigned wait_ms = (is_backward(v->run) || vm_diverted(r->vm)) &&
+                       v->server->client && !v->server->interrupted ?
+                       held_ms(v) : 0;
     GError *error = NULL;
 
     if (wait_ms) {
-        r->hold_source = r->hold_source ?: g_timeout_add(wait_ms, on_held,
-                                                         r);
+        g_clear_handle_id(&r->hold_source, g_source_remove);
+        r->hold_source = g_timeout_add(wait_ms, on_held, r);
     } else if (!r->interrupting) {
         r->interrupting = true;
         if (!stub_interrupt(vm_stub(r->vm), &error)) {
@@ -553,6 +578,35 @@ static void on_found(struct replay_view *v, const char *said)
     end_way(v);
 }
 
+/* A call of a function has stopped: at its end, or before. */
+static void on_call_stopped(struct replay_view *v, const char *said)
+{
+    struct replay_target *r = v->r;
+    const char *why = NULL;
+
+    if (!v->server->client) {
+        r->current = NULL;
+        g_ptr_array_remove(r->views, v);
+        return;
+    }
+    if (g_str_has_prefix(said, REFUSED)) {
+        why = "in a replay, a function that is called cannot use devices, or "
+              "wait";
+    } else if (r->interrupting && !v->server->interrupted) {
+        why = "the function that was called has not returned in time";
+    } else if (said[0] == 'E') {
+        why = "QEMU cannot execute the function that was called";
+    }
+    if (why) {
+        /* The guest is taken back. */
+        r->current = NULL;
+        replay_view_refuse(v, g_error_new(AGENT_ERROR, AGENT_ERROR_COMMAND,
+                                          "%s" BRANCH_INSTEAD, why));
+    } else {
+        pass_stop(v, said);
+    }
+}
+
 /* The guest has stopped: for its view, or because another one needs it. */
 static void on_stop(struct replay_target *r, const char *said)
 {
@@ -564,6 +618,11 @@ static void on_stop(struct replay_target *r, const char *said)
     if (said[0] == 'W' || said[0] == 'X') {
         fail(r, g_error_new(AGENT_ERROR, AGENT_ERROR_CLOSED,
                             "QEMU has ended"));
+        return;
+    }
+    if (vm_diverted(r->vm)) {
+        on_call_stopped(v, said);
+        serve_waiting(r);
         return;
     }
     if (is_backward(v->run) && g_str_has_prefix(said, "T02")) {
@@ -710,14 +769,54 @@ static void run_back(struct replay_view *v)
 }
 
 /*
+ * What it has written is in no recording; but it may have been written for a
+ * call of a function.
+ */
+static bool begin_diversion(struct replay_view *v, bool *diverted,
+                            GError **error)
+{
+    struct replay_target *r = v->r;
+    enum diversion diversion = DIVERSION_NONE;
+    unsigned vcpu = 0;
+
+    if (r->current == v &&
+        !diversion_find(r->vm, &v->place, v->server->breakpoints, &diversion,
+                        &vcpu, error)) {
+        return false;
+    }
+    *diverted = diversion == DIVERSION_CALL;
+    if (*diverted) {
+        v->hold_ms = SHARED_CALL_MS;
+        g_clear_handle_id(&r->hold_source, g_source_remove);
+        r->hold_source = g_timeout_add(CALL_MS, on_held, r);
+        return vm_divert(r->vm, vcpu, error);
+    }
+    if (diversion == DIVERSION_NONE && r->current == v &&
+        vm_written(r->vm, NULL) && !vm_diverted(r->vm)) {
+        gdb_server_print_error(v->server, "what was written is undone: a "
+                               "replay goes on as it was recorded"
+                               BRANCH_INSTEAD);
+    }
+    replay_view_take_back(v);
+    return diversion == DIVERSION_NONE ||
+           agent_fail(error, AGENT_ERROR_COMMAND, "a replay cannot go on "
+                      "elsewhere than it was recorded" BRANCH_INSTEAD);
+}
+
+/*
  * The log says whose turn it is, so that no vCPU can run alone.
  */
 static void run_forward(struct replay_view *v, int steps)
 {
+    GError *error = NULL;
+    bool diverted;
+
     v->steps = steps;
     v->run = steps < 0 ? g_strdup("vCont;c") :
              g_strdup_printf("vCont;s:%x;c", steps + 1);
-    if (v->place.icount >= v->r->end) {
+    if (!begin_diversion(v, &diverted, &error)) {
+        replay_view_refuse(v, error);
+    } else if (v->place.icount >= v->r->end && !diverted) {
         stopped_here(v, GDB_STOP_END);
     } else {
         start_or_refuse(v);

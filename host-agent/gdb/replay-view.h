@@ -28,6 +28,7 @@
  * @reverse:     what the trace says of the way back, or NULL
  * @hold_ms:     for how long it is not interrupted for others
  * @suspended:   that run was interrupted for another one
+ * @lost:        what it has written is, which it has not been told yet
  */
 struct replay_view {
     struct replay_target *r;
@@ -43,6 +44,7 @@ struct replay_view {
     struct reverse *reverse;
     unsigned hold_ms;
     bool suspended;
+    bool lost;
 };
 
 struct replay_target {
@@ -68,6 +70,9 @@ struct replay_target {
 
 /* Takes the guest to where this view has left it. */
 bool replay_view_claim(struct replay_view *v, GError **error);
+
+/* What it has written is undone when the guest is claimed next. */
+void replay_view_take_back(struct replay_view *v);
 
 /* The guest is where this view has it. */
 void replay_view_note(struct replay_view *v);

@@ -35,6 +35,8 @@ struct vm {
     int selected;
     struct vm_place at;
     bool written;               /* a debugger has changed the guest */
+    int written_vcpu;           /* the registers of this one, or -1 */
+    bool diverted;              /* it executes what was not recorded */
     bool ran;                   /* it can be after interrupts at its icount */
     GHashTable *inserted;       /* as in vm_set_breakpoints() */
 };
@@ -110,6 +112,7 @@ struct vm *vm_new(int sock, const struct vm_moves *moves,
     vm->stub = stub_new(sock);
     vm->moves = *moves;
     vm->selected = -1;
+    vm->written_vcpu = -1;
     vm->inserted = breakpoints_new();
     if (!greet(vm, error) || !vm_find(vm, error)) {
         vm_free(vm);
@@ -158,7 +161,7 @@ static bool choose(struct vm *vm, unsigned vcpu, GError **error)
 {
     g_autofree char *request = NULL, *answer = NULL;
 
-    if (vm->vcpus == 1 || vm->selected == (int)vcpu) {
+    if (vm->vcpus == 1 || (vm->selected == (int)vcpu && !vm->diverted)) {
         return true;
     }
     request = g_strdup_printf("Hg%x", vcpu + 1);
@@ -322,6 +325,9 @@ char *vm_forward(struct vm *vm, unsigned vcpu, const char *request,
     if (request[0] && strchr("GPMX", request[0])) {
         vm->written = true;
     }
+    if (request[0] == 'G' || request[0] == 'P') {
+        vm->written_vcpu = vcpu;
+    }
     return stub_forward(vm->stub, request, length, n, error);
 }
 
@@ -429,7 +435,8 @@ bool vm_go_icount(struct vm *vm, uint64_t icount, GError **error)
         !vm->moves.go(vm->moves.opaque, other, error)) {
         return false;
     }
-    vm->written = false;
+    vm->written = vm->diverted = false;
+    vm->written_vcpu = -1;
     if (!vm->moves.go(vm->moves.opaque, icount, error)) {
         /* It may have moved all the same. */
         vm_find(vm, NULL);
@@ -469,6 +476,31 @@ static bool pass_interrupts(struct vm *vm, unsigned vcpu, uint64_t pc,
         }
     }
     return true;
+}
+
+bool vm_written(const struct vm *vm, unsigned *vcpu)
+{
+    if (vcpu) {
+        *vcpu = vm->written_vcpu < 0 ? vm->at.vcpu :
+                (unsigned)vm->written_vcpu;
+    }
+    return vm->written;
+}
+
+bool vm_divert(struct vm *vm, unsigned vcpu, GError **error)
+{
+    if (!vm->diverted && !vm->moves.divert) {
+        return agent_fail(error, AGENT_ERROR_COMMAND,
+                          "this QEMU cannot call functions in a replay");
+    }
+    vm->diverted = vm->diverted ||
+                   vm->moves.divert(vm->moves.opaque, vcpu, error);
+    return vm->diverted;
+}
+
+bool vm_diverted(const struct vm *vm)
+{
+    return vm->diverted;
 }
 
 bool vm_leave_search(struct vm *vm, uint64_t *end, GError **error)

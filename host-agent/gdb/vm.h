@@ -23,6 +23,9 @@
  * @halt:   stop the guest, whatever QEMU is about to do with it.  Gets the kept
  *          states nearest to where it is: the one at or before it, or 0, and
  *          the one after it, or UINT64_MAX
+ * @divert: let a vCPU execute alone what was not recorded, until @go: it stops
+ *          for a debugger, or by GDB's SIGSTOP where a replay can do no more.
+ *          NULL: that cannot be
  * @goes_on: shall what takes long continue?  Asked each few milliseconds; if
  *          not, it fails with AGENT_ERROR_CANCELLED, here and in @go.  NULL:
  *          always
@@ -37,6 +40,7 @@ struct vm_moves {
     char *(*checkpoints)(void *opaque, GError **error);
     bool (*halt)(void *opaque, uint64_t *begin, uint64_t *end,
                  GError **error);
+    bool (*divert)(void *opaque, unsigned vcpu, GError **error);
     bool (*goes_on)(void *opaque);
     void *opaque;
     const struct turns *turns;
@@ -101,6 +105,19 @@ bool vm_go_icount(struct vm *vm, uint64_t icount, GError **error);
 /* The same with the pc of one vCPU */
 bool vm_go_vcpu(struct vm *vm, uint64_t icount, unsigned vcpu,
                 uint64_t pc, GError **error);
+
+/*
+ * Has a debugger changed the guest, where it is?  @vcpu, if not NULL, gets the
+ * one whose registers it has changed last, or else the one that is next
+ */
+bool vm_written(const struct vm *vm, unsigned *vcpu);
+
+/*
+ * From here until it goes somewhere, a vCPU executes what was not recorded;
+ * vm_place() is where it has begun.
+ */
+bool vm_divert(struct vm *vm, unsigned vcpu, GError **error);
+bool vm_diverted(const struct vm *vm);
 
 /* The text of vm_moves.checkpoints */
 char *vm_checkpoints(const struct vm *vm, GError **error);

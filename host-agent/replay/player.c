@@ -51,6 +51,7 @@ struct player {
     bool checkpoints;           /* it has such an object */
     char *note;
     bool ended;
+    bool diverted;
     bool stuck;                 /* at this instruction */
     uint64_t stuck_at;
     bool (*go_on)(void *opaque);
@@ -371,6 +372,7 @@ static bool seek(struct player *p, uint64_t icount, GError **error)
     drop_events(p);
     if (emulator_command(p->emulator, "replay-seek",
                          btrail_json_new("U:icount", icount, NULL), &local)) {
+        p->diverted = false;
         return wait_stopped(p, error);
     }
     if (p->checkpoints && has_no_checkpoint(p)) {
@@ -397,7 +399,7 @@ bool player_goto(struct player *p, uint64_t icount, GError **error)
     if (!player_icount(p, &at, error)) {
         return false;
     }
-    if (at == icount) {
+    if (at == icount && !p->diverted) {
         return true;
     }
     if (icount > at && p->ended) {
@@ -424,6 +426,15 @@ bool player_finish(struct player *p, GError **error)
     return p->ended ||
            (emulator_command(p->emulator, "cont", NULL, error) &&
             wait_stopped(p, error));
+}
+
+bool player_divert(struct player *p, unsigned vcpu, GError **error)
+{
+    p->diverted = emulator_command(p->emulator, "replay-divert",
+                                   btrail_json_new("U:cpu-index",
+                                                   (uint64_t)vcpu, NULL),
+                                   error);
+    return p->diverted;
 }
 
 bool player_go_live(struct player *p, GError **error)

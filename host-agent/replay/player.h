@@ -97,6 +97,12 @@ bool player_halt(struct player *p, GError **error);
 bool player_finish(struct player *p, GError **error);
 
 /*
+ * What the guest is let execute from here until player_goto() is not what was
+ * recorded, and done by one vCPU alone: see QEMU's command replay-divert.
+ */
+bool player_divert(struct player *p, unsigned vcpu, GError **error);
+
+/*
  * Leave the replay for good: what the guest does from there on is its
  * own.  Networks are cut off, and disks are overlays that go with it.
  */

@@ -94,6 +94,16 @@ static bool go(void *opaque, uint64_t icount, GError **error)
     return at == icount || is_behind_end(at, error);
 }
 
+static bool divert(void *opaque, unsigned vcpu, GError **error)
+{
+    g_autoptr(JsonNode) node = command(opaque, "replay-divert",
+                                       btrail_json_new("U:cpu-index",
+                                                       (uint64_t)vcpu, NULL),
+                                       error);
+
+    return node;
+}
+
 static bool halt(void *opaque, uint64_t *begin, uint64_t *end, GError **error)
 {
     g_autoptr(JsonNode) stopped = command(opaque, "stop", NULL, error);
@@ -147,6 +157,7 @@ int main(int argc, char **argv)
         .go = go,
         .icount = query_icount,
         .halt = halt,
+        .divert = divert,
         .goes_on = goes_on,
     };
     struct qmp *qmp;

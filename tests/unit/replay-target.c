@@ -6,6 +6,7 @@
  * END.  The one at WRITES writes to memory.
  */
 
+#include <inttypes.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -41,6 +42,11 @@ static struct {
     bool slow;              /* a step waits */
     bool searches;          /* a way back was interrupted, and not ended yet */
     uint64_t last;          /* where it was told to go last */
+    uint64_t pc;            /* that was written, or 0 */
+    uint64_t back;          /* what was written to the stack */
+    bool diverted;
+    const char *refuses;    /* what a function ends with that does more than it
+                             * may; or NULL */
 } qemu;
 
 static uint64_t pc_at(uint64_t icount)
@@ -108,10 +114,31 @@ static void run_on(void)
     put_stop("T02");
 }
 
+/* A function that was called returns, unless it does not come so far. */
+static void call(bool once)
+{
+    qemu.icount += 3;
+    if (qemu.refuses) {
+        put_stop(qemu.refuses);
+    } else if (qemu.endless) {
+        run_on();
+    } else {
+        qemu.pc = once ? qemu.pc + 1 : qemu.back;
+        put_stop("T05");
+    }
+}
+
 static void run(bool once)
 {
     /* It would stop at no breakpoint. */
     g_assert_false(qemu.searches);
+    if (qemu.diverted) {
+        call(once);
+        return;
+    }
+    /* This is not what was recorded. */
+    g_assert_cmpuint(qemu.pc, ==, 0);
+    g_assert_cmpint(qemu.rax, ==, 0);
     if (once && qemu.slow) {
         run_on();
         return;
@@ -171,10 +198,20 @@ static void serve_stub(const char *request)
         g_hash_table_remove_all(qemu.breakpoints);
         put_stop("T05");
     } else if (!strcmp(request, "p10")) {
-        text = g_strdup_printf("%02x%02x000000000000",
-                               (unsigned)pc_at(qemu.icount) & 0xff,
-                               (unsigned)pc_at(qemu.icount) >> 8);
+        text = g_strdup_printf("%016" PRIx64, GUINT64_SWAP_LE_BE(
+                                   qemu.pc ? qemu.pc : pc_at(qemu.icount)));
         put(text);
+    } else if (g_str_has_prefix(request, "P10=")) {
+        qemu.pc = GUINT64_SWAP_LE_BE(g_ascii_strtoull(request + 4, NULL, 16));
+        put("OK");
+    } else if (!strcmp(request, "p7")) {
+        put("0070000000000000");
+    } else if (!strcmp(request, "m7000,8")) {
+        text = g_strdup_printf("%016" PRIx64, GUINT64_SWAP_LE_BE(qemu.back));
+        put(text);
+    } else if (g_str_has_prefix(request, "M7000,8:")) {
+        qemu.back = GUINT64_SWAP_LE_BE(g_ascii_strtoull(request + 8, NULL, 16));
+        put("OK");
     } else if (!strcmp(request, "p0")) {
         text = g_strdup_printf("%02x", qemu.rax);
         put(text);
@@ -240,6 +277,8 @@ static bool go(void *opaque, uint64_t icount, GError **error)
     g_assert_cmpuint(g_hash_table_size(qemu.breakpoints), ==, 0);
     qemu.icount = ok ? icount : end;
     qemu.rax = 0;
+    qemu.pc = 0;
+    qemu.diverted = false;
     qemu.gotos++;
     qemu.last = icount;
     g_mutex_unlock(&qemu.lock);
@@ -275,6 +314,16 @@ static bool halt(void *opaque, uint64_t *begin, uint64_t *end, GError **error)
     return true;
 }
 
+static bool divert(void *opaque, unsigned vcpu, GError **error)
+{
+    g_mutex_lock(&qemu.lock);
+    g_assert_cmpuint(vcpu, ==, 0);
+    g_assert_false(qemu.diverted);
+    qemu.diverted = true;
+    g_mutex_unlock(&qemu.lock);
+    return true;
+}
+
 static struct replay_target *served;
 
 static bool goes_on(void *opaque)
@@ -296,6 +345,7 @@ static struct replay_target *start(void)
         .go = go,
         .icount = get_icount,
         .halt = halt,
+        .divert = divert,
         .goes_on = goes_on,
     };
     struct vm *vm;
@@ -516,12 +566,113 @@ static void test_two(void)
     check(&a, "P0=1", "OK");
     check(&a, "p0", "31");
     check(&b, "p0", "00");
+    check(&a, "p0", "E.what this gdb has written is gone: another one has "
+          "moved the guest");
     check(&a, "p0", "00");
     check(&a, "D", "OK");
     check(&a, NULL, NULL);
     check(&b, "p0", "00");
     leave(&a);
     leave(&b);
+    stop(fe);
+}
+
+/* It is about to call the function at 0x2000, which returns to 0x7fff. */
+static void write_call(struct gdb *gdb)
+{
+    check(gdb, "M7000,8:ff7f000000000000", "OK");
+    check(gdb, "P10=0020000000000000", "OK");
+    check(gdb, "Z0,7fff,1", "OK");
+}
+
+/* What a function does that is called leaves nothing behind. */
+static void test_call(void)
+{
+    struct replay_target *fe = start();
+    struct gdb gdb = connect_gdb(fe);
+
+    monitor(&gdb, "goto 100", "icount    100\n");
+    write_call(&gdb);
+    check(&gdb, "vCont;c", "T05thread:01;");
+    check(&gdb, "p10", "ff7f000000000000");
+    g_assert_true(qemu.diverted);
+    /* gdb has stopped in one, and continues. */
+    check(&gdb, "P10=0020000000000000", "OK");
+    check(&gdb, "vCont;s:1", "T05thread:01;");
+    check(&gdb, "p10", "0120000000000000");
+    check(&gdb, "vCont;c", "T05thread:01;");
+    check(&gdb, "P10=0410000000000000", "OK");
+    monitor(&gdb, "where", "icount    100\n");
+    check_at(&gdb, 100);
+    write_call(&gdb);
+    check(&gdb, "vCont;c", "T05thread:01;");
+    check(&gdb, "P10=0410000000000000", "OK");
+    check(&gdb, "z0,7fff,1", "OK");
+    check(&gdb, "vCont;s:1", "T05thread:01;");
+    check_at(&gdb, 101);
+    write_call(&gdb);
+    check(&gdb, "vCont;c", "T05thread:01;");
+    check(&gdb, "P10=0510000000000000", "OK");
+    check(&gdb, "bs", "T05thread:01;");
+    check_at(&gdb, 100);
+    leave(&gdb);
+    stop(fe);
+}
+
+/* A function that does what a replay cannot undo, or does not return */
+static void test_call_refused(void)
+{
+    struct replay_target *fe = start();
+    struct gdb gdb = connect_gdb(fe), other = connect_gdb(fe);
+
+    monitor(&gdb, "goto 100", "icount    100\n");
+    qemu.refuses = "T11";
+    write_call(&gdb);
+    say(&gdb, "vCont;c");
+    check_printed(&gdb, "in a replay, a function that is called cannot use "
+                  "devices");
+    check(&gdb, NULL, "T05thread:01;");
+    check_at(&gdb, 100);
+    qemu.refuses = NULL;
+    qemu.endless = true;
+    write_call(&gdb);
+    say(&gdb, "vCont;c");
+    interrupt(&gdb);
+    check(&gdb, NULL, "T02thread:01;");
+    check(&gdb, "p10", "0020000000000000");
+    say(&gdb, "vCont;c");
+    /* Another one does not wait for long. */
+    check(&other, "p10", "0010000000000000");
+    check_printed(&gdb, "the function that was called has not returned in "
+                  "time");
+    check(&gdb, NULL, "T05thread:01;");
+    check_at(&gdb, 100);
+    leave(&gdb);
+    leave(&other);
+    stop(fe);
+}
+
+/* What was not recorded does not happen, and is said. */
+static void test_written(void)
+{
+    struct replay_target *fe = start();
+    struct gdb gdb = connect_gdb(fe);
+
+    monitor(&gdb, "goto 100", "icount    100\n");
+    check(&gdb, "P0=1", "OK");
+    check(&gdb, "p0", "31");
+    say(&gdb, "vCont;s:1");
+    check_printed(&gdb, "what was written is undone");
+    check(&gdb, NULL, "T05thread:01;");
+    check_at(&gdb, 101);
+    check(&gdb, "p0", "00");
+    /* "jump" */
+    check(&gdb, "P10=0020000000000000", "OK");
+    say(&gdb, "vCont;c");
+    check_printed(&gdb, "a replay cannot go on elsewhere");
+    check(&gdb, NULL, "T05thread:01;");
+    check_at(&gdb, 101);
+    leave(&gdb);
     stop(fe);
 }
 
@@ -866,6 +1017,9 @@ int main(int argc, char **argv)
     g_test_add_func("/replay-target/condition", test_condition);
     g_test_add_func("/replay-target/end", test_end);
     g_test_add_func("/replay-target/two", test_two);
+    g_test_add_func("/replay-target/call", test_call);
+    g_test_add_func("/replay-target/call-refused", test_call_refused);
+    g_test_add_func("/replay-target/written", test_written);
     g_test_add_func("/replay-target/interrupt", test_interrupt);
     g_test_add_func("/replay-target/processes", test_processes);
     g_test_add_func("/replay-target/run-goes-on", test_run_goes_on);

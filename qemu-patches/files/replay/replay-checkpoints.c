@@ -601,7 +601,8 @@ static void timer_fired(void *opaque)
     int64_t next = s->interval_ms;
     guint i;
 
-    if (!runstate_is_running() || replay_mode != REPLAY_MODE_PLAY) {
+    if (!runstate_is_running() || replay_mode != REPLAY_MODE_PLAY ||
+        replay_is_diverted()) {
         return;
     }
     if (replay_disks_failed()) {
@@ -688,6 +689,8 @@ bool replay_checkpoints_load(int64_t icount, Error **errp)
         loaded = load_state(c, errp);
     }
     loading = false;
+    /* What was done in a diversion is undone. */
+    replay_diverted = false;
     return loaded;
 }
 

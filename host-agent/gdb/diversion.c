@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What becomes of a replay that a debugger has written to: see diversion.h
+ */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "gdb/breakpoints.h"
+#include "gdb/diversion.h"
+#include "gdb/rsp.h"
+
+/* The numbers of rip and rsp in the target description of x86-64 */
+#define READ_PC     "p10"
+#define READ_STACK  "p7"
+
+/* A number of 64 bits that QEMU answers with; 0 is none in particular. */
+static bool ask_number(struct vm *vm, unsigned vcpu, const char *request,
+                       uint64_t *number, GError **error)
+{
+    size_t length, n = 0;
+    g_autofree char *digits = vm_forward(vm, vcpu, request, strlen(request),
+                                         &length, error);
+    g_autofree char *bytes = digits ? rsp_unhex(digits, &n) : NULL;
+
+    *number = 0;
+    if (n == sizeof(*number)) {
+        memcpy(number, bytes, n);
+        *number = GUINT64_FROM_LE(*number);
+    }
+    return digits;
+}
+
+/* A debugger stops a function that it has called where that returns to. */
+static bool is_called(struct vm *vm, unsigned vcpu, GHashTable *breakpoints,
+                      bool *called, GError **error)
+{
+    g_autofree char *request = NULL, *key = NULL;
+    uint64_t stack, back = 0;
+
+    if (!ask_number(vm, vcpu, READ_STACK, &stack, error)) {
+        return false;
+    }
+    request = g_strdup_printf("m%" PRIx64 ",8", stack);
+    if (!ask_number(vm, vcpu, request, &back, error)) {
+        return false;
+    }
+    key = breakpoints_key(0, back, 1);
+    *called = g_hash_table_contains(breakpoints, key);
+    return true;
+}
+
+bool diversion_find(struct vm *vm, const struct vm_place *place,
+                    GHashTable *breakpoints, enum diversion *diversion,
+                    unsigned *vcpu, GError **error)
+{
+    bool called = vm_diverted(vm);
+    uint64_t pc;
+
+    *diversion = DIVERSION_NONE;
+    if (!vm_written(vm, vcpu)) {
+        return true;
+    }
+    if (!ask_number(vm, *vcpu, READ_PC, &pc, error)) {
+        return false;
+    }
+    if (pc == place->pcs[*vcpu]) {
+        return true;
+    }
+    if (!called && !is_called(vm, *vcpu, breakpoints, &called, error)) {
+        return false;
+    }
+    *diversion = called ? DIVERSION_CALL : DIVERSION_ELSEWHERE;
+    return true;
+}
