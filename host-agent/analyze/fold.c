@@ -112,12 +112,17 @@ static bool add_part(struct fold_part *sum, struct fold_part *p)
     return fits;
 }
 
-/* Has somebody take what the sum has, if it has no room for @n more edges. */
+/*
+ * Has somebody take what the sum has, if it has no room for @n more edges, or
+ * for a group.
+ */
 static void make_room(struct fold *f, size_t n)
 {
     struct fold_sums sums = f->sum.sums;
 
-    if (f->sum.kind->flush && f->sum.edges_left < n) {
+    if (f->sum.kind->flush &&
+        (f->sum.edges_left < n ||
+         g_hash_table_size(f->sum.groups) >= f->sum.limits.groups)) {
         f->sum.kind->flush(f);
         part_reset(&f->sum);
         f->sum.sums = sums;

@@ -9,17 +9,44 @@
 #include <errno.h>
 
 #include "analyze/profile.h"
+#include "symbolize/instruction.h"
 #include "util/hash.h"
 
 /* How many blocks are made at a time */
 #define STEP            4096
 
-/* Records of one task that are the same for the filter */
+/* Each has a table of edges, however few these are. */
+#define MAX_GROUPS      (1u << 18)
+
+#define PAGE            BTRAIL_CODE_PAGE_SIZE
+
+/* A block that is larger is no code. */
+#define MAX_BLOCK       (16 * PAGE)
+
+/* Pages of code whose changes were looked up last */
+#define PAGES_BITS      12
+
+/*
+ * Records of one task that are the same for the filter; of blocks, those of one
+ * address space whose code changes next at one record
+ */
 struct profile_group {
     struct fold_group group;
     struct task task;
     uint64_t class;
     unsigned vcpu;
+    bool enters;
+    uint64_t space;
+    uint64_t until;
+};
+
+/* Up to where a page of code is what it is from a record on */
+struct code_page {
+    unsigned vcpu;
+    uint64_t space;
+    uint64_t page;
+    uint64_t from;
+    uint64_t until;
 };
 
 /* The end of the last record, where the next block begins */
@@ -38,14 +65,17 @@ struct profiling {
     uint64_t chosen;            /* records */
     struct block_begin begin;   /* for blocks, which one thread makes */
     struct btrail_record blocks[STEP];
+    struct code_page pages[1u << PAGES_BITS];
+    struct code_page *page;     /* the last one of them */
 };
 
 static guint hash_group(gconstpointer p)
 {
     const struct profile_group *g = p;
 
-    return btrail_hash3((uintptr_t)g->task.process, g->class,
-                        (uint64_t)g->task.era << 32 | g->vcpu) >> 32;
+    return (btrail_hash3((uintptr_t)g->task.process, g->class,
+                         (uint64_t)g->task.era << 32 | g->vcpu) ^
+            btrail_hash3(g->space, g->until, g->enters)) >> 32;
 }
 
 static gboolean equal_groups(gconstpointer a, gconstpointer b)
@@ -55,7 +85,9 @@ static gboolean equal_groups(gconstpointer a, gconstpointer b)
     return x->task.process == y->task.process &&
            x->task.user == y->task.user && x->task.kernel == y->task.kernel &&
            x->task.era == y->task.era &&
-           x->class == y->class && x->vcpu == y->vcpu;
+           x->class == y->class && x->vcpu == y->vcpu &&
+           x->space == y->space && x->until == y->until &&
+           x->enters == y->enters;
 }
 
 static void count(struct profiling *p, struct fold_part *part,
@@ -70,38 +102,87 @@ static void count(struct profiling *p, struct fold_part *part,
     }
 }
 
-/* Makes blocks of records; returns their number. */
-static size_t make_blocks(struct profiling *p, unsigned vcpu,
-                          const struct process *process,
-                          const struct btrail_record *records, size_t n)
+static bool is_page(const struct code_page *c,
+                    const struct symbolizer_where *where, uint64_t page,
+                    uint64_t space)
 {
-    struct block_begin *begin = &p->begin;
-    size_t i, made = 0;
+    return c->page == page && c->space == space && c->vcpu == where->vcpu &&
+           where->index >= c->from && where->index < c->until;
+}
 
-    for (i = 0; i < n; i++) {
-        if (begin->known && begin->vcpu == vcpu &&
-            (begin->process == process || begin->to >= ADDRESS_SHARED)) {
-            p->blocks[made++] = (struct btrail_record) {
-                begin->to, records[i].from, 0,
-            };
-        }
-        *begin = (struct block_begin) { true, vcpu, records[i].to, process };
+/* The first record after @where at which the code of a page is another one */
+static uint64_t page_until(struct profiling *p,
+                           const struct symbolizer_where *where, uint64_t page)
+{
+    uint64_t space = btrail_cr3_root(where->cr3);
+    struct code_page *c = p->page;
+
+    /* Mostly it is the same page again. */
+    if (G_LIKELY(is_page(c, where, page, space))) {
+        return c->until;
     }
-    return made;
+    p->page = c = &p->pages[btrail_hash3(page, space, where->vcpu) >>
+                            (64 - PAGES_BITS)];
+    if (!is_page(c, where, page, space)) {
+        *c = (struct code_page) {
+            where->vcpu, space, page, where->index,
+            symbolizer_code_until(p->options->names, where, page, PAGE),
+        };
+    }
+    return c->until;
+}
+
+/* The same of a block */
+static uint64_t block_until(struct profiling *p,
+                            const struct symbolizer_where *where,
+                            uint64_t begin, uint64_t last)
+{
+    uint64_t page = begin & -(uint64_t)PAGE, until = UINT64_MAX;
+    uint64_t size = last - page + INSTRUCTION_MAX;
+
+    if (last < begin || last - begin >= MAX_BLOCK) {
+        return until;
+    }
+    for (uint64_t i = 0; i < size; i += PAGE) {
+        until = MIN(until, page_until(p, where, page + i));
+    }
+    return until;
 }
 
 static void count_blocks(struct profiling *p, struct fold_part *part,
-                         const struct profile_group *key, unsigned vcpu,
+                         const struct profile_group *group,
                          const struct btrail_batch *b)
 {
-    size_t done, step, made;
+    const struct process *process = group->task.process;
+    struct symbolizer_where where = group->task.where;
+    struct profile_group key = *group;
+    struct block_begin *begin = &p->begin;
+    size_t made = 0;
 
-    for (done = 0; done < b->count; done += step) {
-        step = MIN(b->count - done, STEP);
-        made = make_blocks(p, vcpu, key->task.process, b->records + done,
-                           step);
-        count(p, part, key, p->blocks, made);
+    key.space = btrail_cr3_root(b->cr3);
+    for (size_t i = 0; i < b->count; i++) {
+        const struct btrail_record *r = &b->records[i];
+
+        if (begin->known && begin->vcpu == where.vcpu &&
+            (begin->process == process || begin->to >= ADDRESS_SHARED)) {
+            bool enters = (r->to & ~r->from) >= ADDRESS_SHARED;
+            uint64_t until;
+
+            where.index = b->index + i;
+            until = block_until(p, &where, begin->to, r->from);
+            if (made == STEP || until != key.until || enters != key.enters) {
+                count(p, part, &key, p->blocks, made);
+                made = 0;
+                key.until = until;
+                key.enters = enters;
+            }
+            p->blocks[made++] = (struct btrail_record) {
+                begin->to, r->from, 0,
+            };
+        }
+        *begin = (struct block_begin) { true, where.vcpu, r->to, process };
     }
+    count(p, part, &key, p->blocks, made);
 }
 
 /*
@@ -122,12 +203,13 @@ static void count_by_index(struct profiling *p, struct fold_part *part,
         k = MIN(b->count, filter_until(filter, r) - b->index);
         some.records = b->records + i;
         some.count = k - i;
+        some.index = b->index + i;
         if (!filter_may_choose(filter, key->class)) {
             p->begin = (struct block_begin) {
                 true, r->vcpu, b->records[k - 1].to, r->process,
             };
         } else if (p->options->blocks) {
-            count_blocks(p, part, key, r->vcpu, &some);
+            count_blocks(p, part, key, &some);
         } else {
             count(p, part, key, some.records, some.count);
         }
@@ -158,7 +240,7 @@ static void count_task(struct profiling *p, struct fold_part *part,
         }
     }
     if (o->blocks) {
-        count_blocks(p, part, &key, vcpu, b);
+        count_blocks(p, part, &key, b);
     } else {
         count(p, part, &key, b->records, b->count);
     }
@@ -203,8 +285,12 @@ static void report_edges(struct fold *f)
     g_hash_table_iter_init(&iter, f->sum.groups);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
         const struct profile_group *g = key;
+        struct symbolizer_where where = g->task.where;
         const struct edge *e = NULL;
 
+        if (o->blocks) {
+            where.index = g->until - 1;
+        }
         while ((e = edges_next(g->group.edges, e))) {
             struct place from, to;
             const struct named_record r = {
@@ -213,13 +299,11 @@ static void report_edges(struct fold *f)
                 .certainty = e->from >= ADDRESS_SHARED ? g->task.kernel :
                              g->task.user,
                 .from_place = &from, .to_place = &to, .lines = o->names,
-                .where = &g->task.where,
+                .where = &where, .enters = g->enters,
             };
 
-            symbolizer_place(o->names, r.process, &g->task.where, e->from,
-                             &from);
-            symbolizer_target(o->names, r.process, &g->task.where, e->to,
-                              &to);
+            symbolizer_place(o->names, r.process, &where, e->from, &from);
+            symbolizer_target(o->names, r.process, &where, e->to, &to);
             if (!o->filter || filter_chooses(o->filter, g->class, &r)) {
                 p->chosen += e->count;
                 p->fn(p->opaque, &r, e->count);
@@ -237,13 +321,16 @@ int profile_trace(struct fold_sums *sums, const struct btrail_trace *trace,
                   const struct profile_options *options, profile_fn *fn,
                   void *opaque)
 {
-    const struct fold_limits limits = { SIZE_MAX, options->edges };
+    const struct fold_limits limits = {
+        options->blocks ? MAX_GROUPS : SIZE_MAX, options->edges,
+    };
     struct profiling *p = g_new0(struct profiling, 1);
     int ret, error;
 
     p->options = options;
     p->fn = fn;
     p->opaque = opaque;
+    p->page = p->pages;
     fold_init(&p->fold, &groups, &limits);
     ret = fold_trace(&p->fold, trace, options->threads, options->blocks,
                      profile_batch, p);

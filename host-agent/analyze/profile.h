@@ -37,7 +37,8 @@ struct profile_options {
  * profile_fn - takes an edge that the filter has chosen, and how often it was
  *              taken; called by one thread at a time
  * @record: all but @index and @time; @where is the place of one of those that
- *          are counted, or of another one with the same names
+ *          are counted, or of another one with the same names.  Of a block, the
+ *          code there is the one that was executed
  */
 typedef void profile_fn(void *opaque, const struct named_record *record,
                         uint64_t count);

@@ -217,7 +217,10 @@ const uint8_t *btrail_code_piece_content(const struct btrail_code_piece *piece,
     return numbers + (size_t)piece->contents * 8 + (size_t)i * PAGE;
 }
 
-/* The content that a page has from a record on, in the order of a search */
+/*
+ * The content that a page has from a record on, in the order of a search.  A
+ * vCPU can report the same one again.
+ */
 struct known_page {
     uint32_t vcpu;
     uint32_t order;
@@ -225,6 +228,7 @@ struct known_page {
     uint64_t linear;
     uint64_t index;
     uint64_t number;
+    uint64_t until;             /* the next record with another content */
 };
 
 /* From @from up to @to nothing is known of a vCPU; then all comes again. */
@@ -319,7 +323,7 @@ static int add_piece(struct btrail_code *c, unsigned n,
         if (e.number) {
             struct known_page page = {
                 e.vcpu, e.order, space_of(e.linear, e.cr3),
-                e.linear & -(uint64_t)PAGE, e.index, e.number,
+                e.linear & -(uint64_t)PAGE, e.index, e.number, UINT64_MAX,
             };
 
             g_array_append_val(c->pages, page);
@@ -385,6 +389,65 @@ static int read_pieces(struct btrail_code *c)
     return 0;
 }
 
+/* How many elements of a sorted array are not above @key */
+static unsigned up_to(const GArray *array, size_t size, const void *key,
+                      GCompareFunc compare)
+{
+    unsigned low = 0, high = array->len;
+
+    while (low < high) {
+        unsigned middle = low + (high - low) / 2;
+
+        if (compare(array->data + middle * size, key) <= 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static const struct page_place *find_place(const struct btrail_code *c,
+                                           uint64_t number)
+{
+    /* The last one that is there, or else the first that refers to others */
+    const struct page_place key = { number, 0, SAME - 1, UINT32_MAX };
+    unsigned n = up_to(c->places, sizeof(key), &key, compare_places);
+    const struct page_place *p = (struct page_place *)c->places->data + n;
+
+    if (n && p[-1].number == number) {
+        return &p[-1];
+    }
+    return n < c->places->len && p->number == number ? p : NULL;
+}
+
+/* The number that all pages with the same bytes have */
+static uint64_t content_of(const struct btrail_code *c, uint64_t number)
+{
+    const struct page_place *place = find_place(c, number);
+
+    return place && place->piece == SAME ? place->other : number;
+}
+
+static bool same_page(const struct known_page *a, const struct known_page *b)
+{
+    return a->vcpu == b->vcpu && a->space == b->space &&
+           a->linear == b->linear;
+}
+
+static void find_changes(struct btrail_code *c)
+{
+    struct known_page *pages = (struct known_page *)c->pages->data;
+
+    for (unsigned i = c->pages->len; i-- > 1;) {
+        if (same_page(&pages[i - 1], &pages[i])) {
+            pages[i - 1].until = content_of(c, pages[i - 1].number) ==
+                                 content_of(c, pages[i].number) ?
+                                 pages[i].until : pages[i].index;
+        }
+    }
+}
+
 static GArray *new_array(size_t element)
 {
     /* Never NULL: even adding 0 to that is undefined. */
@@ -413,6 +476,7 @@ int btrail_code_open(struct btrail_code **code,
     g_array_sort(c->pages, compare_pages);
     g_array_sort(c->losses, compare_losses);
     g_array_sort(c->places, compare_places);
+    find_changes(c);
     *code = c;
     return 0;
 }
@@ -438,24 +502,6 @@ uint64_t btrail_code_bad_pieces(const struct btrail_code *c)
     return c ? c->bad : 0;
 }
 
-/* How many elements of a sorted array are not above @key */
-static unsigned up_to(const GArray *array, size_t size, const void *key,
-                      GCompareFunc compare)
-{
-    unsigned low = 0, high = array->len;
-
-    while (low < high) {
-        unsigned middle = low + (high - low) / 2;
-
-        if (compare(array->data + middle * size, key) <= 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
 /* The last loss before which nothing holds; false if all is unknown there. */
 static bool find_loss(const struct btrail_code *c, unsigned vcpu,
                       uint64_t index, const struct loss **last)
@@ -468,52 +514,46 @@ static bool find_loss(const struct btrail_code *c, unsigned vcpu,
     return n == c->losses->len || l->vcpu != vcpu || l->from > index;
 }
 
-/* The number of a page's content, 0 if it is not known */
-static uint64_t find_number(const struct btrail_code *c, unsigned vcpu,
-                            uint64_t index, uint64_t cr3, uint64_t linear)
+/*
+ * The content that a page has at a record, NULL if it is not known; @next gets
+ * the first one that it has later, or NULL
+ */
+static const struct known_page *find_known(const struct btrail_code *c,
+                                           unsigned vcpu, uint64_t index,
+                                           uint64_t cr3, uint64_t linear,
+                                           const struct known_page **next)
 {
     const struct known_page key = {
         vcpu, UINT32_MAX, space_of(linear, cr3), linear, index, UINT64_MAX,
     };
-    const struct known_page *t;
+    unsigned n = up_to(c->pages, sizeof(key), &key, compare_pages);
+    const struct known_page *t = (struct known_page *)c->pages->data + n;
     const struct loss *loss;
-    unsigned n;
 
-    if (!find_loss(c, vcpu, index, &loss)) {
-        return 0;
-    }
-    n = up_to(c->pages, sizeof(key), &key, compare_pages);
-    if (!n) {
-        return 0;
-    }
-    t = &g_array_index(c->pages, struct known_page, n - 1);
-    if (t->vcpu != vcpu || t->space != key.space || t->linear != linear) {
-        return 0;
+    *next = n < c->pages->len && same_page(t, &key) ? t : NULL;
+    if (!n || !same_page(--t, &key) || !find_loss(c, vcpu, index, &loss)) {
+        return NULL;
     }
     return loss && (t->index < loss->to || (t->index == loss->to &&
                                             t->order < loss->order)) ?
-           0 : t->number;
+           NULL : t;
 }
 
-static const struct page_place *find_place(const struct btrail_code *c,
-                                      uint64_t number)
+/* The number of a page's content, 0 if it is not known */
+static uint64_t find_number(const struct btrail_code *c, unsigned vcpu,
+                            uint64_t index, uint64_t cr3, uint64_t linear)
 {
-    /* The last one that is there, or else the first that refers to others */
-    const struct page_place key = { number, 0, SAME - 1, UINT32_MAX };
-    unsigned n = up_to(c->places, sizeof(key), &key, compare_places);
-    const struct page_place *p = (struct page_place *)c->places->data + n;
+    const struct known_page *next;
+    const struct known_page *t = find_known(c, vcpu, index, cr3, linear,
+                                            &next);
 
-    if (n && p[-1].number == number) {
-        return &p[-1];
-    }
-    return n < c->places->len && p->number == number ? p : NULL;
+    return t ? t->number : 0;
 }
 
 int btrail_code_page(const struct btrail_code *c, size_t n,
                      struct btrail_code_page *page)
 {
     const struct known_page *known;
-    const struct page_place *place;
 
     if (!c || !page) {
         return -BTRAIL_ERR_ARGUMENT;
@@ -522,12 +562,9 @@ int btrail_code_page(const struct btrail_code *c, size_t n,
         return -BTRAIL_ERR_END;
     }
     known = &g_array_index(c->pages, struct known_page, n);
-    place = find_place(c, known->number);
     *page = (struct btrail_code_page) {
         .address = known->linear, .cr3 = known->space, .index = known->index,
-        .content = place && place->piece == SAME ? place->other :
-                   known->number,
-        .vcpu = known->vcpu,
+        .content = content_of(c, known->number), .vcpu = known->vcpu,
     };
     return 0;
 }
@@ -629,18 +666,12 @@ uint64_t btrail_code_until(const struct btrail_code *c, unsigned vcpu,
     unsigned n;
 
     for (size_t i = 0; i < (size + address % PAGE + PAGE - 1) / PAGE; i++) {
-        uint64_t at = address - address % PAGE + i * PAGE;
-        const struct known_page key = {
-            vcpu, UINT32_MAX, space_of(at, cr3), at, index, UINT64_MAX,
-        };
-        const struct known_page *t;
+        const struct known_page *next;
+        const struct known_page *t =
+            find_known(c, vcpu, index, cr3,
+                       address - address % PAGE + i * PAGE, &next);
 
-        n = up_to(c->pages, sizeof(key), &key, compare_pages);
-        t = &g_array_index(c->pages, struct known_page, n);
-        if (n < c->pages->len && t->vcpu == vcpu && t->space == key.space &&
-            t->linear == at) {
-            until = MIN(until, t->index);
-        }
+        until = MIN(until, t ? t->until : next ? next->index : UINT64_MAX);
     }
     n = up_to(c->losses, sizeof(lost), &lost, compare_losses);
     l = &g_array_index(c->losses, struct loss, n);

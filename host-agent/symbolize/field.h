@@ -38,6 +38,8 @@ enum field_type {
  * @from_place, @to_place: can be NULL
  * @lines:      finds source lines; can be NULL
  * @where:      a place with the same names; NULL if the caller has none
+ * @enters:     of a block (see struct profile_options): it ends where a program
+ *              enters the kernel
  */
 struct named_record {
     unsigned vcpu;
@@ -51,6 +53,7 @@ struct named_record {
     const struct place *to_place;
     struct symbolizer *lines;
     const struct symbolizer_where *where;
+    bool enters;
 };
 
 /* Name @i of all; NULL after the last one.  Some fields have several. */

@@ -114,9 +114,32 @@ static uint64_t address_of(unsigned page)
            KERNEL + page * PAGE;
 }
 
+/*
+ * A page stays as it is at an index up to the next change in the model; or it
+ * may have changed where there is a loss, or more than one entry.
+ */
+static void require_until(const struct btrail_code *code,
+                          const struct model model[][SPACES][PAGES],
+                          const bool perhaps[], unsigned v, unsigned i,
+                          unsigned s, unsigned p)
+{
+    uint64_t until = btrail_code_until(code, v, i, (s + 1) << 12,
+                                       address_of(p), PAGE);
+    uint64_t k = i + 1, first = INDICES;
+
+    while (k < INDICES && model[k][s][p].seed == model[i][s][p].seed) {
+        first = perhaps[k] ? MIN(first, k) : first;
+        k++;
+    }
+    k = k < INDICES ? k : UINT64_MAX;
+    g_assert_cmpuint(until, <=, k);
+    g_assert_cmpuint(until, >=, MIN(first, k));
+}
+
 /* Entries at random, against a table of what holds at each index */
 static void test_random(void)
 {
+    static bool perhaps[VCPUS][INDICES];
     static struct model model[VCPUS][INDICES][SPACES][PAGES];
     struct btrail_code_builder *b = btrail_code_builder_new();
     struct btrail_writer *w;
@@ -127,6 +150,7 @@ static void test_random(void)
     char *path = sample_path();
 
     memset(model, 0, sizeof(model));
+    memset(perhaps, 0, sizeof(perhaps));
     g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
     for (v = 0; v < VCPUS; v++) {
         struct model now[SPACES][PAGES] = { 0 };
@@ -141,11 +165,13 @@ static void test_random(void)
                 /* At once, or reported after some records */
                 lost_from = i;
                 lost_to = i + g_test_rand_int_range(0, 9);
+                perhaps[v][i] = perhaps[v][MIN(lost_to, INDICES - 1)] = true;
                 e.linear = lost_from;
                 e.index = lost_to;
                 btrail_code_builder_entry(b, &e);
                 memset(now, 0, sizeof(now));
             }
+            perhaps[v][i] |= n > 1;
             while (i >= lost_to && n--) {
                 struct btrail_code_entry e = {
                     .vcpu = v, .order = order++, .index = i,
@@ -192,6 +218,7 @@ static void test_random(void)
                         page_of(page, seed);
                         g_assert_cmpmem(got, 16, page + at, 16);
                     }
+                    require_until(code, model[v], perhaps[v], v, i, s, p);
                 }
             }
         }

@@ -12,10 +12,18 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "code-samples.h"
 #include "scratch.h"
 
 /* Between addresses of the guest and those in the file */
 #define BIAS    UINT64_C(0x70000000)
+
+/* Where code comes from, and goes to */
+#define ELSEWHERE   0x10
+/* No instruction has this byte. */
+#define INVALID     0x06
+
+#define KERNEL      UINT64_C(0xffffffff81000000)
 
 enum { LINE = 9, RETURN = 10 };
 
@@ -25,12 +33,17 @@ static const char *program;
  * struct scene
  * @leaf: sample_leaf in the file, which ends with a return at @ret
  * @n:    records
+ * @bytes: of the file, @size of them
+ * @code: struct sample_code
  */
 struct scene {
     char *folder, *path, *map;
     struct btrail_writer *w;
     uint64_t leaf, ret;
     uint64_t n;
+    uint8_t *bytes;
+    size_t size;
+    GArray *code;
 };
 
 /* Where the function is in the program's file */
@@ -57,15 +70,15 @@ static void find_leaf(struct scene *s)
 static void begin(struct scene *s, unsigned files)
 {
     g_autoptr(GString) map = g_string_new("cr3 *\n");
-    g_autofree char *bytes = NULL;
-    size_t size;
 
     memset(s, 0, sizeof(*s));
     s->folder = scratch_new();
     s->path = g_build_filename(s->folder, "t.btrail", NULL);
     s->map = g_build_filename(s->folder, "map", NULL);
     find_leaf(s);
-    g_assert_true(g_file_get_contents(program, &bytes, &size, NULL));
+    g_assert_true(g_file_get_contents(program, (char **)&s->bytes, &s->size,
+                                      NULL));
+    s->code = g_array_new(FALSE, FALSE, sizeof(struct sample_code));
     for (unsigned i = 1; i <= files; i++) {
         g_autofree char *name = g_strdup_printf("%s/program-%u", s->folder, i);
 
@@ -75,18 +88,19 @@ static void begin(struct scene *s, unsigned files)
                                BIAS + (s->leaf & ~UINT64_C(0xfff)),
                                BIAS + (s->leaf & ~UINT64_C(0xfff)) + 0x2000,
                                s->leaf & ~UINT64_C(0xfff), i);
-        g_assert_true(g_file_set_contents(name, bytes, size, NULL));
+        g_assert_true(g_file_set_contents(name, (char *)s->bytes, s->size,
+                                          NULL));
     }
     g_assert_true(g_file_set_contents(s->map, map->str, -1, NULL));
     g_assert_cmpint(btrail_writer_open(&s->w, s->path, 0), ==, 0);
 }
 
-/* Code is run, after a branch that comes from elsewhere. */
-static void run_code(struct scene *s, unsigned file, uint64_t from, uint64_t to)
+/* Code is run, after a branch that comes from elsewhere, up to one to @next. */
+static void run_up_to(struct scene *s, unsigned file, uint64_t from,
+                      uint64_t to, uint64_t next)
 {
     const struct btrail_record records[] = {
-        { 0xffffffff81000000, BIAS + from, 0 },
-        { BIAS + to, 0xffffffff81000000, 0 },
+        { ELSEWHERE, BIAS + from, 0 }, { BIAS + to, next, 0 },
     };
     const struct btrail_event time = {
         .index = s->n, .type = BTRAIL_EVENT_TIME,
@@ -101,6 +115,26 @@ static void run_code(struct scene *s, unsigned file, uint64_t from, uint64_t to)
     s->n += 2;
 }
 
+static void run_code(struct scene *s, unsigned file, uint64_t from, uint64_t to)
+{
+    run_up_to(s, file, from, to, ELSEWHERE);
+}
+
+/* From the next record on, the function's page is the program's, or another. */
+static void load_code(struct scene *s, bool mine)
+{
+    static uint8_t other[BTRAIL_CODE_PAGE_SIZE];
+    uint64_t page = s->leaf & ~UINT64_C(0xfff);
+    const struct sample_code code = {
+        .index = s->n, .cr3 = 0x1000, .address = BIAS + page,
+        .bytes = mine ? s->bytes + page : other, .n = sizeof(other),
+    };
+
+    memset(other, INVALID, sizeof(other));
+    g_assert_cmpuint(page + sizeof(other), <=, s->size);
+    g_array_append_val(s->code, code);
+}
+
 static char *export(struct scene *s, const char *filter)
 {
     g_autofree char *out = g_build_filename(s->folder, "out", NULL);
@@ -112,6 +146,7 @@ static char *export(struct scene *s, const char *filter)
     char *text;
 
     if (s->w) {
+        sample_code(s->w, (struct sample_code *)s->code->data, s->code->len);
         g_assert_cmpint(btrail_writer_close(s->w), ==, 0);
         s->w = NULL;
     }
@@ -123,6 +158,8 @@ static char *export(struct scene *s, const char *filter)
 static void end(struct scene *s)
 {
     scratch_remove(s->folder);
+    g_array_unref(s->code);
+    g_free(s->bytes);
     g_free(s->path);
     g_free(s->map);
 }
@@ -179,6 +216,37 @@ static void test_interrupted(void)
     end(&s);
 }
 
+/* It faults at its last instruction, which is a branch. */
+static void test_faulted(void)
+{
+    struct scene s;
+
+    begin(&s, 1);
+    run_code(&s, 1, s.leaf, s.ret);
+    run_up_to(&s, 1, s.leaf, s.ret, KERNEL);
+    require(&s, NULL, 2, 2, 1);
+    end(&s);
+}
+
+/* Another program is at the same addresses, before and afterwards. */
+static void test_replaced(void)
+{
+    struct scene s;
+
+    begin(&s, 1);
+    load_code(&s, false);
+    run_code(&s, 1, s.leaf, s.ret);
+    load_code(&s, true);
+    run_code(&s, 1, s.leaf, s.ret);
+    run_code(&s, 1, s.leaf, s.ret);
+    load_code(&s, false);
+    run_code(&s, 1, s.leaf, s.ret);
+    run_code(&s, 1, s.leaf, s.ret);
+    run_code(&s, 1, s.leaf, s.ret);
+    require(&s, NULL, 2, 2, 2);
+    end(&s);
+}
+
 /* What goes backwards, or on for too long, is no code. */
 static void test_hostile(void)
 {
@@ -228,6 +296,8 @@ int main(int argc, char **argv)
     g_test_add_func("/export-lcov/counts", test_counts);
     g_test_add_func("/export-lcov/part", test_part);
     g_test_add_func("/export-lcov/interrupted", test_interrupted);
+    g_test_add_func("/export-lcov/faulted", test_faulted);
+    g_test_add_func("/export-lcov/replaced", test_replaced);
     g_test_add_func("/export-lcov/hostile", test_hostile);
     g_test_add_func("/export-lcov/copies", test_copies);
     g_test_add_func("/export-lcov/index", test_index);

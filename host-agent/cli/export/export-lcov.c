@@ -51,18 +51,26 @@ static void add_count(GHashTable *table, uint64_t key, uint64_t count,
                                          known + count));
 }
 
+/*
+ * Was the last instruction of a block executed?  One that was interrupted is
+ * executed afterwards.
+ */
+static bool is_executed(const struct named_record *r,
+                        const struct instruction *insn)
+{
+    return r->enters ? insn->kind == INSTRUCTION_SYSCALL ||
+                       insn->kind == INSTRUCTION_INT :
+           insn->kind != INSTRUCTION_OTHER;
+}
+
 static void add_block(void *opaque, const struct named_record *r,
                       uint64_t count)
 {
     struct lcov_writer *w = opaque;
     struct symbolizer *s = w->e->in.names;
     struct module *module = r->from_place->function->module;
-    const struct symbolizer_where where = {
-        .vcpu = r->vcpu, .index = UINT64_MAX, .cr3 = r->process->cr3,
-        .time = r->where->time, .kernel = r->where->kernel,
-    };
     uint64_t address = r->from, bias = r->from_place->address - r->from;
-    unsigned bits = symbolizer_bits(s, r->process, &where, address);
+    unsigned bits = symbolizer_bits(s, r->process, r->where, address);
     GHashTable *hits;
 
     /* The end can have a name of the trace's, and no file. */
@@ -79,14 +87,13 @@ static void add_block(void *opaque, const struct named_record *r,
         uint8_t bytes[INSTRUCTION_MAX];
         struct instruction insn;
         bool exact;
-        size_t n = symbolizer_code(s, r->process, &where, address, bytes,
+        size_t n = symbolizer_code(s, r->process, r->where, address, bytes,
                                    sizeof(bytes), &exact);
 
         if (!instruction_decode(bytes, n, bits, address, &insn)) {
             break;
         }
-        /* An instruction that was interrupted is executed afterwards. */
-        if (address == r->to && insn.kind == INSTRUCTION_OTHER) {
+        if (address == r->to && !is_executed(r, &insn)) {
             break;
         }
         add_count(hits, address + bias, count, false);
