@@ -580,9 +580,9 @@ static struct unit *find_unit(struct elf_file *f, uint64_t address)
 
 /* Relative paths are relative to the folder where the compiler ran. */
 static const char *source_path(struct elf_file *f, Dwarf_Die *die,
-                               Dwarf_Line *row)
+                               const char *name)
 {
-    const char *name = dwarf_linesrc(row, NULL, NULL), *folder;
+    const char *folder;
     g_autofree char *path = NULL;
     Dwarf_Attribute attr;
 
@@ -618,7 +618,7 @@ bool elf_file_line(struct elf_file *f, uint64_t address, const char **name,
     if (!row || dwarf_lineno(row, &number) || number <= 0) {
         return false;
     }
-    *name = source_path(f, &unit->die, row);
+    *name = source_path(f, &unit->die, dwarf_linesrc(row, NULL, NULL));
     *line = number;
     return *name;
 }
@@ -645,7 +645,7 @@ static void unit_lines(struct elf_file *f, Dwarf_Die *die,
             start >= end || dwarf_lineno(row, &line) || line <= 0) {
             continue;
         }
-        name = source_path(f, die, row);
+        name = source_path(f, die, dwarf_linesrc(row, NULL, NULL));
         if (name) {
             fn(opaque, start, end, name, line);
         }
@@ -670,4 +670,123 @@ void elf_file_lines(struct elf_file *f, elf_file_line_fn *fn, void *opaque)
             unit_lines(f, &die, fn, opaque);
         }
     }
+}
+
+/* Deeper than anybody writes functions into each other */
+#define MAX_DEPTH       64
+
+/* Of all functions of a file: a hostile one can have one many times. */
+#define MAX_RANGES      (1u << 24)
+#define MAX_DIES        (1u << 27)
+
+struct function_walk {
+    struct elf_file *file;
+    Dwarf_Die *unit;
+    GArray *ranges;             /* of struct elf_range, of one function */
+    size_t ranges_left;
+    size_t dies_left;
+    elf_file_function_fn *fn;
+    void *opaque;
+};
+
+/* Reads the ranges of a function's code, and where it begins. */
+static void read_ranges(struct function_walk *w, Dwarf_Die *die,
+                        struct elf_function *found)
+{
+    const struct elf_range *first;
+    Dwarf_Addr base, entry;
+    struct elf_range range;
+    ptrdiff_t offset = 0;
+
+    g_array_set_size(w->ranges, 0);
+    while (w->ranges_left &&
+           (offset = dwarf_ranges(die, offset, &base, &range.start,
+                                  &range.end)) > 0) {
+        w->ranges_left--;
+        if (range.start < range.end) {
+            g_array_append_val(w->ranges, range);
+        }
+    }
+    first = (const struct elf_range *)w->ranges->data;
+    found->ranges = first;
+    found->n_ranges = w->ranges->len;
+    if (found->n_ranges) {
+        found->entry = dwarf_entrypc(die, &entry) ? first->start : entry;
+    }
+}
+
+static void take_function(struct function_walk *w, Dwarf_Die *die)
+{
+    struct elf_function found = { 0 };
+    Dwarf_Attribute attr;
+    int line;
+
+    read_ranges(w, die, &found);
+    found.name = dwarf_formstring(dwarf_attr_integrate(
+                                      die, DW_AT_linkage_name, &attr)) ?:
+                 dwarf_diename(die);
+    found.source = source_path(w->file, w->unit, dwarf_decl_file(die));
+    if (found.n_ranges && found.name && found.source &&
+        !dwarf_decl_line(die, &line) && line > 0) {
+        found.line = line;
+        w->fn(w->opaque, &found);
+    }
+}
+
+static void walk_functions(struct function_walk *w, Dwarf_Die *parent,
+                           unsigned depth)
+{
+    Dwarf_Die die;
+
+    if (depth == MAX_DEPTH || dwarf_child(parent, &die)) {
+        return;
+    }
+    do {
+        switch (dwarf_tag(&die)) {
+        case DW_TAG_subprogram:
+        case DW_TAG_inlined_subroutine:
+            take_function(w, &die);
+            /* fall through */
+        case DW_TAG_namespace:
+        case DW_TAG_module:
+        case DW_TAG_class_type:
+        case DW_TAG_structure_type:
+        case DW_TAG_union_type:
+        case DW_TAG_enumeration_type:
+        case DW_TAG_lexical_block:
+        case DW_TAG_try_block:
+        case DW_TAG_catch_block:
+            walk_functions(w, &die, depth + 1);
+            break;
+        default:
+            break;
+        }
+    } while (w->dies_left && w->dies_left-- && !dwarf_siblingof(&die, &die));
+}
+
+void elf_file_functions(struct elf_file *f, elf_file_function_fn *fn,
+                        void *opaque)
+{
+    struct function_walk w = {
+        .file = f, .ranges_left = MAX_RANGES, .dies_left = MAX_DIES,
+        .fn = fn, .opaque = opaque,
+    };
+    Dwarf_CU *cu = NULL;
+    Dwarf_Die die;
+
+    if (f->debug && elf_file_has_lines(f->debug)) {
+        elf_file_functions(f->debug, fn, opaque);
+        return;
+    }
+    if (!open_dwarf(f)) {
+        return;
+    }
+    w.ranges = g_array_new(FALSE, FALSE, sizeof(struct elf_range));
+    while (!dwarf_get_units(f->dwarf, cu, &cu, NULL, NULL, &die, NULL)) {
+        if (dwarf_tag(&die) == DW_TAG_compile_unit) {
+            w.unit = &die;
+            walk_functions(&w, &die, 0);
+        }
+    }
+    g_array_unref(w.ranges);
 }

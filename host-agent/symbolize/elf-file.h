@@ -83,6 +83,30 @@ typedef void elf_file_line_fn(void *opaque, uint64_t start, uint64_t end,
                               const char *name, unsigned line);
 void elf_file_lines(struct elf_file *f, elf_file_line_fn *fn, void *opaque);
 
+/**
+ * struct elf_function - code that debugging information has of a function: its
+ *                       own, or where it is inlined
+ * @name:   of a symbol, where the language has others, too
+ * @source: where it is declared
+ * @entry:  where it begins; it is in one of @ranges
+ */
+struct elf_function {
+    const char *name;
+    const char *source;
+    unsigned line;
+    uint64_t entry;
+    const struct elf_range {
+        uint64_t start;
+        uint64_t end;
+    } *ranges;
+    size_t n_ranges;
+};
+
+/* Calls @fn with each of them, what is inlined after that which it is in. */
+typedef void elf_file_function_fn(void *opaque, const struct elf_function *f);
+void elf_file_functions(struct elf_file *f, elf_file_function_fn *fn,
+                        void *opaque);
+
 /* All functions, in the order of their addresses */
 const struct elf_symbol *elf_file_symbols(struct elf_file *f, size_t *n);
 

@@ -155,6 +155,30 @@ static void test_lines(void)
     elf_file_close(f);
 }
 
+static void note_function(void *opaque, const struct elf_function *f)
+{
+    GString *all = opaque;
+
+    g_assert_cmpuint(f->n_ranges, ==, 1);
+    g_assert_cmphex(f->entry, ==, f->ranges->start);
+    g_assert_cmphex(f->ranges->start, <, f->ranges->end);
+    g_assert_true(g_str_has_suffix(f->source, "elf-sample.c"));
+    g_string_append_printf(all, "%s:%u ", f->name, f->line);
+}
+
+/* Functions are where they are declared, not where their code begins. */
+static void test_functions(void)
+{
+    struct elf_file *f = elf_file_open(sample);
+    g_autoptr(GString) all = g_string_new(NULL);
+
+    elf_file_functions(f, note_function, all);
+    g_assert_nonnull(strstr(all->str, "sample_leaf:7 "));
+    g_assert_nonnull(strstr(all->str, "sample_local:12 "));
+    g_assert_nonnull(strstr(all->str, "main:21 "));
+    elf_file_close(f);
+}
+
 static void test_bytes(void)
 {
     g_autofree char *content = NULL, *notes = run("readelf -n");
@@ -274,6 +298,16 @@ static void test_endless_strings(void)
     g_unlink(path);
 }
 
+/* Reads all that is said of a function. */
+static void read_function(void *opaque, const struct elf_function *f)
+{
+    volatile size_t length = strlen(f->name) + strlen(f->source);
+
+    for (size_t i = 0; i < f->n_ranges; i++) {
+        length += f->ranges[i].end - f->ranges[i].start;
+    }
+}
+
 /* Files that are none, and damaged ones */
 static void test_hostile(void)
 {
@@ -311,6 +345,7 @@ static void test_hostile(void)
         }
         elf_file_symbols(f, &n);
         elf_file_find(f, "main");
+        elf_file_functions(f, read_function, NULL);
         for (k = 0; k < 0x4000; k += 0x40) {
             elf_file_symbol(f, k);
             elf_file_line(f, k, &name, &line);
@@ -333,6 +368,7 @@ int main(int argc, char **argv)
     g_test_add_func("/elf-file/long-name", test_long_name);
     g_test_add_func("/elf-file/lines", test_lines);
     g_test_add_func("/elf-file/endless-strings", test_endless_strings);
+    g_test_add_func("/elf-file/functions", test_functions);
     g_test_add_func("/elf-file/bytes", test_bytes);
     g_test_add_func("/elf-file/debug", test_debug);
     g_test_add_func("/elf-file/hostile", test_hostile);

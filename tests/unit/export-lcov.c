@@ -3,8 +3,8 @@
  * backtrail export --format lcov: what code that is run a known number of times
  * counts as
  *
- * The program is elf-sample.c, whose function sample_leaf begins at line 9 or
- * before, and returns at line 10.
+ * The program is elf-sample.c, whose function sample_leaf has its name in line
+ * 7 and returns at line 10.
  */
 
 #include <glib/gstdio.h>
@@ -25,9 +25,9 @@
 
 #define KERNEL      UINT64_C(0xffffffff81000000)
 
-enum { LINE = 9, RETURN = 10 };
+enum { NAME = 7, LINE = 9, RETURN = 10 };
 
-static const char *program;
+static const char *program, *odd_program;
 
 /**
  * struct scene
@@ -171,12 +171,15 @@ static void require(struct scene *s, const char *filter, unsigned calls,
     g_autofree char *text = export(s, filter);
     g_autofree char *function = g_strdup_printf("\nFNDA:%u,sample_leaf\n",
                                                 calls);
+    g_autofree char *name = g_strdup_printf("\nDA:%u,%u\n", NAME, calls);
     g_autofree char *lines = g_strdup_printf("\nDA:%u,%u\nDA:%u,%u\n", LINE,
                                              line_count, RETURN, returns);
 
-    if (!strstr(text, function) || !strstr(text, lines)) {
-        g_error("not%sand%s, but\n%s", function, lines, text);
+    if (!strstr(text, function) || !strstr(text, name) ||
+        !strstr(text, lines)) {
+        g_error("not%sand%sand%s, but\n%s", function, name, lines, text);
     }
+    g_assert_nonnull(strstr(text, "\nFN:7,sample_leaf\n"));
 }
 
 static void test_counts(void)
@@ -262,6 +265,39 @@ static void test_hostile(void)
     end(&s);
 }
 
+/* It was entered before the trace began. */
+static void test_entered(void)
+{
+    struct scene s;
+
+    begin(&s, 1);
+    run_code(&s, 1, s.ret, s.ret);
+    run_code(&s, 1, s.ret, s.ret);
+    require(&s, NULL, 1, 0, 2);
+    end(&s);
+}
+
+/* What is inlined was called, paths are plain, and what is no file is none. */
+static void test_sources(void)
+{
+    const char *usual = program;
+    g_autofree char *text = NULL;
+    struct scene s;
+
+    program = odd_program;
+    begin(&s, 1);
+    run_code(&s, 1, s.leaf, s.ret);
+    text = export(&s, NULL);
+    program = usual;
+    end(&s);
+    g_assert_nonnull(strstr(text, "/dir/lcov-sample.c\n"));
+    g_assert_null(strstr(text, "odd"));
+    g_assert_null(strstr(text, "generated"));
+    g_assert_nonnull(strstr(text, "\nFN:1,sample_inline\n"));
+    g_assert_nonnull(strstr(text, "\nFNDA:1,sample_inline\n"));
+    g_assert_nonnull(strstr(text, "\nDA:3,1\n"));
+}
+
 /* Two files have the function: it is called as often as both. */
 static void test_copies(void)
 {
@@ -271,7 +307,7 @@ static void test_copies(void)
     for (unsigned i = 0; i < 5; i++) {
         run_code(&s, i < 3 ? 1 : 2, s.leaf, s.ret);
     }
-    require(&s, NULL, 5, 3, 3);
+    require(&s, NULL, 5, 5, 5);
     end(&s);
 }
 
@@ -293,12 +329,15 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     program = argv[1];
+    odd_program = argv[2];
     g_test_add_func("/export-lcov/counts", test_counts);
     g_test_add_func("/export-lcov/part", test_part);
     g_test_add_func("/export-lcov/interrupted", test_interrupted);
     g_test_add_func("/export-lcov/faulted", test_faulted);
     g_test_add_func("/export-lcov/replaced", test_replaced);
     g_test_add_func("/export-lcov/hostile", test_hostile);
+    g_test_add_func("/export-lcov/entered", test_entered);
+    g_test_add_func("/export-lcov/sources", test_sources);
     g_test_add_func("/export-lcov/copies", test_copies);
     g_test_add_func("/export-lcov/index", test_index);
     return g_test_run();

@@ -28,16 +28,43 @@ struct hit {
 };
 
 struct lcov_source {
-    const char *name;
+    char *name;
     GHashTable *lines;          /* number -> count */
-    GHashTable *functions;      /* name -> struct hit: line and count */
+    GHashTable *functions;      /* name -> struct lcov_function */
 };
 
+struct lcov_function {
+    unsigned line;
+    uint64_t count;
+};
+
+/* How often a line was executed in one function */
+struct line_count {
+    struct lcov_source *source;
+    unsigned line;
+    uint64_t count;
+};
+
+/**
+ * struct lcov_writer
+ * @named:    names as files have them -> their struct lcov_source, or NULL
+ * @elf:      the file that is added
+ * @hits:     of it, in order
+ * @function: of it, whose lines are in @counts
+ * @cold:     struct line_count of parts of functions that are elsewhere
+ * @known:    where functions begin that debugging information has
+ */
 struct lcov_writer {
     struct export *e;
     GHashTable *modules;        /* struct module * -> addresses -> counts */
     GHashTable *sources;        /* name -> struct lcov_source */
-    GArray *hits;               /* of a module, in order */
+    GHashTable *named;
+    struct elf_file *elf;
+    GArray *hits;
+    const struct elf_symbol *function;
+    GArray *counts;
+    GArray *cold;
+    GHashTable *known;
 };
 
 static void add_count(GHashTable *table, uint64_t key, uint64_t count,
@@ -104,17 +131,47 @@ static void add_block(void *opaque, const struct named_record *r,
     }
 }
 
-static struct lcov_source *get_source(struct lcov_writer *w, const char *name)
+/* Is it what compilers call code of their own, such as <built-in>? */
+static bool is_no_file(const char *name)
 {
-    struct lcov_source *source = g_hash_table_lookup(w->sources, name);
+    const char *slash = strrchr(name, '/');
+    const char *base = slash ? slash + 1 : name;
 
+    return *base == '<' && g_str_has_suffix(base, ">");
+}
+
+/* The source with a path; others have the same path without detours. */
+static struct lcov_source *add_source(struct lcov_writer *w, const char *path)
+{
+    g_autofree char *name = g_canonicalize_filename(path, "/");
+    struct lcov_source *source;
+
+    if (is_no_file(path)) {
+        return NULL;
+    }
+    if (*path != '/') {
+        memmove(name, name + 1, strlen(name));
+    }
+    source = g_hash_table_lookup(w->sources, name);
     if (!source) {
         source = g_new0(struct lcov_source, 1);
-        source->name = g_strdup(name);
+        source->name = g_steal_pointer(&name);
         source->lines = g_hash_table_new(NULL, NULL);
         source->functions = g_hash_table_new_full(btrail_str_hash, g_str_equal,
                                                   g_free, g_free);
-        g_hash_table_insert(w->sources, (char *)source->name, source);
+        g_hash_table_insert(w->sources, source->name, source);
+    }
+    return source;
+}
+
+/* @path: the same string each time; returns NULL if it is of no file. */
+static struct lcov_source *get_source(struct lcov_writer *w, const char *path)
+{
+    gpointer source;
+
+    if (!g_hash_table_lookup_extended(w->named, path, NULL, &source)) {
+        source = add_source(w, path);
+        g_hash_table_insert(w->named, (char *)path, source);
     }
     return source;
 }
@@ -125,7 +182,7 @@ static void source_free(gpointer p)
 
     g_hash_table_unref(source->lines);
     g_hash_table_unref(source->functions);
-    g_free((char *)source->name);
+    g_free(source->name);
     g_free(source);
 }
 
@@ -136,11 +193,10 @@ static unsigned find_hit(const struct lcov_writer *w, uint64_t address)
                                   address, address - 1) : 0;
 }
 
-/* The count of a line is that of its most frequent instruction. */
-static void add_line(void *opaque, uint64_t start, uint64_t end,
-                     const char *name, unsigned line)
+/* The count of the most frequent instruction of a range */
+static uint64_t most_hits(const struct lcov_writer *w, uint64_t start,
+                          uint64_t end)
 {
-    struct lcov_writer *w = opaque;
     uint64_t count = 0;
 
     for (unsigned i = find_hit(w, start); i < w->hits->len; i++) {
@@ -151,7 +207,77 @@ static void add_line(void *opaque, uint64_t start, uint64_t end,
         }
         count = MAX(count, h->count);
     }
-    add_count(get_source(w, name)->lines, line, count, true);
+    return count;
+}
+
+static gint compare_lines(gconstpointer a, gconstpointer b)
+{
+    const struct line_count *x = a, *y = b;
+
+    return BTRAIL_COMPARE((uintptr_t)x->source, (uintptr_t)y->source) ?:
+           BTRAIL_COMPARE(x->line, y->line) ?:
+           BTRAIL_COMPARE(y->count, x->count);
+}
+
+/*
+ * Adds the lines of a function.  The count of each is that of its most frequent
+ * instruction.
+ */
+static void end_function(struct lcov_writer *w)
+{
+    const struct line_count *all = (struct line_count *)w->counts->data;
+
+    g_array_sort(w->counts, compare_lines);
+    for (unsigned i = 0; i < w->counts->len; i++) {
+        if (!i || all[i].source != all[i - 1].source ||
+            all[i].line != all[i - 1].line) {
+            add_count(all[i].source->lines, all[i].line, all[i].count, false);
+        }
+    }
+    g_array_set_size(w->counts, 0);
+}
+
+/* Is it a part of a function, which is called from nowhere? */
+static bool is_cold(const char *name)
+{
+    const char *part = strstr(name, ".cold");
+
+    return part && (!part[5] || part[5] == '.');
+}
+
+static void add_line(void *opaque, uint64_t start, uint64_t end,
+                     const char *name, unsigned line)
+{
+    struct lcov_writer *w = opaque;
+    const struct line_count c = {
+        get_source(w, name), line, most_hits(w, start, end),
+    };
+    const struct elf_symbol *function = elf_file_symbol(w->elf, start);
+
+    if (function != w->function) {
+        end_function(w);
+        w->function = function;
+    }
+    if (c.source && function && is_cold(function->name)) {
+        g_array_append_val(w->cold, c);
+    } else if (c.source) {
+        g_array_append_val(w->counts, c);
+    }
+}
+
+static void add_lines(struct lcov_writer *w)
+{
+    w->function = NULL;
+    g_array_set_size(w->cold, 0);
+    elf_file_lines(w->elf, add_line, w);
+    end_function(w);
+    /* The function itself has most of these lines, too. */
+    for (unsigned i = 0; i < w->cold->len; i++) {
+        const struct line_count *c = &g_array_index(w->cold, struct line_count,
+                                                    i);
+
+        add_count(c->source->lines, c->line, c->count, true);
+    }
 }
 
 static int by_hit_address(const void *a, const void *b)
@@ -161,41 +287,63 @@ static int by_hit_address(const void *a, const void *b)
     return BTRAIL_COMPARE(x->address, y->address);
 }
 
-static void add_functions(struct lcov_writer *w, struct elf_file *elf)
+/*
+ * Adds the calls of a function.  One that was executed was called, even if not
+ * in the trace.
+ */
+static void add_function(struct lcov_writer *w, const struct elf_function *f)
+{
+    struct lcov_source *source = get_source(w, f->source);
+    struct lcov_function *known = source ?
+        g_hash_table_lookup(source->functions, f->name) : NULL;
+    uint64_t count = most_hits(w, f->entry, f->entry + 1);
+
+    for (size_t i = 0; !count && i < f->n_ranges; i++) {
+        count = most_hits(w, f->ranges[i].start, f->ranges[i].end) > 0;
+    }
+    if (source && !known) {
+        known = g_new0(struct lcov_function, 1);
+        known->line = f->line;
+        g_hash_table_insert(source->functions, g_strdup(f->name), known);
+    }
+    if (known) {
+        /* Of a header that several files have, inlined, or of a module */
+        known->count += count;
+    }
+}
+
+static void add_known_function(void *opaque, const struct elf_function *f)
+{
+    struct lcov_writer *w = opaque;
+
+    g_hash_table_add(w->known, GSIZE_TO_POINTER(f->entry));
+    add_function(w, f);
+}
+
+static void add_functions(struct lcov_writer *w)
 {
     size_t i, n;
-    const struct elf_symbol *all = elf_file_symbols(elf, &n);
+    const struct elf_symbol *all = elf_file_symbols(w->elf, &n);
 
+    g_hash_table_remove_all(w->known);
+    elf_file_functions(w->elf, add_known_function, w);
     for (i = 0; i < n; i++) {
-        struct hit f = { 0 };
-        struct lcov_source *source;
-        struct hit *known;
-        const char *name;
-        unsigned line, k;
+        const struct elf_range range = { all[i].start, all[i].end };
+        struct elf_function f = {
+            .name = all[i].name, .entry = range.start, .ranges = &range,
+            .n_ranges = 1,
+        };
 
-        if (!elf_file_line(elf, all[i].start, &name, &line)) {
-            continue;
-        }
-        k = find_hit(w, all[i].start);
-        if (k < w->hits->len &&
-            g_array_index(w->hits, struct hit, k).address == all[i].start) {
-            f.count = g_array_index(w->hits, struct hit, k).count;
-        }
-        f.address = line;
-        source = get_source(w, name);
-        known = g_hash_table_lookup(source->functions, all[i].name);
-        if (known) {
-            /* A header's, that several files have, or that of a module */
-            known->count += f.count;
-        } else {
-            g_hash_table_insert(source->functions, g_strdup(all[i].name),
-                                g_memdup2(&f, sizeof(f)));
+        if (!is_cold(f.name) &&
+            !g_hash_table_contains(w->known, GSIZE_TO_POINTER(f.entry)) &&
+            elf_file_line(w->elf, f.entry, &f.source, &f.line)) {
+            add_function(w, &f);
         }
     }
 }
 
 static void add_elf_module(struct lcov_writer *w, struct module *module,
-                       GHashTable *counts)
+                           GHashTable *counts)
 {
     GHashTableIter iter;
     gpointer key, value;
@@ -208,8 +356,32 @@ static void add_elf_module(struct lcov_writer *w, struct module *module,
         g_array_append_val(w->hits, h);
     }
     g_array_sort(w->hits, by_hit_address);
-    elf_file_lines(module->elf, add_line, w);
-    add_functions(w, module->elf);
+    w->elf = module->elf;
+    add_lines(w);
+    add_functions(w);
+}
+
+/*
+ * The line of a function's name counts its calls: genhtml wants a count for it,
+ * though it has no code if the body begins in another line.
+ */
+static void add_declarations(const struct lcov_source *source)
+{
+    g_autoptr(GHashTable) calls = g_hash_table_new(NULL, NULL);
+    GHashTableIter iter;
+    gpointer key, value;
+
+    g_hash_table_iter_init(&iter, source->functions);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct lcov_function *f = value;
+
+        add_count(calls, f->line, f->count, false);
+    }
+    g_hash_table_iter_init(&iter, calls);
+    while (g_hash_table_iter_next(&iter, &key, &value)) {
+        add_count(source->lines, GPOINTER_TO_SIZE(key),
+                  GPOINTER_TO_SIZE(value), true);
+    }
 }
 
 static gint by_number(gconstpointer a, gconstpointer b)
@@ -230,19 +402,22 @@ static void put_source(struct lcov_writer *w, const struct lcov_source *source)
 {
     g_autoptr(GList) names = g_list_sort(
         g_hash_table_get_keys(source->functions), (GCompareFunc)strcmp);
-    g_autoptr(GList) lines = g_list_sort(
-        g_hash_table_get_keys(source->lines), by_number);
+    g_autoptr(GList) lines = NULL;
     FILE *out = w->e->out;
     unsigned found = 0, hit = 0;
 
+    add_declarations(source);
+    lines = g_list_sort(g_hash_table_get_keys(source->lines), by_number);
     cli_fprintf(out, "TN:\nSF:%s\n", source->name);
     for (GList *l = names; l; l = l->next) {
-        const struct hit *f = g_hash_table_lookup(source->functions, l->data);
+        const struct lcov_function *f =
+            g_hash_table_lookup(source->functions, l->data);
 
-        put_function(out, "FN", f->address, l->data);
+        put_function(out, "FN", f->line, l->data);
     }
     for (GList *l = names; l; l = l->next) {
-        const struct hit *f = g_hash_table_lookup(source->functions, l->data);
+        const struct lcov_function *f =
+            g_hash_table_lookup(source->functions, l->data);
 
         put_function(out, "FNDA", f->count, l->data);
         found++;
@@ -279,7 +454,11 @@ int export_lcov(struct export *e)
                                       (GDestroyNotify)g_hash_table_unref);
     w.sources = g_hash_table_new_full(btrail_str_hash, g_str_equal, NULL,
                                       source_free);
+    w.named = g_hash_table_new(NULL, NULL);
+    w.known = g_hash_table_new(NULL, NULL);
     w.hits = g_array_new(FALSE, FALSE, sizeof(struct hit));
+    w.counts = g_array_new(FALSE, FALSE, sizeof(struct line_count));
+    w.cold = g_array_new(FALSE, FALSE, sizeof(struct line_count));
     ret = profile_trace(&p, e->in.trace.trace, &options, add_block, &w);
     if (!ret) {
         g_hash_table_iter_init(&iter, w.modules);
@@ -301,6 +480,10 @@ int export_lcov(struct export *e)
     }
     g_hash_table_unref(w.modules);
     g_hash_table_unref(w.sources);
+    g_hash_table_unref(w.named);
+    g_hash_table_unref(w.known);
     g_array_unref(w.hits);
+    g_array_unref(w.counts);
+    g_array_unref(w.cold);
     return ret;
 }
