@@ -64,7 +64,7 @@ def leaks(data, allowed='\n'):
         return [str(e)]
 
 
-def tagged(output, names=NAMES, forms=('', ';', ',', ' ', '"')):
+def tagged(output, names=NAMES, forms=('', ';', ',', ' ', ' ;', '"')):
     """An output with the tag of each name in place of what is shown of it."""
     known = {shown(name, also): name[:3].decode()
              for name in names for also in forms}

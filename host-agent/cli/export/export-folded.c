@@ -5,15 +5,32 @@
  */
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "cli/export/export.h"
 #include "util/quote.h"
+
+#define DIGITS  "0123456789"
+
+/* flamegraph.pl takes a number at the end of a stack for another count. */
+static bool ends_in_number(const char *name)
+{
+    const char *blank = strrchr(name, ' ');
+    const char *end = blank ? blank + 1 + strspn(blank + 1, DIGITS) : NULL;
+
+    if (!blank || end == blank + 1) {
+        return false;
+    }
+    end += *end == '.' ? 1 + strspn(end + 1, DIGITS) : 0;
+    return !*end;
+}
 
 /* The tree is at most STACK_MAX_DEPTH deep. */
 static void put_stacks(const struct export *e, const struct stack_node *n,
                 GString *line)
 {
     size_t len = line->len;
+    const char *name;
     char buf[256];
 
     for (; n; n = n->next) {
@@ -23,7 +40,8 @@ static void put_stacks(const struct export *e, const struct stack_node *n,
         if (len) {
             g_string_append_c(line, ';');
         }
-        btrail_quote_append(line, call_tree_name(n, buf, sizeof(buf)), ";");
+        name = call_tree_name(n, buf, sizeof(buf));
+        btrail_quote_append(line, name, ends_in_number(name) ? " ;" : ";");
         if (n->function && n->function->module->kernel) {
             g_string_append(line, "_[k]");
         }
