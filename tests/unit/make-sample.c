@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads|tree|
- *                         syscalls|marks|mapped:BUILD-ID
+ * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads|exec|
+ *                         tree|syscalls|marks|mapped:BUILD-ID
  *                    [PART-SIZE [RING-SIZE]]
  *
  * Writes the sample trace (see trace-samples.h) for tests in other languages;
@@ -179,14 +179,12 @@ static void write_code(const char *path,
 
 /*
  * Adds records that a thread of process 11 makes at 5 + @i milliseconds, from
- * @next on, which becomes the index after them.  11, 12 and 13 are "one", "two"
- * and "six".
+ * @next on, which becomes the index after them.
  */
-static void append_step(struct btrail_writer *w, unsigned i, unsigned vcpu,
-                        unsigned tid, uint64_t *next,
-                        const struct btrail_record *records, size_t n)
+static void append_named(struct btrail_writer *w, unsigned i, unsigned vcpu,
+                         unsigned tid, const char *name, uint64_t *next,
+                         const struct btrail_record *records, size_t n)
 {
-    static const char *const names[] = { "one", "two", "six" };
     struct btrail_event events[] = {
         { *next, BTRAIL_EVENT_TIME, 0, 0,
           { 5000000 + i * 1000000, 0, BTRAIL_NO_ICOUNT } },
@@ -197,9 +195,19 @@ static void append_step(struct btrail_writer *w, unsigned i, unsigned vcpu,
         .n_records = n, .events = events, .n_events = G_N_ELEMENTS(events),
     };
 
-    memcpy(&events[1].data[1], names[tid - 11], 3);
+    memcpy(&events[1].data[1], name, 3);
     g_assert_cmpint(btrail_writer_append(w, vcpu, &slab), ==, 0);
     *next += n;
+}
+
+/* The same; 11, 12 and 13 are "one", "two" and "six". */
+static void append_step(struct btrail_writer *w, unsigned i, unsigned vcpu,
+                        unsigned tid, uint64_t *next,
+                        const struct btrail_record *records, size_t n)
+{
+    static const char *const names[] = { "one", "two", "six" };
+
+    append_named(w, i, vcpu, tid, names[tid - 11], next, records, n);
 }
 
 /*
@@ -231,6 +239,28 @@ static void write_threads(const char *path,
     for (unsigned i = 0; i < G_N_ELEMENTS(steps); i++) {
         append_step(w, i, steps[i].vcpu, steps[i].tid, &index[steps[i].vcpu],
                     &steps[i].record, 1);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
+/* Thread 12 of process 11 runs, and thread 11, which then has another name. */
+static void write_exec(const char *path,
+                       const struct btrail_writer_options *options)
+{
+    static const struct {
+        unsigned tid;
+        const char *name;
+    } steps[] = {
+        { 12, "two" }, { 11, "one" }, { 11, "one" }, { 11, "new" },
+        { 11, "new" }, { 12, "two" },
+    };
+    const struct btrail_record jump = { 0x1020, 0x1010, 0 };
+    struct btrail_writer *w;
+    uint64_t index = 0;
+
+    g_assert_cmpint(btrail_writer_open_with(&w, path, options), ==, 0);
+    for (unsigned i = 0; i < G_N_ELEMENTS(steps); i++) {
+        append_named(w, i, 0, steps[i].tid, steps[i].name, &index, &jump, 1);
     }
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
 }
@@ -551,6 +581,8 @@ int main(int argc, char **argv)
         write_large(argv[1], &options);
     } else if (!strcmp(argv[2], "threads")) {
         write_threads(argv[1], &options);
+    } else if (!strcmp(argv[2], "exec")) {
+        write_exec(argv[1], &options);
     } else if (!strcmp(argv[2], "turns")) {
         write_turns(argv[1], &options);
     } else if (!strcmp(argv[2], "tree")) {

@@ -190,6 +190,7 @@ int export_perfetto(struct export *e)
         call_tracks_end(l.tracks, e->in.trace.trace, &e->in.window);
         export_end_calls(e, &t);
         ret = put_marks(&l) && put_spans(&l) ? 0 : EXPORT_FAILED;
+        perfetto_processes(l.out);
     }
     call_tracks_free(l.tracks);
     perfetto_free(l.out);

@@ -51,13 +51,13 @@ enum {
 
 /**
  * struct perfetto
- * @pids:  of processes that were described
+ * @processes: numbers of processes -> the thread that they are called after
  * @names: that are interned -> their numbers
  * @begun: an event was written
  */
 struct perfetto {
     FILE *out;
-    GHashTable *pids;
+    GHashTable *processes;
     GHashTable *names;
     bool begun;
     GByteArray *packet;
@@ -72,7 +72,7 @@ struct perfetto *perfetto_new(FILE *out)
     p->out = out;
     p->names = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
                                      NULL);
-    p->pids = g_hash_table_new(NULL, NULL);
+    p->processes = g_hash_table_new(NULL, NULL);
     p->packet = g_byte_array_new();
     p->part = g_byte_array_new();
     p->small = g_byte_array_new();
@@ -81,7 +81,7 @@ struct perfetto *perfetto_new(FILE *out)
 
 void perfetto_free(struct perfetto *p)
 {
-    g_hash_table_unref(p->pids);
+    g_hash_table_unref(p->processes);
     g_hash_table_unref(p->names);
     g_byte_array_unref(p->packet);
     g_byte_array_unref(p->part);
@@ -153,14 +153,23 @@ static uint64_t number_of(const struct process *p, int64_t number)
            INT32_MAX;
 }
 
-static void describe_process(struct perfetto *p, const struct process *process)
+void perfetto_processes(struct perfetto *p)
 {
-    g_byte_array_set_size(p->small, 0);
-    put_number(p->small, PROCESS_PID, number_of(process, process->pid));
-    put_name(p->small, PROCESS_NAME, process->comm);
-    begin_descriptor(p, PERFETTO_TRACKS + g_hash_table_size(p->pids));
-    put_bytes(p->part, DESCRIPTOR_PROCESS, p->small->data, p->small->len);
-    end_descriptor(p);
+    uint64_t track = PERFETTO_TRACKS;
+    GHashTableIter iter;
+    gpointer value;
+
+    g_hash_table_iter_init(&iter, p->processes);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const struct process *thread = value;
+
+        g_byte_array_set_size(p->small, 0);
+        put_number(p->small, PROCESS_PID, number_of(thread, thread->pid));
+        put_name(p->small, PROCESS_NAME, thread->comm);
+        begin_descriptor(p, track++);
+        put_bytes(p->part, DESCRIPTOR_PROCESS, p->small->data, p->small->len);
+        end_descriptor(p);
+    }
 }
 
 void perfetto_thread(struct perfetto *p, uint64_t track,
@@ -168,8 +177,10 @@ void perfetto_thread(struct perfetto *p, uint64_t track,
 {
     uint64_t pid = number_of(thread, thread->pid);
 
-    if (g_hash_table_add(p->pids, GSIZE_TO_POINTER(pid))) {
-        describe_process(p, thread);
+    if (thread->tid == thread->pid ||
+        !g_hash_table_contains(p->processes, GSIZE_TO_POINTER(pid))) {
+        g_hash_table_insert(p->processes, GSIZE_TO_POINTER(pid),
+                            (gpointer)thread);
     }
     g_byte_array_set_size(p->small, 0);
     put_number(p->small, THREAD_PID, pid);

@@ -41,13 +41,20 @@ struct perfetto;
 struct perfetto *perfetto_new(FILE *out);
 void perfetto_free(struct perfetto *p);
 
-/* Describe a track, which has a number of its own: of a thread, or below
- * another one (0 for none).  Numbers are below PERFETTO_TRACKS. */
+/* Describe a track, which has a number of its own: of a thread, which outlives
+ * @p, or below another one (0 for none).  Numbers are below PERFETTO_TRACKS. */
 #define PERFETTO_TRACKS     (UINT64_C(1) << 32)
 void perfetto_thread(struct perfetto *p, uint64_t track,
                      const struct process *thread);
 void perfetto_track(struct perfetto *p, uint64_t track, uint64_t parent,
                     const char *name);
+
+/*
+ * Describes the processes of all threads.  A process has the name that its
+ * first thread was described with last: readers take the first name that they
+ * find, and what executes another program changes it.
+ */
+void perfetto_processes(struct perfetto *p);
 
 /* Events of one track with the same time come in their order. */
 void perfetto_event(struct perfetto *p, const struct perfetto_event *e);
