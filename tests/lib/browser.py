@@ -93,6 +93,11 @@ class Browser:
         return self.ask('POST', f'/session/{self.session}/execute/sync',
                         {'script': script, 'args': list(args)})
 
+    def devtools(self, command, **params):
+        """Ask Chromium by its own protocol."""
+        return self.ask('POST', f'/session/{self.session}/goog/cdp/execute',
+                        {'cmd': command, 'params': params})
+
     def screenshot(self):
         """The page as the bytes of a PNG"""
         return base64.b64decode(
