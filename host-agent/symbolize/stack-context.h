@@ -26,6 +26,8 @@ enum stack_frame_kind {
  * @back:   return address; 0 if the length of the call is not known
  * @caller: the node that continues after the return
  * @replaced: the context's, to which it returns
+ * @handled: of STACK_FRAME_SIGNAL: the handler has returned, to the code that
+ *          asks the kernel to continue what it has interrupted
  */
 struct stack_frame {
     uint64_t from;
@@ -34,6 +36,7 @@ struct stack_frame {
     uint8_t kind;
     bool inner;
     bool replaced;
+    bool handled;
 };
 
 struct stack_context {

@@ -15,7 +15,8 @@
  * @entries:    entries into the kernel from user mode
  * @nested:     frames that ended without a return ("wrongly nested")
  * @jumps_out:  jumps into a caller (longjmp)
- * @signals:    returns to user mode that started a signal handler
+ * @signals:    returns to user mode that started a signal handler, or a function
+ *              that one has called for what it interrupted
  * @switches:   switches to another stack
  * @resumed:    switches to a stack that was known
  * @unknown:    returns that no known frame had called

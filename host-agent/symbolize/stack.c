@@ -121,6 +121,12 @@ static int find_continued(const struct stack_context *c, uint64_t to)
     return k >= 0 && returns_from(&c->frames[k], to) ? k : -1;
 }
 
+static bool resumes(const struct stack_frame *f, uint64_t to)
+{
+    /* The kernel can restart a system call: syscall and int have two bytes. */
+    return !f->back || f->back == to || f->back == to + 2;
+}
+
 static void do_return(struct stacks *st, struct stack_cpu *cpu,
                       const struct stack_edge *e)
 {
@@ -159,8 +165,17 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
         return_to(st, cpu, k, e);
         return;
     }
+    if (top && top->kind == STACK_FRAME_SIGNAL && top->back &&
+        resumes(top, e->to)) {
+        /* What a handler had called for it was a function, see begin_signal(). */
+        return_to(st, cpu, c->n - 1, e);
+        return;
+    }
     if (!top || top->kind != STACK_FRAME_CALL) {
         /* A function in a handler returns to its caller there. */
+        if (top) {
+            top->handled = top->kind == STACK_FRAME_SIGNAL;
+        }
         c->node = stack_tree_sibling(&st->tree, c->node, e->to_fn);
         return;
     }
@@ -247,12 +262,6 @@ static struct stack_context *find_entered(struct stacks *st,
     return best;
 }
 
-static bool resumes(const struct stack_frame *f, uint64_t to)
-{
-    /* The kernel can restart a system call: syscall and int have two bytes. */
-    return !f->back || f->back == to || f->back == to + 2;
-}
-
 /*
  * The index of the frame of the code that a signal handler has interrupted and
  * that continues now, or -1.  The handler may have changed its address.
@@ -289,18 +298,45 @@ static bool leaves_entry(const struct stack_context *c,
                                  e->to_fn == f->caller->function);
 }
 
-/* The kernel starts a signal handler. */
-static void begin_signal(struct stacks *st, struct stack_context *c,
-                         const struct stack_edge *e)
+/* The kernel starts a signal handler, with what frame @k has interrupted. */
+static void begin_handler(struct stacks *st, struct stack_context *c,
+                          unsigned k, const struct stack_edge *e)
 {
-    int k = c->entry;
-
     st->counts.signals++;
     c->frames[k].kind = STACK_FRAME_SIGNAL;
+    c->frames[k].handled = false;
     c->n = k + 1;
     c->entry = -1;
     c->node = stack_tree_child(&st->tree, c->frames[k].caller, e->to_fn);
     c->node->calls += st->contexts.counting;
+}
+
+/*
+ * The kernel goes to another place than that from which it was entered.  If a
+ * handler has just returned, that is where it wants what it has interrupted to
+ * continue, or the handler of the next signal.  Where a function starts there,
+ * it may have been called: a handler can put a return address on the stack, as
+ * that of Go does.  A handler's return and a function's go to different places,
+ * so do_return() knows which it was.
+ */
+static void begin_signal(struct stacks *st, struct stack_cpu *cpu,
+                         const struct stack_edge *e)
+{
+    struct stack_context *c = cpu->ctx;
+    int k = c->entry - 1;
+
+    if (k < 0 || c->frames[k].kind != STACK_FRAME_SIGNAL ||
+        !c->frames[k].handled) {
+        begin_handler(st, c, c->entry, e);
+    } else if (e->start || !e->to_fn->known) {
+        begin_handler(st, c, k, e);
+    } else {
+        c->n = k;
+        c->entry = -1;
+        c->node = c->frames[k].caller;
+        c->replaced = c->frames[k].replaced;
+        do_jump(st, cpu, e, true);
+    }
 }
 
 /* Back to user mode, in a thread that the trace names */
@@ -316,7 +352,7 @@ static void exit_thread(struct stacks *st, struct stack_cpu *cpu,
         if (k >= 0) {
             stack_pop_to(&st->contexts, c, k, e);
         } else {
-            begin_signal(st, c, e);
+            begin_signal(st, cpu, e);
         }
         return;
     }
@@ -372,7 +408,7 @@ static void do_exit(struct stacks *st, struct stack_cpu *cpu,
         return;
     }
     if (mine) {
-        begin_signal(st, c, e);
+        begin_signal(st, cpu, e);
         return;
     }
     if (c->entry >= 0) {

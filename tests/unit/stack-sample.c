@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -20,11 +21,13 @@
 
 enum {
     RUN, LEAF, FIB, DEEP, CATCH, HANDLER, ESCAPE, TAIL, END, WORKER,
-    SHARED, TAKE_TURNS, POINTERS, AGAIN, BEHIND, N
+    SHARED, TAKE_TURNS, POINTERS, AGAIN, BEHIND,
+    VICTIM, INJECTED, WORK, SECOND, RETRY, N
 };
 static const char *const names[] = {
     "run", "leaf", "fib", "deep", "catch", "handler", "escape", "tail", "end",
     "worker", "shared", "take_turns", "pointers", "again", "behind",
+    "victim", "injected", "work", "second", "retry",
 };
 static unsigned counts[N][N];
 
@@ -86,6 +89,93 @@ FUNCTION void escape(int signal)
 {
     leaf(ESCAPE);
     siglongjmp(sigback, 1);
+}
+
+/* What a handler has called for the code that it has interrupted */
+FUNCTION void work(void)
+{
+    counts[INJECTED][WORK]++;
+    leaf(WORK);
+    STAY;
+}
+
+void injected(void);
+__asm__(".type injected, @function\n"
+        "injected:\n"
+        "pushf; push %rax; push %rcx; push %rdx; push %rsi; push %rdi\n"
+        "push %r8; push %r9; push %r10; push %r11\n"
+        "call work\n"
+        "pop %r11; pop %r10; pop %r9; pop %r8\n"
+        "pop %rdi; pop %rsi; pop %rdx; pop %rcx; pop %rax; popf\n"
+        "ret\n"
+        ".size injected, . - injected\n");
+
+FUNCTION void inject(int signal, siginfo_t *info, void *context)
+{
+    greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+    counts[VICTIM][INJECTED]++;
+    regs[REG_RSP] -= 8;
+    *(greg_t *)regs[REG_RSP] = regs[REG_RIP];
+    regs[REG_RIP] = (greg_t)injected;
+}
+
+/* This one comes when the other one has ended. */
+FUNCTION void second(int signal)
+{
+    counts[VICTIM][SECOND]++;
+    leaf(SECOND);
+    STAY;
+}
+
+FUNCTION void wait_for_second(int signal, siginfo_t *info, void *context)
+{
+    raise(SIGUSR2);
+    STAY;
+}
+
+/* The code continues in one of its callers. */
+static ucontext_t retry_context;
+
+FUNCTION void go_back(int signal, siginfo_t *info, void *context)
+{
+    greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+    const greg_t *old = retry_context.uc_mcontext.gregs;
+
+    memcpy(regs, old, (REG_RIP + 1) * sizeof(*regs));
+}
+
+FUNCTION void victim(int caller)
+{
+    long n = SYS_kill;
+
+    counts[caller][VICTIM]++;
+    __asm__ volatile("syscall" : "+a" (n) : "D" (getpid()), "S" (SIGUSR1)
+                     : "rcx", "r11", "memory");
+    leaf(VICTIM);
+    STAY;
+}
+
+FUNCTION void retry(void)
+{
+    volatile int n = 0;
+
+    getcontext(&retry_context);
+    leaf(RETRY);
+    if (n++ < 3) {
+        victim(RETRY);
+    }
+    STAY;
+}
+
+FUNCTION void on_signal(void (*call)(int, siginfo_t *, void *))
+{
+    struct sigaction action = {
+        .sa_sigaction = call, .sa_flags = SA_SIGINFO,
+    };
+
+    sigaddset(&action.sa_mask, SIGUSR2);
+    sigaction(SIGUSR1, &action, NULL);
 }
 
 /* The call of one is the end of the other. */
@@ -217,6 +307,23 @@ FUNCTION void run(const char *what)
             }
             leaf(RUN);
         }
+    } else if (!strcmp(what, "injected")) {
+        on_signal(inject);
+        for (i = 0; i < 4; i++) {
+            victim(RUN);
+            leaf(RUN);
+        }
+    } else if (!strcmp(what, "second")) {
+        signal(SIGUSR2, second);
+        on_signal(wait_for_second);
+        for (i = 0; i < 4; i++) {
+            victim(RUN);
+            leaf(RUN);
+        }
+    } else if (!strcmp(what, "retry")) {
+        on_signal(go_back);
+        retry();
+        leaf(RUN);
     } else if (!strcmp(what, "tail")) {
         for (i = 0; i < 4; i++) {
             tail(RUN);

@@ -72,6 +72,24 @@ static bool read_instruction(pid_t pid, uint64_t at, struct instruction *insn)
     return bytes[0] == 0x0f && bytes[1] == 0xa2;
 }
 
+/*
+ * A handler begins instead of the instruction at @last.  The kernel goes to it
+ * at once if it was in the kernel before, where a debugger stops it.
+ */
+static void add_handler(struct run *run, uint64_t last, uint64_t to)
+{
+    struct btrail_record *r = &g_array_index(run->records,
+                                             struct btrail_record,
+                                             run->records->len - 1);
+
+    if (r->from == KERNEL + 0x10 && r->to == last) {
+        r->to = to;
+    } else {
+        add(run, last, KERNEL);
+        add(run, KERNEL + 0x10, to);
+    }
+}
+
 /* Run it step by step; false if that cannot be done here. */
 static bool trace(struct run *run, const char *sample, const char *what)
 {
@@ -116,9 +134,7 @@ static bool trace(struct run *run, const char *sample, const char *what)
                     insn.kind != INSTRUCTION_OTHER) {
                     add(run, last, regs.rip);
                 } else if (regs.rip != last) {
-                    /* A handler, instead of the instruction */
-                    add(run, last, KERNEL);
-                    add(run, KERNEL + 0x10, regs.rip);
+                    add_handler(run, last, regs.rip);
                 }
             }
         }
@@ -304,6 +320,24 @@ static void test_longjmp(gconstpointer sample)
 static void test_signals(gconstpointer sample)
 {
     check(sample, "signals", false, 8, 0);
+}
+
+/* A handler has a function called by what it has interrupted. */
+static void test_injected(gconstpointer sample)
+{
+    check(sample, "injected", true, 8, 0);
+}
+
+/* Another handler begins when one ends. */
+static void test_second(gconstpointer sample)
+{
+    check(sample, "second", true, 8, 0);
+}
+
+/* A handler has code continue in a caller. */
+static void test_retry(gconstpointer sample)
+{
+    check(sample, "retry", false, 3, 0);
 }
 
 static void test_tail(gconstpointer sample)
@@ -602,6 +636,9 @@ int main(int argc, char **argv)
     add_test("recursion", samples->pdata[0], test_recursion);
     add_test("longjmp", samples->pdata[0], test_longjmp);
     add_test("signals", samples->pdata[0], test_signals);
+    add_test("injected", samples->pdata[0], test_injected);
+    add_test("second", samples->pdata[0], test_second);
+    add_test("retry", samples->pdata[0], test_retry);
     add_test("tail", samples->pdata[0], test_tail);
     add_test("stacks", samples->pdata[0], test_stacks);
     add_test("gaps", samples->pdata[0], test_gaps);
