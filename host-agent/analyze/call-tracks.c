@@ -7,11 +7,20 @@
 
 #include "analyze/call-tracks.h"
 #include "util/closest.h"
+#include "util/hash.h"
 
+/*
+ * @last:   that a vCPU was on; NULL: its own, or none
+ * @stacks: number -> struct call_track
+ * @gaps:   in the trace, up to now
+ */
 struct call_tracks {
     struct call_tracks_options options;
     struct call_track own[BTRAIL_MAX_VCPUS];    /* of vCPUs */
     struct cpu_threads *threads;        /* of struct call_track */
+    struct call_track *last[BTRAIL_MAX_VCPUS];
+    GHashTable *stacks;
+    uint64_t gaps;
     GHashTable *offered;        /* functions, to @closest */
     struct closest closest;
 };
@@ -23,12 +32,20 @@ static void clear_track(gpointer p)
     g_clear_pointer(&t->open, g_array_unref);
 }
 
+static void free_track(gpointer p)
+{
+    clear_track(p);
+    g_free(p);
+}
+
 struct call_tracks *call_tracks_new(const struct call_tracks_options *options)
 {
     struct call_tracks *c = g_new0(struct call_tracks, 1);
 
     c->options = *options;
     c->threads = cpu_threads_new(sizeof(struct call_track), clear_track);
+    c->stacks = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, NULL,
+                                      free_track);
     c->offered = g_hash_table_new(NULL, NULL);
     c->closest = closest_to(options->function ?: "");
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
@@ -42,6 +59,7 @@ void call_tracks_free(struct call_tracks *c)
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         clear_track(&c->own[i]);
     }
+    g_hash_table_unref(c->stacks);
     cpu_threads_free(c->threads);
     g_hash_table_unref(c->offered);
     g_free(c);
@@ -60,6 +78,36 @@ static struct call_track *thread_track(struct call_tracks *c, unsigned vcpu,
         t->thread = p;
     }
     return t;
+}
+
+static struct call_track *new_stack(struct call_tracks *c, uint64_t stack,
+                                    struct call_track *around)
+{
+    struct call_track *t = g_new0(struct call_track, 1);
+
+    t->number = CALL_TRACKS_STACKS + stack;
+    t->thread = around->thread;
+    t->stack = stack;
+    t->around = around;
+    t->gaps = c->gaps;
+    g_hash_table_insert(c->stacks, &t->stack, t);
+    return t;
+}
+
+/* The track of a stack that the thread of a node runs, or of the thread. */
+static struct call_track *track_at(struct call_tracks *c, unsigned vcpu,
+                                   uint64_t time, const struct stack_node *n,
+                                   uint64_t stack)
+{
+    struct call_track *thread = thread_track(c, vcpu, time, n);
+    struct call_track *last = c->last[vcpu];
+
+    if (!thread || !stack) {
+        return thread;
+    }
+    return last && last->stack == stack ? last :
+           g_hash_table_lookup(c->stacks, &stack) ?:
+           new_stack(c, stack, thread);
 }
 
 /* May the user know of a slice? */
@@ -158,7 +206,8 @@ static void begin_slices(struct call_tracks *c, struct call_track *t,
                          uint64_t time, bool missed)
 {
     const struct stack_node *path[STACK_MAX_DEPTH + 2];
-    bool late = !t->open->len || missed;
+    /* The program begins a stack with the call of a function. */
+    bool late = missed || (!t->open->len && !(t->stack && n && n->depth <= 1));
     unsigned depth = 0;
 
     for (; n && n->depth >= t->open->len && depth < G_N_ELEMENTS(path);
@@ -193,7 +242,7 @@ static void find_nodes(struct call_track *t, const struct stack_node *to)
             struct call_slice *s = call_track_slice(t, n->depth);
 
             s->node = s->function == n->function &&
-                      s->process == n->process ? n : NULL;
+                      (s->process == n->process || t->stack) ? n : NULL;
         }
     }
     for (unsigned i = 1; i < t->open->len; i++) {
@@ -203,9 +252,15 @@ static void find_nodes(struct call_track *t, const struct stack_node *to)
     }
 }
 
-static bool lacks_nodes(const struct call_track *t)
+/* They were spilled, or another thread of the process runs the stack. */
+static bool lacks_nodes(const struct call_track *t,
+                        const struct stack_node *to)
 {
-    return t->open->len && !call_track_slice(t, 0)->node;
+    const struct stack_node *root = t->open->len ?
+                                    call_track_slice(t, 0)->node : NULL;
+
+    return t->open->len &&
+           (!root || (t->stack && to && root->process != to->process));
 }
 
 /* The number of slices that are on the path to @to: the first ones */
@@ -231,7 +286,8 @@ static void move_track(struct call_tracks *c, struct call_track *t,
                        unsigned vcpu, uint64_t time,
                        const struct stack_node *to)
 {
-    bool missed = t->thread && cpu_threads_lost(c->threads, t);
+    bool missed = t->stack ? t->gaps != c->gaps :
+                  t->thread && cpu_threads_lost(c->threads, t);
     unsigned shared;
 
     /* Two vCPUs can run a thread in another order than their clocks say. */
@@ -242,8 +298,9 @@ static void move_track(struct call_tracks *c, struct call_track *t,
     for (unsigned i = 0; missed && i < t->open->len; i++) {
         call_track_slice(t, i)->missed = true;
     }
+    t->gaps = c->gaps;
     cpu_threads_found(c->threads, t);
-    if (lacks_nodes(t)) {
+    if (lacks_nodes(t, to)) {
         find_nodes(t, to);
     }
     shared = shared_slices(t, to);
@@ -269,25 +326,45 @@ static void on_gap(void *opaque, unsigned vcpu)
     struct call_tracks *c = opaque;
 
     cpu_threads_gap(c->threads, vcpu);
+    c->last[vcpu] = NULL;
+    c->gaps++;
+}
+
+/* A stack has ended, which may be where a vCPU was. */
+static void end_stack(struct call_tracks *c, uint64_t stack, unsigned vcpu,
+                      uint64_t time)
+{
+    struct call_track *t = g_hash_table_lookup(c->stacks, &stack);
+
+    if (t) {
+        move_track(c, t, vcpu, time, NULL);
+        c->last[vcpu] = NULL;
+        g_hash_table_remove(c->stacks, &stack);
+    }
 }
 
 static void on_moved(void *opaque, unsigned vcpu, uint64_t time,
                      const struct stack_node *from,
-                     const struct stack_node *to)
+                     const struct stack_node *to, uint64_t stack)
 {
     struct call_tracks *c = opaque;
     struct call_track *own = &c->own[vcpu];
-    struct call_track *last = cpu_threads_now(c->threads, vcpu), *t;
+    struct call_track *last = c->last[vcpu], *t;
 
     if (!time) {
         return;
     }
     cpu_threads_time(c->threads, vcpu, time);
-    t = thread_track(c, vcpu, time, to);
+    if (stack && !to) {
+        end_stack(c, stack, vcpu, time);
+        return;
+    }
+    t = track_at(c, vcpu, time, to, stack);
     if (last && last != t && last->open) {
         /* The call that it is in continues later. */
         write_promptly(c, last, last->open->len);
     }
+    c->last[vcpu] = t;
     if (t) {
         move_track(c, t, vcpu, time, to);
         to = root_of(to);
@@ -311,15 +388,16 @@ static void choose_open(struct call_track *t)
 
 /* Records count, so the open slices are shown. */
 static void on_spent(void *opaque, unsigned vcpu, uint64_t time,
-                     const struct stack_node *node, uint64_t records)
+                     const struct stack_node *node, uint64_t stack,
+                     uint64_t records)
 {
     struct call_tracks *c = opaque;
     struct call_track *own = &c->own[vcpu];
-    struct call_track *thread = thread_track(c, vcpu, time, node);
+    struct call_track *thread = track_at(c, vcpu, time, node, stack);
 
     cpu_threads_time(c->threads, vcpu, time);
     if (!own->open || (thread && !(thread->open && thread->open->len))) {
-        on_moved(opaque, vcpu, time, NULL, node);
+        on_moved(opaque, vcpu, time, NULL, node, stack);
     }
     choose_open(own);
     if (thread) {
@@ -339,9 +417,15 @@ static void on_spill(void *opaque, const struct call_tree *tree)
 {
     struct call_tracks *c = opaque;
     g_autoptr(GList) all = cpu_threads_all(c->threads);
+    GHashTableIter stacks;
+    gpointer track;
 
     for (const GList *l = all; l; l = l->next) {
         forget_nodes(l->data);
+    }
+    g_hash_table_iter_init(&stacks, c->stacks);
+    while (g_hash_table_iter_next(&stacks, NULL, &track)) {
+        forget_nodes(track);
     }
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         forget_nodes(&c->own[i]);
@@ -374,11 +458,23 @@ static uint64_t last_time(const struct btrail_trace *trace,
                window->start + window->end);
 }
 
+static gint compare_numbers(gconstpointer a, gconstpointer b)
+{
+    const struct call_track *x = a, *y = b;
+
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
 void call_tracks_end(struct call_tracks *c, const struct btrail_trace *trace,
                      const struct window *window)
 {
     g_autoptr(GList) all = cpu_threads_all(c->threads);
+    g_autoptr(GList) stacks = g_hash_table_get_values(c->stacks);
 
+    stacks = g_list_sort(stacks, compare_numbers);
+    for (const GList *l = stacks; l; l = l->next) {
+        end_track(c, l->data, 0);
+    }
     for (const GList *l = all; l; l = l->next) {
         end_track(c, l->data, 0);
     }

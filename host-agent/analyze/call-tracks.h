@@ -5,6 +5,9 @@
  * Each thread that the trace names has a track with its calls, which continue
  * while it does not run; each vCPU has one with what it ran.  The calls of
  * other tasks are on the tracks of vCPUs.
+ *
+ * So has each stack that a program begins itself, as for coroutines, by
+ * whichever of its threads it is run.
  */
 
 #ifndef BTRAIL_CALL_TRACKS_H
@@ -43,8 +46,12 @@ struct call_slice {
 /**
  * struct call_track
  * @of:     if it is a thread's
- * @number: 1 and the number of a vCPU; CALL_TRACKS_THREADS and more for threads
- * @thread: the thread that it is of; NULL for a vCPU
+ * @number: 1 and the number of a vCPU; CALL_TRACKS_THREADS and more for
+ *          threads, CALL_TRACKS_STACKS and more for stacks
+ * @thread: the thread that it is of, or that runs the stack; NULL for a vCPU
+ * @stack:  the number of the stack that it is of; or 0
+ * @around: of a stack: the track of the thread that has begun it
+ * @gaps:   of a stack: in the trace, up to the last move
  * @open:   of struct call_slice, those within others last.  The first one is of
  *          the task, and is not the user's business if the track is a thread's
  * @time:   of the last move, or up to which a thread is known to have run
@@ -54,12 +61,16 @@ struct call_track {
     struct cpu_thread of;
     uint64_t number;
     const struct process *thread;
+    uint64_t stack;
+    struct call_track *around;
+    uint64_t gaps;
     GArray *open;
     uint64_t time;
     const void *user;
 };
 
 #define CALL_TRACKS_THREADS (UINT64_C(1) << 16)
+#define CALL_TRACKS_STACKS  (UINT64_C(1) << 30)
 
 static inline struct call_slice *call_track_slice(const struct call_track *t,
                                                   unsigned i)

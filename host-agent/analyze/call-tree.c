@@ -17,6 +17,7 @@ struct call_stream {
     struct pace pace;           /* its pace; its records that count */
     const bool *counts;
     const struct stack_node *node;
+    uint64_t stack;             /* it is on that */
     uint64_t since;             /* first record in that node */
 };
 
@@ -57,13 +58,15 @@ static void spend(struct call_walk *w, unsigned vcpu, uint64_t end)
                  count_chosen(s, end) : 0;
 
     if (n) {
-        ops->spent(w->options->opaque, vcpu, time_of(s, end), s->node, n);
+        ops->spent(w->options->opaque, vcpu, time_of(s, end), s->node,
+                   s->stack, n);
     }
     s->since = end;
 }
 
 static void on_moved(void *opaque, unsigned vcpu, size_t record,
-                  const struct stack_node *from, const struct stack_node *to)
+                     const struct stack_node *from,
+                     const struct stack_node *to, uint64_t stack)
 {
     struct call_walk *w = opaque;
     struct call_stream *s = &w->streams[vcpu];
@@ -74,9 +77,10 @@ static void on_moved(void *opaque, unsigned vcpu, size_t record,
     }
     spend(w, vcpu, end);
     s->node = to;
+    s->stack = stack;
     if (w->options->ops->moved) {
         w->options->ops->moved(w->options->opaque, vcpu, time_of(s, end),
-                               from, to);
+                               from, to, stack);
     }
 }
 
@@ -103,8 +107,8 @@ static void add_part(struct call_walk *w, const struct call_step *step)
     }
     stacks_add(w->tree->stacks, part);
     if (w->follows && step->last) {
-        s->node = s->node ? s->node : stacks_where(w->tree->stacks,
-                                                   step->vcpu);
+        s->node = stacks_where(w->tree->stacks, step->vcpu);
+        s->stack = stacks_stack(w->tree->stacks, step->vcpu);
         spend(w, step->vcpu, step->index + part->first + part->n);
     }
 }

@@ -15,7 +15,8 @@ struct call_tree;
 /**
  * struct call_tree_ops - callbacks while a trace is read; each can be NULL
  * @moved:  a vCPU went from one function to another at a moment of the host's
- *          clock; a node of NULL means that the function is not known
+ *          clock; a node of NULL means that the function is not known, or that
+ *          @stack, which is that of @to, has ended: see stacks_stack()
  * @spent:  a vCPU has made @records records that count in a function, up to
  *          that moment
  * @gap:    records of a vCPU are missing
@@ -25,9 +26,10 @@ struct call_tree;
 struct call_tree_ops {
     void (*moved)(void *opaque, unsigned vcpu, uint64_t time,
                   const struct stack_node *from,
-                  const struct stack_node *to);
+                  const struct stack_node *to, uint64_t stack);
     void (*spent)(void *opaque, unsigned vcpu, uint64_t time,
-                  const struct stack_node *node, uint64_t records);
+                  const struct stack_node *node, uint64_t stack,
+                  uint64_t records);
     void (*gap)(void *opaque, unsigned vcpu);
     void (*spill)(void *opaque, const struct call_tree *t);
 };

@@ -126,7 +126,7 @@ static void on_gap(void *opaque, unsigned vcpu)
 
 static void on_moved(void *opaque, unsigned vcpu, uint64_t time,
                      const struct stack_node *from,
-                     const struct stack_node *to)
+                     const struct stack_node *to, uint64_t stack)
 {
     struct syscall_times *s = opaque;
     struct syscall_caller *own = &s->own[vcpu], *c;
@@ -168,14 +168,15 @@ static void on_moved(void *opaque, unsigned vcpu, uint64_t time,
 
 /* Records count, and so does the call that they are in. */
 static void on_spent(void *opaque, unsigned vcpu, uint64_t time,
-                     const struct stack_node *node, uint64_t records)
+                     const struct stack_node *node, uint64_t stack,
+                     uint64_t records)
 {
     struct syscall_times *s = opaque;
     struct syscall_caller *c = caller_at(s, vcpu, time, node);
 
     cpu_threads_time(s->threads, vcpu, time);
     if (!c->known || has_lost(s, vcpu, c)) {
-        on_moved(opaque, vcpu, time, NULL, node);
+        on_moved(opaque, vcpu, time, NULL, node, stack);
     }
     c->time = MAX(c->time, time);
     c->chosen = true;

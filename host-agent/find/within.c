@@ -169,7 +169,7 @@ static void note_runner(struct within *s)
 
 static void on_moved(void *opaque, unsigned vcpu, size_t record,
                      const struct stack_node *from,
-                     const struct stack_node *to)
+                     const struct stack_node *to, uint64_t stack)
 {
     struct within *s = opaque;
     bool below = is_below(s, to);

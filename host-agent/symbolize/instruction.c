@@ -94,6 +94,59 @@ bool instruction_decode(const void *bytes, size_t n, unsigned bits,
     return true;
 }
 
+/* The bit of a register of 64 bits, or of that in a memory operand; or 0 */
+static unsigned register_of(const ZydisDecodedOperand *o)
+{
+    ZydisRegister r = o->type == ZYDIS_OPERAND_TYPE_MEMORY ? o->mem.base :
+                      o->type == ZYDIS_OPERAND_TYPE_REGISTER ? o->reg.value :
+                      ZYDIS_REGISTER_NONE;
+
+    return r >= ZYDIS_REGISTER_RAX && r <= ZYDIS_REGISTER_R15 ?
+           1u << (r - ZYDIS_REGISTER_RAX) : 0;
+}
+
+bool instruction_changes_stack(const void *bytes, size_t n)
+{
+    const unsigned sp = 1u << (ZYDIS_REGISTER_RSP - ZYDIS_REGISTER_RAX);
+    const unsigned bp = 1u << (ZYDIS_REGISTER_RBP - ZYDIS_REGISTER_RAX);
+    unsigned on_stack = sp | bp;        /* registers that have RSP, as it was */
+    ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
+    ZydisDecodedInstruction zi;
+    ZydisDecoder decoder;
+    bool changes = false;
+
+    init_decoder(&decoder, 64);
+    for (size_t at = 0; at < n; at += zi.length) {
+        bool address;
+        unsigned to;
+
+        if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(
+                &decoder, (const char *)bytes + at, n - at, &zi, o))) {
+            return false;
+        }
+        address = zi.mnemonic == ZYDIS_MNEMONIC_LEA;
+        if (kind_of(&zi) == INSTRUCTION_RET ||
+            kind_of(&zi) == INSTRUCTION_JUMP) {
+            /* What follows is reached from elsewhere. */
+            changes = false;
+        }
+        if ((zi.mnemonic != ZYDIS_MNEMONIC_MOV && !address) ||
+            o[0].type != ZYDIS_OPERAND_TYPE_REGISTER) {
+            continue;
+        }
+        to = register_of(&o[0]);
+        if (to == sp) {
+            changes = register_of(&o[1]) & ~on_stack;
+        } else if (register_of(&o[1]) == sp &&
+                   (address || o[1].type == ZYDIS_OPERAND_TYPE_REGISTER)) {
+            on_stack |= to;
+        } else {
+            on_stack &= ~to;
+        }
+    }
+    return changes;
+}
+
 unsigned instruction_text(const void *bytes, size_t n, unsigned bits,
                           uint64_t address, char text[INSTRUCTION_TEXT])
 {

@@ -67,6 +67,15 @@ bool instruction_decode(const void *bytes, size_t n, unsigned bits,
                         uint64_t address, struct instruction *insn);
 
 /**
+ * instruction_changes_stack - does code go to a stack that it is not on?
+ * @bytes: of a function from its start on, in 64-bit mode
+ *
+ * As setcontext() does, and coroutines and schedulers of programs: they load
+ * RSP from what is not on the stack.
+ */
+bool instruction_changes_stack(const void *bytes, size_t n);
+
+/**
  * instruction_text - disassemble one instruction, in Intel's syntax
  * @text: gets "(bad)" if the bytes are not an instruction
  *

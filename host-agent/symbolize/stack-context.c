@@ -19,6 +19,7 @@ static void context_free(gpointer p)
     struct stack_context *c = p;
 
     g_clear_pointer(&c->candidates, g_ptr_array_unref);
+    g_free(c->guessed);
     g_free(c->frames);
     g_free(c);
 }
@@ -198,6 +199,7 @@ void stack_pause(struct stack_contexts *st, struct stack_cpu *cpu)
     c->gaps = st->counts->gaps;
     c->age = st->age++;
     g_clear_pointer(&c->candidates, g_ptr_array_unref);
+    g_clear_pointer(&c->guessed, g_free);
 }
 
 void stack_suspend(struct stack_contexts *st, struct stack_cpu *cpu,
@@ -344,52 +346,89 @@ void stack_return_from_bottom(struct stack_contexts *st,
     c->node = stack_root_child(st, c, e->to_fn);
 }
 
-/* Threads have stacks of their own, but can pass them on to others. */
-static bool prefer(const struct stack_cpu *cpu, const struct stack_context *a,
-                   const struct stack_context *b)
+bool stack_returns(const struct stack_frame *f, uint64_t to)
 {
-    bool own = a->thread == cpu->thread;
-
-    return own == (b->thread == cpu->thread) ? a->age < b->age : own;
+    /* The kernel can restart a system call: syscall and int have two bytes. */
+    return f->kind == STACK_FRAME_CALL ? stack_goes_back(f, to) :
+           f->called && (f->back == to || f->back == to + 2);
 }
 
-struct stack_context *stack_find_parked(struct stack_contexts *st,
-                                        const struct stack_cpu *cpu,
-                                        uint64_t to)
+void stack_guess(struct stack_context *c, unsigned k)
 {
-    struct stack_context *best = NULL;
+    g_free(c->guessed);
+    c->n_guessed = k + 1;
+    c->guessed = g_memdup2(c->frames, c->n_guessed * sizeof(*c->frames));
+}
 
+void stack_guessed_wrong(struct stack_context *c)
+{
+    if (c->guessed) {
+        c->n = c->n_guessed;
+        c->entry = -1;
+        memcpy(c->frames, c->guessed, c->n * sizeof(*c->frames));
+        c->node = c->frames[c->n - 1].caller;
+    }
+}
+
+/* Threads have stacks of their own, but can pass them on to others. */
+static gint compare_parked(gconstpointer a, gconstpointer b, gpointer opaque)
+{
+    const struct stack_context *x = ((const struct stack_parked *)a)->context;
+    const struct stack_context *y = ((const struct stack_parked *)b)->context;
+    const struct stack_cpu *cpu = opaque;
+    int own = (y->thread == cpu->thread) - (x->thread == cpu->thread);
+
+    return own ?: x->age < y->age ? -1 : 1;
+}
+
+void stack_find_parked(struct stack_contexts *st, const struct stack_cpu *cpu,
+                       uint64_t to, GArray *found)
+{
     for (unsigned i = 0; i < st->all->len; i++) {
         struct stack_context *c = st->all->pdata[i];
+        int k;
 
-        if (c->parked && !c->running && c->n &&
-            c->frames[c->n - 1].kind == STACK_FRAME_CALL &&
-            stack_goes_back(&c->frames[c->n - 1], to) &&
-            stack_same_process(c->process, cpu->process) &&
-            (!best || prefer(cpu, c, best))) {
-            best = c;
+        if (!c->parked || c->running || !c->n ||
+            !stack_same_process(c->process, cpu->process)) {
+            continue;
+        }
+        k = stack_find_back(c, to);
+        if (k >= 0) {
+            const struct stack_parked p = { c, k };
+
+            g_array_append_val(found, p);
         }
     }
-    return best;
+    g_array_sort_with_data(found, compare_parked, (gpointer)cpu);
 }
 
 void stack_park(struct stack_contexts *st, struct stack_cpu *cpu,
-                const struct stack_edge *e, struct stack_context *next)
+                const struct stack_edge *e, const struct stack_parked *next)
 {
     struct stack_context *c = cpu->ctx;
+    uint64_t number = c->number;
     bool sure = c->sure;
 
-    c->parked = true;
-    leave_thread(st, c);
-    stack_suspend(st, cpu, 0);
+    if (c->over) {
+        cpu->ctx = NULL;
+        stack_forget(st, c);
+    } else {
+        c->parked = true;
+        leave_thread(st, c);
+        stack_suspend(st, cpu, 0);
+    }
     if (next) {
-        stack_run(st, cpu, next);
-        next->sure = sure;
-        stack_pop_to(st, next, next->n - 1, e);
+        stack_run(st, cpu, next->context);
+        stack_pop_to(st, next->context, next->frame, e);
         st->counts->resumed++;
     } else {
-        stack_run_fresh(st, cpu, e)->sure = sure;
+        stack_run_fresh(st, cpu, e);
+        /* Otherwise it may be the same one. */
+        cpu->ctx->number = e->start ? ++st->numbers : number;
+        cpu->ctx->whole = e->start;
+        cpu->ctx->node->calls += e->start && st->counting;
     }
+    cpu->ctx->sure = sure;
 }
 
 void stack_contexts_init(struct stack_contexts *st, struct stack_tree *tree,

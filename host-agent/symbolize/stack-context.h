@@ -28,6 +28,7 @@ enum stack_frame_kind {
  * @replaced: the context's, to which it returns
  * @handled: of STACK_FRAME_SIGNAL: the handler has returned, to the code that
  *          asks the kernel to continue what it has interrupted
+ * @called: what has begun then may be a function, not the next handler
  */
 struct stack_frame {
     uint64_t from;
@@ -37,6 +38,7 @@ struct stack_frame {
     bool inner;
     bool replaced;
     bool handled;
+    bool called;
 };
 
 struct stack_context {
@@ -48,6 +50,11 @@ struct stack_context {
     const struct process *process;
     bool sure;                  /* it was in user mode of @process */
     bool parked;                /* a user stack that is not a thread's */
+    uint64_t number;            /* of a program's stack; 0: a thread's */
+    bool whole;                 /* it is known since its first function, */
+    bool over;                  /* which has returned */
+    struct stack_frame *guessed;    /* its frames if it is not sure that it */
+    unsigned n_guessed;             /* is the stack that continues, or NULL */
     bool running;
     bool replaced;              /* the next return is that of a retpoline */
     GList place;                /* among those that wait */
@@ -91,6 +98,7 @@ struct stack_cpu {
  * @waiting:  those that do not run, the oldest first
  * @frames:   number of frames that all of them have room for
  * @threads:  number of a thread -> its struct stack_context
+ * @numbers:  of stacks of programs, up to now
  * @counting: the next record counts
  * @switched: a vCPU has called __switch_to_asm(), so others are seen as well
  */
@@ -105,6 +113,7 @@ struct stack_contexts {
     size_t frames;
     GHashTable *threads;
     uint64_t age;
+    uint64_t numbers;
     bool counting;
     bool switched;
 };
@@ -176,17 +185,37 @@ void stack_return_from_bottom(struct stack_contexts *st,
                               struct stack_cpu *cpu,
                               const struct stack_edge *e);
 
-/*
- * The oldest parked user stack that continues at @to, if possible one of the
- * same thread; or NULL
- */
-struct stack_context *stack_find_parked(struct stack_contexts *st,
-                                        const struct stack_cpu *cpu,
-                                        uint64_t to);
+/* A parked stack that may continue, from frame @frame of it */
+struct stack_parked {
+    struct stack_context *context;
+    unsigned frame;
+};
 
-/* A program switches to another stack of its own. */
+/*
+ * The parked user stacks of @cpu's process that may continue at @to: those of
+ * the same thread first, and those that were left first before others.  Frames
+ * on top of that which returns to @to can have been left for good: those of a
+ * scheduler that was called.
+ */
+void stack_find_parked(struct stack_contexts *st, const struct stack_cpu *cpu,
+                       uint64_t to, GArray *found);
+
+/*
+ * A program switches to another stack of its own.  @next: NULL if it is new.  A
+ * stack that is over is freed.
+ */
 void stack_park(struct stack_contexts *st, struct stack_cpu *cpu,
-                const struct stack_edge *e, struct stack_context *next);
+                const struct stack_edge *e, const struct stack_parked *next);
+
+/*
+ * The stack that runs, from frame @k on, is a guess, until it stops to run; and
+ * was wrong: it still waits where it was.
+ */
+void stack_guess(struct stack_context *c, unsigned k);
+void stack_guessed_wrong(struct stack_context *c);
+
+/* Has a frame been returned from if the program goes to @to? */
+bool stack_returns(const struct stack_frame *f, uint64_t to);
 
 /* The index of the frame that returns to @to, or -1 */
 int stack_find_back(const struct stack_context *c, uint64_t to);
@@ -198,7 +227,7 @@ int stack_find_caller(const struct stack_context *c,
 /* The index of the first frame in the current mode */
 unsigned stack_bottom(const struct stack_context *c);
 
-/* Does this frame return to @to? */
+/* Does this frame of a call return to @to? */
 bool stack_goes_back(const struct stack_frame *f, uint64_t to);
 
 /*

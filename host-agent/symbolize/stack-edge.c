@@ -14,6 +14,9 @@
 
 #define FIRST_BITS      12
 
+/* How far into a function a jump to another stack is looked for */
+#define RESTACKS_WITHIN 512
+
 /* The target of a call that is this close after it is not a function. */
 #define NEAR_CALL       32
 
@@ -121,6 +124,26 @@ static bool is_tail_entry(const struct place *place)
            strspn(name + 9, "0123456789abcdef") >= 16;
 }
 
+/*
+ * Does a program jump to another stack of its own?  The stack pointer is in no
+ * record, but the code that loads it is known.  So this is no call at the end
+ * of a function, which leaves it as it was.
+ */
+static bool is_restacking(struct stack_edges *st,
+                          const struct process *process,
+                          const struct symbolizer_where *where,
+                          const struct place *from, uint64_t address)
+{
+    uint8_t bytes[RESTACKS_WITHIN];
+    bool exact;
+
+    return from->function->known && from->offset <= sizeof(bytes) &&
+           symbolizer_bits(st->s, process, where, address) == 64 &&
+           symbolizer_code(st->s, process, where, address - from->offset,
+                           bytes, from->offset, &exact) == from->offset &&
+           instruction_changes_stack(bytes, from->offset);
+}
+
 static void classify(struct stack_edges *st, const struct process *process,
                      const struct symbolizer_where *where,
                      struct stack_edge *e)
@@ -215,6 +238,8 @@ static void classify(struct stack_edges *st, const struct process *process,
         e->kind = !insn.direct ? STACK_EDGE_JUMP_FAR :
                   is_retpoline_end(st, process, where, e->from) ?
                   STACK_EDGE_REPLACES : STACK_EDGE_JUMP;
+        e->restacks = !insn.direct && !from_kernel &&
+                      is_restacking(st, process, where, &from, e->from);
         break;
     default:
         e->kind = STACK_EDGE_JUMP;

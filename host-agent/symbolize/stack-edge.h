@@ -52,6 +52,7 @@ struct stack_edge {
     bool inner;                 /* a call into the middle of itself */
     bool switches;              /* a call of __switch_to_asm() */
     bool ends;                  /* a call of do_task_dead() */
+    bool restacks;              /* a jump to another stack of the program's */
     bool stays;                 /* a tail call that is shown as a call */
     bool plain;                 /* on the right stack, it does not change it */
 };

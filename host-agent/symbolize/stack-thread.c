@@ -277,6 +277,8 @@ void stack_thread_clear(struct stack_contexts *st, struct stack_cpu *cpu,
     }
     c->n = 0;
     c->entry = -1;
+    c->number = 0;
+    c->whole = false;
     c->process = cpu->process;
     c->node = stack_root_child(st, c, function);
 }

@@ -13,7 +13,14 @@ struct stacks {
     unsigned many;              /* nodes, with which it is spilled */
     struct stack_contexts contexts;
     struct stack_counts counts;
+    const struct stack_edge *const *ahead;      /* what comes then, so many */
+    size_t n_ahead;
+    GArray *parked;             /* of struct stack_parked; empty */
+    uint64_t over;              /* number of the stack that has just ended */
 };
+
+/* How far to look ahead for which of several stacks continues */
+#define LOOK_AHEAD  1024
 
 /* The number of frames from @k on that did not return */
 static unsigned skipped(const struct stack_context *c, unsigned k)
@@ -44,34 +51,116 @@ static void return_to(struct stacks *st, struct stack_cpu *cpu, unsigned k,
 
 /* As stack_park(); another thread can have left @next. */
 static void park(struct stacks *st, struct stack_cpu *cpu,
-                 const struct stack_edge *e, struct stack_context *next)
+                 const struct stack_edge *e, const struct stack_parked *next)
 {
+    st->over = cpu->ctx->over ? cpu->ctx->number : 0;
     stack_park(&st->contexts, cpu, e, next);
     if (cpu->thread) {
         stack_thread_rename(&st->contexts, cpu);
     }
 }
 
+/* Keeps those whose callers return to @to after @level returns, if any. */
+static void keep_returning(GArray *found, unsigned level, uint64_t to)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < found->len; i++) {
+        struct stack_parked p = g_array_index(found, struct stack_parked, i);
+
+        if (p.frame > level &&
+            stack_returns(&p.context->frames[p.frame - 1 - level], to)) {
+            g_array_index(found, struct stack_parked, n++) = p;
+        }
+    }
+    g_array_set_size(found, n ? n : found->len);
+}
+
+/*
+ * Schedulers leave many stacks at one place.  Where they return to then shows
+ * which one continues here.  Stacks that return to the same places cannot be
+ * told apart: the first one is the one that comes first.
+ */
+static void look_ahead(const struct stacks *st, GArray *found)
+{
+    unsigned depth = 0, level = 0;
+    bool replaced = false;
+
+    for (size_t i = 0; i < MIN(st->n_ahead, LOOK_AHEAD) && found->len > 1;
+         i++) {
+        const struct stack_edge *e = st->ahead[i];
+
+        if (e->restacks) {
+            break;
+        }
+        if ((e->from | e->to) >= ADDRESS_SHARED) {
+            continue;
+        }
+        if (e->kind == STACK_EDGE_CALL) {
+            depth++;
+        } else if (e->kind == STACK_EDGE_RET && !replaced && depth) {
+            depth--;
+        } else if (e->kind == STACK_EDGE_RET && !replaced) {
+            keep_returning(found, level++, e->to);
+        }
+        replaced = e->kind == STACK_EDGE_REPLACES;
+    }
+}
+
+/*
+ * The parked stack that continues at the target of an edge: those of the same
+ * thread, and those that were left first, come first.  False if there is none,
+ * or if it is the one that runs, from frame @own on; -1 if that cannot be.
+ */
+static bool find_parked(struct stacks *st, const struct stack_cpu *cpu,
+                        const struct stack_edge *e, int own,
+                        struct stack_parked *next)
+{
+    const struct stack_parked mine = { cpu->ctx, own };
+    GArray *found = st->parked;
+    bool one;
+
+    stack_find_parked(&st->contexts, cpu, e->to, found);
+    if (own >= 0) {
+        g_array_append_val(found, mine);
+    }
+    one = found->len <= 1;
+    look_ahead(st, found);
+    if (found->len) {
+        *next = g_array_index(found, struct stack_parked, 0);
+    }
+    if (!one && st->n_ahead < LOOK_AHEAD) {
+        stack_guess(next->context, next->frame);
+    }
+    own = !found->len || next->context == cpu->ctx;
+    g_array_set_size(found, 0);
+    return !own;
+}
+
 /* A jump; one that goes @far may be to anywhere. */
 static void do_jump(struct stacks *st, struct stack_cpu *cpu,
                     const struct stack_edge *e, bool far)
 {
-    struct stack_context *c = cpu->ctx, *next;
+    struct stack_context *c = cpu->ctx;
+    struct stack_parked next;
     int k;
 
     if (e->to_fn == c->node->function && !(far && e->start)) {
         return;
     }
+    if (e->restacks && e->start) {
+        park(st, cpu, e, NULL);
+        return;
+    }
     if (far && !e->start) {
         k = stack_find_back(c, e->to);
-        if (k >= 0) {
-            return_to(st, cpu, k, e);
+        if ((k < 0 || e->restacks) && e->to < ADDRESS_SHARED &&
+            find_parked(st, cpu, e, k, &next)) {
+            park(st, cpu, e, &next);
             return;
         }
-        next = e->to < ADDRESS_SHARED ?
-               stack_find_parked(&st->contexts, cpu, e->to) : NULL;
-        if (next) {
-            park(st, cpu, e, next);
+        if (k >= 0) {
+            return_to(st, cpu, k, e);
             return;
         }
         k = stack_find_caller(c, e->to_fn);
@@ -102,7 +191,7 @@ static struct stack_frame *top_frame(const struct stack_context *c)
 
 static bool returns_from(const struct stack_frame *top, uint64_t to)
 {
-    return top && top->kind == STACK_FRAME_CALL && stack_goes_back(top, to);
+    return top && stack_returns(top, to);
 }
 
 /*
@@ -121,18 +210,29 @@ static int find_continued(const struct stack_context *c, uint64_t to)
     return k >= 0 && returns_from(&c->frames[k], to) ? k : -1;
 }
 
-static bool resumes(const struct stack_frame *f, uint64_t to)
+/* The function with which a stack of the program has begun returns. */
+static void end_stack(struct stacks *st, struct stack_cpu *cpu,
+                      const struct stack_edge *e)
 {
-    /* The kernel can restart a system call: syscall and int have two bytes. */
-    return !f->back || f->back == to || f->back == to + 2;
+    struct stack_context *c = cpu->ctx;
+    struct stack_parked next;
+
+    c->over = true;
+    if (find_parked(st, cpu, e, -1, &next)) {
+        /* To a stack that was left: it was the callee's own as well. */
+        park(st, cpu, e, &next);
+    } else {
+        c->node = stack_root_child(&st->contexts, c, e->to_fn);
+    }
 }
 
 static void do_return(struct stacks *st, struct stack_cpu *cpu,
                       const struct stack_edge *e)
 {
-    struct stack_context *c = cpu->ctx, *next;
+    struct stack_context *c = cpu->ctx;
     struct stack_frame *top = top_frame(c);
-    bool kernel = e->to >= ADDRESS_SHARED;
+    bool kernel = e->to >= ADDRESS_SHARED, parked;
+    struct stack_parked next;
     bool arrives = c->n < cpu->arriving;
     int k;
 
@@ -152,7 +252,9 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
         return;
     }
     if (!top && (!c->n || c->entry < 0)) {
-        if (cpu->thread) {
+        if (c->whole && !kernel) {
+            end_stack(st, cpu, e);
+        } else if (cpu->thread) {
             stack_thread_return(&st->contexts, cpu, e);
         } else {
             stack_return_from_bottom(&st->contexts, cpu, e);
@@ -163,12 +265,6 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
     if (k >= 0) {
         c->n = k + 1;
         return_to(st, cpu, k, e);
-        return;
-    }
-    if (top && top->kind == STACK_FRAME_SIGNAL && top->back &&
-        resumes(top, e->to)) {
-        /* What a handler had called for it was a function, see begin_signal(). */
-        return_to(st, cpu, c->n - 1, e);
         return;
     }
     if (!top || top->kind != STACK_FRAME_CALL) {
@@ -210,16 +306,17 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
         return;
     }
     if (!kernel) {
-        next = stack_find_parked(&st->contexts, cpu, e->to);
-        k = next ? -1 : stack_find_caller(c, e->to_fn);
+        parked = find_parked(st, cpu, e, -1, &next);
+        k = parked ? -1 : stack_find_caller(c, e->to_fn);
         if (k >= 0 && !e->start) {
             st->counts.nested += skipped(c, k);
             st->counts.jumps_out++;
             stack_pop_to(&st->contexts, c, k, e);
             return;
         }
-        st->counts.unknown += !next && !e->start;
-        park(st, cpu, e, next);
+        st->counts.unknown += !parked && !e->start;
+        stack_guessed_wrong(c);
+        park(st, cpu, e, parked ? &next : NULL);
         return;
     }
     if (e->start) {
@@ -277,7 +374,7 @@ static int find_signal(const struct stack_context *c,
         if (f->kind != STACK_FRAME_SIGNAL) {
             continue;
         }
-        if (f->back && resumes(f, e->to)) {
+        if (f->back == e->to || (f->back && f->back == e->to + 2)) {
             return k;
         }
         if (likely < 0 && !e->start && f->caller->function == e->to_fn &&
@@ -294,8 +391,8 @@ static bool leaves_entry(const struct stack_context *c,
 {
     const struct stack_frame *f = &c->frames[c->entry];
 
-    return resumes(f, e->to) || (!e->start && e->to_fn->known &&
-                                 e->to_fn == f->caller->function);
+    return !f->back || f->back == e->to || f->back == e->to + 2 ||
+           (!e->start && e->to_fn->known && e->to_fn == f->caller->function);
 }
 
 /* The kernel starts a signal handler, with what frame @k has interrupted. */
@@ -304,6 +401,7 @@ static void begin_handler(struct stacks *st, struct stack_context *c,
 {
     st->counts.signals++;
     c->frames[k].kind = STACK_FRAME_SIGNAL;
+    c->frames[k].called = c->frames[k].handled && c->frames[k].back;
     c->frames[k].handled = false;
     c->n = k + 1;
     c->entry = -1;
@@ -316,8 +414,7 @@ static void begin_handler(struct stacks *st, struct stack_context *c,
  * handler has just returned, that is where it wants what it has interrupted to
  * continue, or the handler of the next signal.  Where a function starts there,
  * it may have been called: a handler can put a return address on the stack, as
- * that of Go does.  A handler's return and a function's go to different places,
- * so do_return() knows which it was.
+ * that of Go does.  What it returns to shows which it was.
  */
 static void begin_signal(struct stacks *st, struct stack_cpu *cpu,
                          const struct stack_edge *e)
@@ -553,10 +650,39 @@ static void follow_start(struct stacks *st, struct stack_cpu *cpu,
 
 static inline void report_move(const struct stacks *st, unsigned vcpu,
                                size_t record, const struct stack_node *from,
-                               const struct stack_node *to)
+                               const struct stack_node *to, uint64_t stack)
 {
-    if (st->options.moved && from != to) {
-        st->options.moved(st->options.opaque, vcpu, record, from, to);
+    if (st->options.moved) {
+        st->options.moved(st->options.opaque, vcpu, record, from, to, stack);
+    }
+}
+
+/* Where a vCPU is */
+struct place_before {
+    const struct stack_node *node;
+    uint64_t stack;
+};
+
+static struct place_before place_now(const struct stack_cpu *cpu)
+{
+    const struct stack_context *c = cpu->ctx;
+
+    return (struct place_before) { c ? c->node : NULL, c ? c->number : 0 };
+}
+
+/* Reports that a vCPU has moved, if it has. */
+static inline void report_after(struct stacks *st, const struct stack_cpu *cpu,
+                                unsigned vcpu, size_t record,
+                                const struct place_before *before)
+{
+    struct place_before now = place_now(cpu);
+
+    if (G_UNLIKELY(st->over)) {
+        report_move(st, vcpu, record, before->node, NULL, st->over);
+        st->over = 0;
+    }
+    if (now.node != before->node || now.stack != before->stack) {
+        report_move(st, vcpu, record, before->node, now.node, now.stack);
     }
 }
 
@@ -569,6 +695,9 @@ static void spill(struct stacks *st)
         stack_tree_keep(c->node);
         for (unsigned k = 0; k < c->n; k++) {
             stack_tree_keep(c->frames[k].caller);
+        }
+        for (unsigned k = 0; c->guessed && k < c->n_guessed; k++) {
+            stack_tree_keep(c->guessed[k].caller);
         }
     }
     stack_tree_sweep(&st->tree);
@@ -587,7 +716,8 @@ void stacks_begin(struct stacks *st)
 static struct stack_cpu *begin_task(struct stacks *st,
                                     const struct stack_part *part)
 {
-    const struct stack_node *before = stacks_where(st, part->vcpu);
+    const struct place_before before =
+        place_now(stack_cpu_now(&st->contexts, part->vcpu));
     bool nested = part->task.where.cr3 & BTRAIL_CR3_NESTED;
     bool enters;
     struct stack_cpu *cpu = stack_cpu_run(&st->contexts, part->vcpu, nested,
@@ -608,8 +738,8 @@ static struct stack_cpu *begin_task(struct stacks *st,
     if (thread) {
         stack_thread_rename(&st->contexts, cpu);
     }
-    if (before) {
-        report_move(st, part->vcpu, part->first - 1, before, cpu->ctx->node);
+    if (before.node) {
+        report_after(st, cpu, part->vcpu, part->first - 1, &before);
     }
     return cpu;
 }
@@ -619,30 +749,33 @@ static void follow_record(struct stacks *st, struct stack_cpu *cpu,
                           const struct stack_part *part, size_t i)
 {
     const struct stack_edge *e = part->edges[i];
-    struct stack_node *before = cpu->ctx->node;
+    struct place_before before = place_now(cpu);
+    struct stack_node *node = cpu->ctx->node;
 
-    if (G_UNLIKELY(!before || before->function != e->from_fn ||
+    if (G_UNLIKELY(!node || node->function != e->from_fn ||
                    (e->from < ADDRESS_SHARED &&
                     (cpu->ctx->entry >= 0 ||
                      cpu->ctx->process != cpu->process)))) {
         follow_start(st, cpu, e);
-        report_move(st, part->vcpu, part->first + i - 1, before,
-                    cpu->ctx->node);
-        before = cpu->ctx->node;
+        report_after(st, cpu, part->vcpu, part->first + i - 1, &before);
+        before = place_now(cpu);
+        node = cpu->ctx->node;
     }
     st->contexts.counting = !part->counts || part->counts[i];
     if (st->contexts.counting) {
         st->counts.likely += BTRAIL_LIKELY == (
             e->from < ADDRESS_SHARED ? part->task.user : part->task.kernel);
-        before->records++;
-        before->ticks += part->ticks;
+        node->records++;
+        node->ticks += part->ticks;
     }
     /* After VMRUN or #VMEXIT, the thread continues where it was. */
     if (!part->task.where.leaves &&
         (e->kind != STACK_EDGE_JUMP || e->to_fn != e->from_fn)) {
+        st->ahead = part->edges + i + 1;
+        st->n_ahead = part->n - i - 1;
         follow_edge(st, cpu, e);
     }
-    report_move(st, part->vcpu, part->first + i, before, cpu->ctx->node);
+    report_after(st, cpu, part->vcpu, part->first + i, &before);
 }
 
 /*
@@ -730,7 +863,9 @@ void stacks_gap(struct stacks *st, unsigned vcpu)
         lose_place(st, &st->contexts.cpus[2 * vcpu + nested]);
     }
     st->counts.gaps++;
-    report_move(st, vcpu, 0, before, NULL);
+    if (before) {
+        report_move(st, vcpu, 0, before, NULL, 0);
+    }
 }
 
 struct stacks *stacks_new(const struct stacks_options *options)
@@ -742,6 +877,7 @@ struct stacks *stacks_new(const struct stacks_options *options)
     st->many = st->options.many;
     stack_tree_init(&st->tree, options->by_command, &st->counts);
     stack_contexts_init(&st->contexts, &st->tree, &st->counts);
+    st->parked = g_array_new(FALSE, FALSE, sizeof(struct stack_parked));
     return st;
 }
 
@@ -749,6 +885,7 @@ void stacks_free(struct stacks *st)
 {
     if (st) {
         stack_contexts_clear(&st->contexts);
+        g_array_unref(st->parked);
         stack_tree_clear(&st->tree);
         g_free(st);
     }
@@ -759,6 +896,11 @@ const struct stack_node *stacks_where(const struct stacks *st, unsigned vcpu)
     const struct stack_context *c = stack_cpu_now(&st->contexts, vcpu)->ctx;
 
     return c ? c->node : NULL;
+}
+
+uint64_t stacks_stack(const struct stacks *st, unsigned vcpu)
+{
+    return place_now(stack_cpu_now(&st->contexts, vcpu)).stack;
 }
 
 unsigned stacks_calls(const struct stacks *st, unsigned vcpu,

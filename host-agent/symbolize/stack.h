@@ -27,10 +27,11 @@
  *          record shows that the vCPU is elsewhere, this is the record before
  *          that; (size_t)-1 before the first one
  * @from, @to: NULL if the node is not known
+ * @stack: that it is on: see stacks_stack().  With a @to of NULL it has ended
  */
 typedef void stack_moved_fn(void *opaque, unsigned vcpu, size_t record,
                             const struct stack_node *from,
-                            const struct stack_node *to);
+                            const struct stack_node *to, uint64_t stack);
 
 struct stacks;
 
@@ -90,6 +91,12 @@ void stacks_gap(struct stacks *st, unsigned vcpu);
 
 /* The node where a vCPU is; NULL if that is not known */
 const struct stack_node *stacks_where(const struct stacks *st, unsigned vcpu);
+
+/*
+ * The stack that a vCPU is on: 0, the thread's own; or the number of one that
+ * the program has begun itself, as for coroutines
+ */
+uint64_t stacks_stack(const struct stacks *st, unsigned vcpu);
 
 /**
  * struct stack_call - a function that a vCPU is in

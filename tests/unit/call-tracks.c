@@ -77,7 +77,7 @@ static void spend(struct scene *s, unsigned vcpu)
 {
     if (!s->hidden[vcpu]) {
         TREE_OPS->spent(s->tracks, vcpu, s->now,
-                        node_of(s, s->running[vcpu]), 1);
+                        node_of(s, s->running[vcpu]), 0, 1);
         if (s->running[vcpu] >= 0) {
             s->threads[s->running[vcpu]].last = s->now;
         }
@@ -104,7 +104,7 @@ static void moved(struct scene *s, unsigned vcpu)
 {
     if (!s->hidden[vcpu]) {
         TREE_OPS->moved(s->tracks, vcpu, s->now, NULL,
-                        node_of(s, s->running[vcpu]));
+                        node_of(s, s->running[vcpu]), 0);
         see(s, vcpu, s->running[vcpu]);
     }
 }
@@ -218,7 +218,7 @@ static void end_gap(struct scene *s, unsigned vcpu)
             }
         }
     }
-    TREE_OPS->moved(s->tracks, vcpu, s->hidden[vcpu], NULL, NULL);
+    TREE_OPS->moved(s->tracks, vcpu, s->hidden[vcpu], NULL, NULL, 0);
     TREE_OPS->gap(s->tracks, vcpu);
     s->hidden[vcpu] = 0;
     see(s, vcpu, -1);
@@ -267,7 +267,7 @@ static void on_end(void *opaque, struct call_track *t, unsigned i,
             slice->vcpu, slice->late, cut,
         };
 
-        g_assert_true(slice->process == t->thread);
+        g_assert_true(slice->process == t->thread || t->stack);
         g_array_append_val(s->told, told);
     }
 }
@@ -411,6 +411,76 @@ static void check(const struct scene *s, uint64_t shortest)
     g_assert_cmpuint(sure, >, 10);
 }
 
+/* What a thread does on one of its stacks, at one time after the other */
+static void go(struct scene *s, unsigned thread, uint64_t stack,
+               const struct function *const *path, unsigned n)
+{
+    struct stack_node *node = stack_tree_root(&s->tree,
+                                              &s->processes[thread]);
+
+    for (unsigned i = 0; i < n; i++) {
+        node = stack_tree_child(&s->tree, node, path[i]);
+    }
+    TREE_OPS->moved(s->tracks, 0, s->now, NULL, node, stack);
+    TREE_OPS->spent(s->tracks, 0, ++s->now, node, stack, 1);
+}
+
+/*
+ * Calls on stacks that a program switches between begin and end once, whatever
+ * other stacks, and whichever threads, it continues meanwhile.
+ */
+static void test_stacks(void)
+{
+    static const struct told want[] = {
+        { .level = 3, .begin = 1006, .end = 1007 },
+        { .level = 2, .begin = 1004, .end = 1008 },
+        { .level = 2, .begin = 1002, .end = 1009 },
+        { .level = 1, .begin = 1001, .end = 1010, .cut = true },
+        { .level = 2, .begin = 1005, .end = 1010 },
+        { .level = 1, .begin = 1000, .end = 1011, .late = true },
+        { .level = 1, .begin = 1003, .end = 1009, .cut = true },
+    };
+    const struct function *f[FUNCTIONS];
+    struct scene s;
+    unsigned n = 0;
+
+    begin(&s, 0);
+    for (unsigned i = 0; i < FUNCTIONS; i++) {
+        f[i] = &s.functions[i];
+    }
+    go(&s, 0, 0, f, 1);
+    go(&s, 0, 1, f, 1);
+    go(&s, 0, 1, f, 2);
+    go(&s, 0, 2, f, 1);
+    go(&s, 0, 2, f, 2);
+    go(&s, 0, 0, f, 2);
+    spill(&s);
+    /* Another thread of the process continues them. */
+    go(&s, 1, 1, f, 3);
+    go(&s, 1, 1, f, 2);
+    go(&s, 1, 2, f, 1);
+    go(&s, 0, 1, f, 1);
+    TREE_OPS->moved(s.tracks, 0, s.now, NULL, NULL, 1);
+    go(&s, 0, 0, f, 1);
+    go(&s, 0, 0, f, 0);
+    end(&s);
+    for (unsigned i = 0; i < s.told->len; i++) {
+        const struct told *t = &g_array_index(s.told, struct told, i);
+
+        if (t->function) {
+            g_assert_cmpuint(n, <, G_N_ELEMENTS(want));
+            g_assert_cmpuint(t->level, ==, want[n].level);
+            g_assert_cmpuint(t->begin, ==, want[n].begin);
+            g_assert_cmpuint(t->end, ==, want[n].end);
+            g_assert_cmpint(t->late, ==, want[n].late);
+            g_assert_cmpint(t->cut, ==, want[n].cut);
+            n++;
+        }
+    }
+    g_assert_cmpuint(n, ==, G_N_ELEMENTS(want));
+    clear(&s);
+}
+
 static void test_random(gconstpointer gaps)
 {
     for (unsigned round = 0; round < 30; round++) {
@@ -526,6 +596,7 @@ int main(int argc, char **argv)
                          test_random);
     g_test_add_data_func("/call-tracks/gaps", GUINT_TO_POINTER(1),
                          test_random);
+    g_test_add_func("/call-tracks/stacks", test_stacks);
     g_test_add_func("/call-tracks/left", test_left);
     g_test_add_func("/call-tracks/runs-at-end", test_runs_at_end);
     g_test_add_func("/call-tracks/nested", test_nested);

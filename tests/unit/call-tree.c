@@ -19,7 +19,8 @@ struct seen {
 };
 
 static void moved(void *opaque, unsigned vcpu, uint64_t time,
-                  const struct stack_node *from, const struct stack_node *to)
+                  const struct stack_node *from, const struct stack_node *to,
+                  uint64_t stack)
 {
     struct seen *seen = opaque;
 
@@ -33,7 +34,8 @@ static void moved(void *opaque, unsigned vcpu, uint64_t time,
 }
 
 static void spent(void *opaque, unsigned vcpu, uint64_t time,
-                  const struct stack_node *node, uint64_t records)
+                  const struct stack_node *node, uint64_t stack,
+                  uint64_t records)
 {
     struct seen *seen = opaque;
 

@@ -235,6 +235,46 @@ static void test_random(void)
     }
 }
 
+/* Before a jump: code that goes to another stack, and code that does not */
+static void test_changes_stack(void)
+{
+    static const struct {
+        const char *bytes;
+        unsigned n;
+        bool changes;
+    } known[] = {
+        /* mov (%rdi), %rsp; mov 8(%rdi), %rbp */
+        { "\x48\x8b\x27\x48\x8b\x6f\x08", 7, true },
+        /* mov %rsp, %rax; mov %rdi, %rsp */
+        { "\x48\x89\xe0\x48\x89\xfc", 6, true },
+        /* mov %rsp, %rbx; mov (%rdi), %rbx; mov %rbx, %rsp */
+        { "\x48\x89\xe3\x48\x8b\x1f\x48\x89\xdc", 9, true },
+        /* mov (%rdi), %rsp; jz .+2 */
+        { "\x48\x8b\x27\x74\x00", 5, true },
+        /* mov (%rdi), %rsp; ret */
+        { "\x48\x8b\x27\xc3", 4, false },
+        /* mov (%rdi), %rsp; mov %rbp, %rsp */
+        { "\x48\x8b\x27\x48\x89\xec", 6, false },
+        /* mov %rsp, %rbx; and $-64, %rsp; mov %rbx, %rsp */
+        { "\x48\x89\xe3\x48\x83\xe4\xc0\x48\x89\xdc", 10, false },
+        /* lea 8(%rsp), %r10; lea -8(%r10), %rsp */
+        { "\x4c\x8d\x54\x24\x08\x49\x8d\x62\xf8", 9, false },
+        /* mov 16(%rsp), %rsp */
+        { "\x48\x8b\x64\x24\x10", 5, false },
+        /* mov (%rdi), %esp; mov (%rdi), %r12 */
+        { "\x8b\x27\x4c\x8b\x27", 5, false },
+        /* add $8, %rsp; pop %rbp */
+        { "\x48\x83\xc4\x08\x5d", 5, false },
+        { "\x48\x8b\x27\x06", 4, false },
+        { "", 0, false },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(known); i++) {
+        g_assert_cmpint(instruction_changes_stack(known[i].bytes, known[i].n),
+                        ==, known[i].changes);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -243,5 +283,6 @@ int main(int argc, char **argv)
     g_test_add_func("/instruction/modes", test_modes);
     g_test_add_func("/instruction/objdump", test_objdump);
     g_test_add_func("/instruction/random", test_random);
+    g_test_add_func("/instruction/changes-stack", test_changes_stack);
     return g_test_run();
 }

@@ -184,10 +184,57 @@ static void test_switches(void)
     teardown(&x);
 }
 
+/* The number of parked stacks that may continue; the first one */
+static unsigned find_parked(struct setup *x, uint64_t to,
+                            struct stack_parked *first)
+{
+    g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(*first));
+
+    stack_find_parked(x->st, x->cpu, to, found);
+    if (found->len) {
+        *first = g_array_index(found, struct stack_parked, 0);
+    }
+    return found->len;
+}
+
+/* A stack that a program begins ends where its first function returns. */
+static void test_begun(void)
+{
+    struct stack_edge start = call(0, 1, 0x505), e = call(0, 1, 0x405);
+    struct stack_context *first, *second;
+    struct stack_parked next = { NULL };
+    struct setup x;
+
+    setup(&x);
+    first = x.cpu->ctx;
+    e.to = 0x7000;
+    stack_push(x.st, first, STACK_FRAME_CALL, &e);
+    e.back = 0x415;
+    stack_push(x.st, first, STACK_FRAME_CALL, &e);
+    x.st->counting = true;
+    stack_park(x.st, x.cpu, &start, NULL);
+    second = x.cpu->ctx;
+    g_assert_cmpuint(first->number, ==, 0);
+    g_assert_cmpuint(second->number, ==, 1);
+    g_assert_true(second->whole);
+    g_assert_cmpuint(second->node->calls, ==, 1);
+    stack_push(x.st, second, STACK_FRAME_CALL, &e);
+    /* What was on top of it can have been left. */
+    g_assert_cmpuint(find_parked(&x, 0x405, &next), ==, 1);
+    g_assert_true(next.context == first && next.frame == 0);
+    e = ret(0x405, 0);
+    second->over = true;
+    stack_park(x.st, x.cpu, &e, &next);
+    g_assert_true(x.cpu->ctx == first && !first->n);
+    g_assert_cmpuint(x.st->all->len, ==, 1);
+    teardown(&x);
+}
+
 /* Stacks that a program switches between by itself */
 static void test_parked(void)
 {
     struct stack_edge e = call(0, 1, 0x405), to = ret(0x700, 2);
+    struct stack_parked next = { NULL };
     struct stack_context *first;
     struct setup x;
 
@@ -197,13 +244,14 @@ static void test_parked(void)
     stack_push(x.st, first, STACK_FRAME_CALL, &e);
     stack_park(x.st, x.cpu, &to, NULL);
     g_assert_true(first->parked && x.cpu->ctx->sure);
-    g_assert_null(stack_find_parked(x.st, x.cpu, 0x404));
-    g_assert_true(stack_find_parked(x.st, x.cpu, 0x405) == first);
+    g_assert_cmpuint(find_parked(&x, 0x404, &next), ==, 0);
+    g_assert_cmpuint(find_parked(&x, 0x405, &next), ==, 1);
+    g_assert_true(next.context == first && next.frame == 0);
     x.cpu->process = &two;
-    g_assert_null(stack_find_parked(x.st, x.cpu, 0x405));
+    g_assert_cmpuint(find_parked(&x, 0x405, &next), ==, 0);
     x.cpu->process = &one;
     e = ret(0x405, 0);
-    stack_park(x.st, x.cpu, &e, first);
+    stack_park(x.st, x.cpu, &e, &next);
     g_assert_true(x.cpu->ctx == first && !first->parked);
     /* The other one had no frames. */
     g_assert_cmpuint(x.st->all->len, ==, 1);
@@ -252,6 +300,7 @@ int main(int argc, char **argv)
     g_test_add_func("/stack-context/frames", test_frames);
     g_test_add_func("/stack-context/switches", test_switches);
     g_test_add_func("/stack-context/parked", test_parked);
+    g_test_add_func("/stack-context/begun", test_begun);
     g_test_add_func("/stack-context/process", test_process);
     g_test_add_func("/stack-context/many", test_many);
     g_test_add_func("/stack-context/many-frames", test_many_frames);

@@ -22,12 +22,15 @@
 enum {
     RUN, LEAF, FIB, DEEP, CATCH, HANDLER, ESCAPE, TAIL, END, WORKER,
     SHARED, TAKE_TURNS, POINTERS, AGAIN, BEHIND,
-    VICTIM, INJECTED, WORK, SECOND, RETRY, N
+    VICTIM, INJECTED, WORK, SECOND, RETRY,
+    NONE, GOEXIT, GOROUTINE, ODD, EVEN, PARK, SCHEDULE, EXECUTE, START, N
 };
 static const char *const names[] = {
     "run", "leaf", "fib", "deep", "catch", "handler", "escape", "tail", "end",
     "worker", "shared", "take_turns", "pointers", "again", "behind",
     "victim", "injected", "work", "second", "retry",
+    "[none]", "goexit1", "goroutine", "odd", "even", "park", "schedule",
+    "execute", "start",
 };
 static unsigned counts[N][N];
 
@@ -283,6 +286,143 @@ FUNCTION void take_turns(void)
     }
 }
 
+/*
+ * Stacks as Go's runtime has them: what parks calls a scheduler on another
+ * stack, and that jumps to what continues, or to the start of a function.
+ */
+struct goroutine {
+    char *sp;
+    void *pc;
+    int done;
+};
+static struct goroutine goroutines[WORKERS + 1];
+static struct goroutine *current = &goroutines[WORKERS];
+static char goroutine_stacks[WORKERS][65536] __attribute__((aligned(16)));
+char scheduler_stack[65536] __attribute__((aligned(16)));
+
+void mcall(struct goroutine *me, void (*call)(void));
+void gogo(struct goroutine *next);
+void goexit(void);
+__asm__(".type mcall, @function\n"
+        "mcall:\n"
+        "pop %rax; mov %rax, 8(%rdi); mov %rsp, (%rdi)\n"
+        "lea scheduler_stack+65536(%rip), %rsp\n"
+        "call *%rsi\n"
+        "ud2\n"
+        ".size mcall, . - mcall\n"
+        ".type gogo, @function\n"
+        "gogo:\n"
+        "mov (%rdi), %rsp; mov 8(%rdi), %rdi; jmp *%rdi\n"
+        ".size gogo, . - gogo\n"
+        ".type goexit, @function\n"
+        "goexit:\n"
+        "nop\n"
+        "call goexit1\n"
+        ".size goexit, . - goexit\n");
+
+FUNCTION void execute(struct goroutine *next)
+{
+    counts[SCHEDULE][EXECUTE]++;
+    current = next;
+    gogo(next);
+    STAY;
+}
+
+/* Not in the order in which they have parked */
+FUNCTION void schedule(void)
+{
+    static unsigned n;
+    struct goroutine *next;
+
+    leaf(SCHEDULE);
+    do {
+        n = n * 1103515245 + 12345;
+        next = &goroutines[(n >> 16) % (WORKERS + 1)];
+    } while (next->done || (next == &goroutines[WORKERS] && n >> 29));
+    execute(next);
+    STAY;
+}
+
+FUNCTION void goexit1(void)
+{
+    leaf(GOEXIT);
+    current->done = 1;
+    mcall(current, schedule);
+    STAY;
+}
+
+FUNCTION void park(int caller)
+{
+    counts[caller][PARK]++;
+    __asm__ volatile("sub $128, %%rsp; push %%rbp; push %%rbp\n"
+                     "call mcall\n"
+                     "pop %%rbp; pop %%rbp; add $128, %%rsp"
+                     : : "D" (current), "S" (schedule)
+                     : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11",
+                       "r12", "r13", "r14", "r15", "memory", "cc");
+    leaf(PARK);
+    STAY;
+}
+
+FUNCTION void odd(int caller, int n)
+{
+    counts[caller][ODD]++;
+    if (n) {
+        odd(ODD, n - 1);
+        STAY;
+    }
+    park(ODD);
+    leaf(ODD);
+    STAY;
+}
+
+FUNCTION void even(int caller)
+{
+    counts[caller][EVEN]++;
+    park(EVEN);
+    leaf(EVEN);
+    STAY;
+}
+
+FUNCTION void goroutine(void)
+{
+    int me = current - goroutines;
+
+    counts[NONE][GOROUTINE]++;
+    for (int i = 0; i < 4; i++) {
+        /* From two places, so that stacks differ */
+        if (me & 1) {
+            odd(GOROUTINE, i);
+        } else if (me) {
+            even(GOROUTINE);
+        } else {
+            even(GOROUTINE);
+            STAY;
+            leaf(GOROUTINE);
+        }
+        leaf(GOROUTINE);
+    }
+    STAY;
+}
+
+FUNCTION void start(int caller)
+{
+    counts[caller][START]++;
+    for (int i = 0; i < WORKERS; i++) {
+        char *sp = goroutine_stacks[i] + sizeof(goroutine_stacks[i]) - 8;
+
+        *(void **)sp = (char *)goexit + 1;
+        goroutines[i] = (struct goroutine) { sp, goroutine, 0 };
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        while (!goroutines[i].done) {
+            park(START);
+        }
+    }
+    leaf(START);
+    STAY;
+}
+
 FUNCTION void run(const char *what)
 {
     int i;
@@ -333,6 +473,9 @@ FUNCTION void run(const char *what)
         pointers();
     } else if (!strcmp(what, "stacks")) {
         take_turns();
+    } else if (!strcmp(what, "goroutines")) {
+        start(RUN);
+        start(RUN);
     }
     STAY;
 }

@@ -167,9 +167,11 @@ static uint64_t count(const struct stack_node *node, const char *caller,
     uint64_t sum = 0;
 
     for (; node; node = node->next) {
+        const struct function *parent = node->parent ?
+                                        node->parent->function : NULL;
+
         if (node->function && !strcmp(node->function->name, callee) &&
-            node->parent->function &&
-            !strcmp(node->parent->function->name, caller)) {
+            !strcmp(parent ? parent->name : "[none]", caller)) {
             sum += node->calls;
         }
         sum += count(node->child, caller, callee);
@@ -348,6 +350,12 @@ static void test_tail(gconstpointer sample)
 static void test_stacks(gconstpointer sample)
 {
     check(sample, "stacks", false, 0, 30);
+}
+
+/* Stacks that a scheduler jumps to */
+static void test_goroutines(gconstpointer sample)
+{
+    check(sample, "goroutines", false, 0, 29);
 }
 
 static void test_pointers(gconstpointer sample)
@@ -641,6 +649,7 @@ int main(int argc, char **argv)
     add_test("retry", samples->pdata[0], test_retry);
     add_test("tail", samples->pdata[0], test_tail);
     add_test("stacks", samples->pdata[0], test_stacks);
+    add_test("goroutines", samples->pdata[0], test_goroutines);
     add_test("gaps", samples->pdata[0], test_gaps);
     add_test("random", samples->pdata[0], test_random);
     ret = g_test_run();

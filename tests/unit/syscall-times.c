@@ -142,7 +142,8 @@ static void spend(struct scene *s, unsigned vcpu)
     struct thread *t = &s->threads[s->running[vcpu]];
 
     s->clock += 3;
-    syscall_times_tree_ops.spent(s->times, vcpu, s->clock, &t->nodes[t->at], 1);
+    syscall_times_tree_ops.spent(s->times, vcpu, s->clock, &t->nodes[t->at], 0,
+                                 1);
     see(s, s->running[vcpu], vcpu, false);
     s->last[vcpu] = s->clock;
     t->counts = true;
@@ -166,7 +167,7 @@ static void go(struct scene *s, GRand *rand, unsigned vcpu)
         t->at = from + 1;
     }
     syscall_times_tree_ops.moved(s->times, vcpu, s->clock, &t->nodes[from],
-                                 &t->nodes[t->at]);
+                                 &t->nodes[t->at], 0);
     see(s, s->running[vcpu], vcpu, true);
 }
 
@@ -184,7 +185,7 @@ static void switch_to(struct scene *s, GRand *rand, unsigned vcpu)
     s->running[vcpu] = next;
     t->since = s->clock;
     syscall_times_tree_ops.moved(s->times, vcpu, s->clock,
-                                 &old->nodes[old->at], &t->nodes[t->at]);
+                                 &old->nodes[old->at], &t->nodes[t->at], 0);
     see(s, next, vcpu, false);
 }
 
@@ -213,7 +214,7 @@ static void lose(struct scene *s, GRand *rand, unsigned vcpu)
     syscall_times_tree_ops.gap(s->times, vcpu);
     now->since = s->clock;
     syscall_times_tree_ops.moved(s->times, vcpu, s->clock, NULL,
-                                 &now->nodes[now->at]);
+                                 &now->nodes[now->at], 0);
     see(s, s->running[vcpu], vcpu, false);
 }
 
@@ -377,15 +378,15 @@ static void test_options(void)
         t = &s.threads[0];
         spend(&s, 0);
         syscall_times_tree_ops.moved(s.times, 0, 2000, &t->nodes[USER],
-                                     &t->nodes[READ]);
-        syscall_times_tree_ops.spent(s.times, 0, 2005, &t->nodes[READ], 1);
+                                     &t->nodes[READ], 0);
+        syscall_times_tree_ops.spent(s.times, 0, 2005, &t->nodes[READ], 0, 1);
         syscall_times_tree_ops.moved(s.times, 0, 2010, &t->nodes[READ],
-                                     &t->nodes[USER]);
+                                     &t->nodes[USER], 0);
         /* No record of this one counts. */
         syscall_times_tree_ops.moved(s.times, 0, 2020, &t->nodes[USER],
-                                     &t->nodes[READ]);
+                                     &t->nodes[READ], 0);
         syscall_times_tree_ops.moved(s.times, 0, 2060, &t->nodes[READ],
-                                     &t->nodes[USER]);
+                                     &t->nodes[USER], 0);
         g_assert_cmpuint(s.got->len, ==, i == 0 || i == 2);
         scene_clear(&s);
     }
@@ -405,15 +406,15 @@ static void test_unnamed(void)
     a->process.owner = &a->process;
     b->process.owner = &b->process;
     syscall_times_tree_ops.moved(s.times, 0, 2000, &a->nodes[USER],
-                                 &a->nodes[READ]);
-    syscall_times_tree_ops.spent(s.times, 0, 2005, &a->nodes[READ], 1);
+                                 &a->nodes[READ], 0);
+    syscall_times_tree_ops.spent(s.times, 0, 2005, &a->nodes[READ], 0, 1);
     syscall_times_tree_ops.moved(s.times, 0, 2010, &a->nodes[READ],
-                                 &b->nodes[READ]);
+                                 &b->nodes[READ], 0);
     /* The same function: this is taken for one call. */
     g_assert_cmpuint(s.got->len, ==, 0);
     syscall_times_tree_ops.moved(s.times, 0, 2020, &b->nodes[READ],
-                                 &a->nodes[WRITE]);
-    syscall_times_tree_ops.spent(s.times, 0, 2025, &a->nodes[WRITE], 1);
+                                 &a->nodes[WRITE], 0);
+    syscall_times_tree_ops.spent(s.times, 0, 2025, &a->nodes[WRITE], 0, 1);
     g_assert_cmpuint(s.got->len, ==, 1);
     call = &g_array_index(s.got, struct syscall_time, 0);
     g_assert_true(call->cut);
@@ -441,24 +442,24 @@ static void test_moved(void)
     scene_init(&s, &options);
     t = &s.threads[0];
     syscall_times_tree_ops.moved(s.times, 0, 2000, &t->nodes[USER],
-                                 &t->nodes[READ]);
-    syscall_times_tree_ops.spent(s.times, 0, 2005, &t->nodes[READ], 1);
-    syscall_times_tree_ops.moved(s.times, 1, 2010, NULL, &t->nodes[READ]);
-    syscall_times_tree_ops.spent(s.times, 1, 2015, &t->nodes[READ], 1);
+                                 &t->nodes[READ], 0);
+    syscall_times_tree_ops.spent(s.times, 0, 2005, &t->nodes[READ], 0, 1);
+    syscall_times_tree_ops.moved(s.times, 1, 2010, NULL, &t->nodes[READ], 0);
+    syscall_times_tree_ops.spent(s.times, 1, 2015, &t->nodes[READ], 0, 1);
     syscall_times_tree_ops.gap(s.times, 1);
-    syscall_times_tree_ops.moved(s.times, 1, 2030, NULL, &t->nodes[READ]);
+    syscall_times_tree_ops.moved(s.times, 1, 2030, NULL, &t->nodes[READ], 0);
     g_assert_cmpuint(s.got->len, ==, 1);
     call = &g_array_index(s.got, struct syscall_time, 0);
     g_assert_true(call->cut);
     g_assert_cmpuint(call->begin, ==, 2000);
     g_assert_cmpuint(call->end, ==, 2015);
     /* It came to a vCPU while the one that it came from lost records. */
-    syscall_times_tree_ops.moved(s.times, 0, 2100, NULL, &t->nodes[WRITE]);
-    syscall_times_tree_ops.spent(s.times, 0, 2110, &t->nodes[WRITE], 1);
-    syscall_times_tree_ops.moved(s.times, 1, 2120, NULL, &t->nodes[WRITE]);
-    syscall_times_tree_ops.spent(s.times, 1, 2130, &t->nodes[WRITE], 1);
+    syscall_times_tree_ops.moved(s.times, 0, 2100, NULL, &t->nodes[WRITE], 0);
+    syscall_times_tree_ops.spent(s.times, 0, 2110, &t->nodes[WRITE], 0, 1);
+    syscall_times_tree_ops.moved(s.times, 1, 2120, NULL, &t->nodes[WRITE], 0);
+    syscall_times_tree_ops.spent(s.times, 1, 2130, &t->nodes[WRITE], 0, 1);
     syscall_times_tree_ops.gap(s.times, 0);
-    syscall_times_tree_ops.spent(s.times, 1, 2150, &t->nodes[WRITE], 1);
+    syscall_times_tree_ops.spent(s.times, 1, 2150, &t->nodes[WRITE], 0, 1);
     call = &g_array_index(s.got, struct syscall_time, s.got->len - 1);
     g_assert_true(call->cut);
     g_assert_cmpuint(call->begin, ==, 2100);
@@ -477,10 +478,10 @@ static void test_clocks(void)
     scene_init(&s, &options);
     t = &s.threads[0];
     syscall_times_tree_ops.moved(s.times, 0, 2000, &t->nodes[USER],
-                                 &t->nodes[READ]);
-    syscall_times_tree_ops.spent(s.times, 0, 2005, &t->nodes[READ], 1);
+                                 &t->nodes[READ], 0);
+    syscall_times_tree_ops.spent(s.times, 0, 2005, &t->nodes[READ], 0, 1);
     syscall_times_tree_ops.moved(s.times, 1, 1990, &t->nodes[READ],
-                                 &t->nodes[USER]);
+                                 &t->nodes[USER], 0);
     g_assert_cmpuint(s.got->len, ==, 1);
     call = &g_array_index(s.got, struct syscall_time, 0);
     g_assert_cmpuint(call->begin, ==, 2000);

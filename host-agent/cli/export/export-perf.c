@@ -177,7 +177,8 @@ static void on_moved(void *opaque, unsigned vcpu, uint64_t time,
 }
 
 static void add_records(void *opaque, unsigned vcpu, uint64_t time,
-                        const struct stack_node *node, uint64_t records)
+                        const struct stack_node *node, uint64_t stack,
+                        uint64_t records)
 {
     struct perf_writer *w = opaque;
     struct perf_lane *lane = &w->lanes[vcpu];

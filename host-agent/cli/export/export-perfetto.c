@@ -21,9 +21,21 @@ struct timeline {
 /* A track's user data is the name that it was described with. */
 static void describe_track(struct timeline *l, struct call_track *t)
 {
-    char name[32];
+    g_autofree char *stack = NULL;
+    char name[256];
 
-    if (t->user && (!t->thread || t->user == t->thread->comm)) {
+    if (t->user && (t->stack || !t->thread || t->user == t->thread->comm)) {
+        return;
+    }
+    if (t->stack) {
+        const struct call_slice *s = call_track_slice(t, t->open->len > 1);
+
+        describe_track(l, t->around);
+        stack = g_strdup_printf("stack %" G_GUINT64_FORMAT ": %s", t->stack,
+                                call_tree_name_of(s->process, s->function,
+                                                  name, sizeof(name)));
+        perfetto_track(l->out, t->number, t->around->number, stack);
+        t->user = "";
         return;
     }
     if (t->thread) {

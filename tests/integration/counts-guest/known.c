@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -223,6 +224,166 @@ static FUNCTION void coroutines(unsigned n)
     sink++;
 }
 
+/* What a handler has called for what it has interrupted, as Go's does */
+
+static FUNCTION __attribute__((used)) void injected_work(void)
+{
+    sink += 3;
+}
+
+void injected(void);
+__asm__(".pushsection .text; .type injected, @function\n"
+        "injected:\n"
+        "pushf; push %rax; push %rcx; push %rdx; push %rsi; push %rdi\n"
+        "push %r8; push %r9; push %r10; push %r11\n"
+        "call injected_work\n"
+        "pop %r11; pop %r10; pop %r9; pop %r8\n"
+        "pop %rdi; pop %rsi; pop %rdx; pop %rcx; pop %rax; popf\n"
+        "ret\n"
+        ".size injected, . - injected; .popsection\n");
+
+static void inject(int number, siginfo_t *info, void *context)
+{
+    greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+    (void)number;
+    (void)info;
+    count("interrupted", "injected");
+    count("injected", "injected_work");
+    regs[REG_RSP] -= 8;
+    *(greg_t *)regs[REG_RSP] = regs[REG_RIP];
+    regs[REG_RIP] = (greg_t)injected;
+}
+
+static FUNCTION void interrupted(void)
+{
+    long n = SYS_tkill;
+
+    __asm__ volatile("syscall" : "+a" (n) : "D" (syscall(SYS_gettid)),
+                     "S" (SIGUSR1) : "rcx", "r11", "memory");
+    CALL(leaf, 1);
+    sink++;
+}
+
+static FUNCTION void injections(unsigned n)
+{
+    const struct sigaction action = {
+        .sa_sigaction = inject, .sa_flags = SA_SIGINFO,
+    };
+
+    sigaction(SIGUSR1, &action, NULL);
+    while (n--) {
+        CALL(interrupted);
+    }
+    sink++;
+}
+
+/*
+ * Stacks as Go has them: who waits calls a scheduler, on another stack, which
+ * jumps to who goes on, or to the function with which one begins.
+ */
+
+enum { GOROUTINES = 20, MAIN = GOROUTINES, GO_STACK = 32768 };
+
+struct goroutine {
+    void *sp;
+    void *pc;
+    unsigned done;
+};
+
+static struct goroutine goroutines[GOROUTINES + 1];
+static struct goroutine *current;
+__attribute__((used)) static char go_stacks[GOROUTINES + 1][GO_STACK]
+    __attribute__((aligned(16)));
+
+void mcall(struct goroutine *me, void (*function)(void));
+void gogo(struct goroutine *next);
+void goexit(void);
+__asm__(".pushsection .text; .type mcall, @function\n"
+        "mcall:\n"
+        "pop 8(%rdi); mov %rsp, (%rdi); lea go_stacks+32768(%rip), %rsp\n"
+        "call *%rsi; ud2\n"
+        ".size mcall, . - mcall; .type gogo, @function\n"
+        "gogo:\n"
+        "mov (%rdi), %rsp; mov 8(%rdi), %rdi; jmp *%rdi\n"
+        ".size gogo, . - gogo; .type goexit, @function\n"
+        "goexit:\n"
+        "nop; call goexit1\n"
+        ".size goexit, . - goexit; .popsection\n");
+
+static FUNCTION void schedule(void)
+{
+    static unsigned n;
+
+    do {
+        n = n * 1103515245 + 12345;
+        current = &goroutines[(n >> 16) % (GOROUTINES + 1)];
+    } while (current->done);
+    gogo(current);
+    sink++;
+}
+
+static FUNCTION __attribute__((used)) void goexit1(void)
+{
+    current->done = 1;
+    mcall(current, schedule);
+    sink++;
+}
+
+static FUNCTION void wait_turn(void)
+{
+    __asm__ volatile("sub $128, %%rsp; push %%rbp; push %%rbp; call mcall\n"
+                     "pop %%rbp; pop %%rbp; add $128, %%rsp"
+                     : : "D" (current), "S" (schedule)
+                     : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11",
+                       "r12", "r13", "r14", "r15", "memory", "cc");
+    sink++;
+}
+
+static FUNCTION void goroutine_wait(void)
+{
+    CALL(wait_turn);
+    sink++;
+}
+
+static FUNCTION void goroutine_work(unsigned n)
+{
+    sink += n;
+    CALL(goroutine_wait);
+}
+
+static FUNCTION void goroutine(void)
+{
+    unsigned me = current - goroutines;
+
+    for (unsigned i = 0; i < 10; i++) {
+        /* From two places, so that some of them differ */
+        if (me & 1) {
+            CALL(goroutine_work, i);
+        } else {
+            CALL(goroutine_work, me);
+            sink++;
+        }
+    }
+}
+
+static FUNCTION void scheduled(void)
+{
+    current = &goroutines[MAIN];
+    for (unsigned i = 0; i < GOROUTINES; i++) {
+        char *sp = go_stacks[i + 1] + GO_STACK - 8;
+
+        *(void **)sp = (char *)goexit + 1;
+        goroutines[i] = (struct goroutine) { sp, goroutine, 0 };
+    }
+    for (unsigned i = 0; i < GOROUTINES; i++) {
+        while (!goroutines[i].done) {
+            CALL(wait_turn);
+        }
+    }
+    sink++;
+}
+
 /* Threads */
 
 static FUNCTION void thread_work(unsigned i)
@@ -422,6 +583,8 @@ static FUNCTION void work(void)
     CALL(signals, 50);
     CALL(signal_stack, 40);
     CALL(coroutines, 100);
+    CALL(injections, 50);
+    CALL(scheduled);
     CALL(threads);
     CALL(children, 3);
     CALL(program);
