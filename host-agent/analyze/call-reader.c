@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <string.h>
 
 #include "analyze/call-reader.h"
 #include "analyze/chooser.h"
@@ -42,6 +43,7 @@ struct call_reader {
     struct chooser *chooser;    /* if there is a filter */
     unsigned vcpu;              /* the batch that is read */
     struct btrail_batch batch;  /* the rest of it */
+    bool before;                /* it is before the window */
     struct call_reader_sums sums;
     int error;                  /* errno */
 
@@ -63,7 +65,8 @@ static void add_records(struct call_reader *r, struct call_block *k,
     struct btrail_batch part = { .count = 0 };
     struct call_step step = {
         .kind = CALL_STEP_RECORDS, .vcpu = r->vcpu, .index = b->index,
-        .counts = r->chooser ? k->counts + k->n : NULL, .pace = *pace,
+        .counts = r->chooser || r->before ? k->counts + k->n : NULL,
+        .pace = *pace, .before = r->before,
         .part = { .vcpu = r->vcpu, .ticks = pace->ticks },
     };
 
@@ -73,7 +76,10 @@ static void add_records(struct call_reader *r, struct call_block *k,
         step.part.n = part.count;
         step.part.edges = k->edges + k->n;
         step.part.runs = k->runs + k->n;
-        if (r->chooser) {
+        if (r->before) {
+            step.part.counts = k->counts + k->n;
+            memset(k->counts + k->n, 0, part.count * sizeof(*k->counts));
+        } else if (r->chooser) {
             step.part.counts = k->counts + k->n;
             r->sums.chosen += chooser_choose(r->chooser, r->vcpu,
                                              &step.part.task, &part,
@@ -89,7 +95,7 @@ static void add_records(struct call_reader *r, struct call_block *k,
         k->n += part.count;
         g_array_append_val(k->steps, step);
     }
-    r->sums.records += b->count;
+    r->sums.records += r->before ? 0 : b->count;
 }
 
 static void add_wait(struct call_reader *r, struct call_block *k, uint64_t wait)
@@ -98,7 +104,7 @@ static void add_wait(struct call_reader *r, struct call_block *k, uint64_t wait)
         .kind = CALL_STEP_WAIT, .vcpu = r->vcpu, .wait = wait,
     };
 
-    if (wait) {
+    if (wait && !r->before) {
         g_array_append_val(k->steps, step);
     }
 }
@@ -161,6 +167,7 @@ static int fill(struct call_reader *r, struct call_block *k)
             r->error = errno;
             return ret;
         }
+        r->before = window->begin && !window_has(window, r->batch.time.host);
         if (window_past(window, r->batch.time.host)) {
             if (window_past_all(window, r->batch.time.host)) {
                 return -BTRAIL_ERR_END;
@@ -244,7 +251,6 @@ int call_reader_open(struct call_reader **reader,
                      const struct call_reader_options *options)
 {
     struct call_reader *r = g_new0(struct call_reader, 1);
-    const struct window *window = &options->window;
     struct btrail_stream_info info;
     int ret;
 
@@ -258,7 +264,8 @@ int call_reader_open(struct call_reader **reader,
     }
     r->edges = stack_edges_new(options->names, options->many_edges);
     r->chooser = options->filter ?
-                 chooser_new(options->names, options->filter, window) : NULL;
+                 chooser_new(options->names, options->filter,
+                             &options->window) : NULL;
     ret = btrail_merged_open(&r->merged, trace, NULL, 0, 0,
                              BTRAIL_MERGED_GRAIN);
     for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
@@ -271,9 +278,6 @@ int call_reader_open(struct call_reader **reader,
         call_reader_close(r, NULL);
         errno = error;
         return ret;
-    }
-    if (window->begin) {
-        btrail_merged_seek_time(r->merged, window->start + window->begin);
     }
     if (btrail_parallel_threads() > 1) {
         r->thread = g_thread_try_new("backtrail", read_ahead, r, NULL);

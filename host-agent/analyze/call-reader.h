@@ -5,6 +5,9 @@
  * A thread reads ahead: it decodes records, merges vCPUs by time, finds the
  * tasks, asks the filter and classifies edges.  The caller's thread only
  * follows the stacks.
+ *
+ * Of a window, all that is before it is read as well, and does not count: that
+ * is where its stacks have begun.
  */
 
 #ifndef BTRAIL_CALL_READER_H
@@ -18,7 +21,7 @@
 /**
  * struct call_reader_options
  * @filter: which records count; NULL for all
- * @window: the part of the trace to read
+ * @window: the part of the trace that counts
  * @tick:   of the session, in nanoseconds; 0 if it is not known
  * @many_edges: this many different edges are classified anew; 0:
  *          STACK_MANY_EDGES
@@ -33,7 +36,7 @@ struct call_reader_options {
 
 /**
  * struct call_reader_sums
- * @records: number of records that were read
+ * @records: number of records in the window
  * @chosen:  of those that the filter has chosen
  * @damage:  number of damaged chunks and of synthetic GAP events
  */
@@ -55,6 +58,7 @@ enum call_step_kind {
  * @wait:   CALL_STEP_WAIT: time that the vCPU waited, in 1/PACE_TICKS ns
  * @part:   CALL_STEP_RECORDS: a part of a batch
  * @counts: of the whole batch, as in struct stack_part
+ * @before: the batch is before the window
  * @last:   this is the last part of the batch
  * @pace:   of the batch
  */
@@ -65,6 +69,7 @@ struct call_step {
     uint64_t wait;
     struct stack_part part;
     const bool *counts;
+    bool before;
     bool last;
     struct pace pace;
 };

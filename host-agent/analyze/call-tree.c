@@ -26,6 +26,7 @@ struct call_walk {
     struct call_tree *tree;
     struct call_stream streams[BTRAIL_MAX_VCPUS];
     bool follows;               /* the user wants to know of each move */
+    bool counts;                /* it has come to the window */
 };
 
 static uint64_t time_of(const struct call_stream *s, uint64_t index)
@@ -98,6 +99,10 @@ static void add_part(struct call_walk *w, const struct call_step *step)
     struct call_stream *s = &w->streams[step->vcpu];
     const struct stack_part *part = &step->part;
 
+    if (!step->before && !w->counts) {
+        stacks_count(w->tree->stacks);
+        w->counts = true;
+    }
     if (!part->first) {
         stacks_begin(w->tree->stacks);
         s->index = step->index;

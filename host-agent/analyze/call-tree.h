@@ -37,7 +37,8 @@ struct call_tree_ops {
 /**
  * struct call_tree_options
  * @filter: which records count; NULL for all
- * @window: the part of the trace to read
+ * @window: the part of the trace that counts; stacks are those of the whole
+ *          trace, so all before it is read
  * @tick:   of the session, in nanoseconds; 0 if it is not known
  * @many:   a tree with this many nodes is spilled; 0: STACK_MANY_NODES
  * @many_edges: this many different edges are classified anew; 0:
@@ -59,7 +60,7 @@ struct call_tree_options {
 /**
  * struct call_tree
  * @stacks:  the tree, and how well calls and returns matched
- * @records: number of records that were read
+ * @records: number of records in the window
  * @chosen:  of those that the filter has chosen
  * @damage:  number of damaged chunks and of synthetic GAP events
  */

@@ -942,6 +942,14 @@ unsigned stacks_nodes(const struct stacks *st)
     return st->tree.all->len;
 }
 
+void stacks_count(struct stacks *st)
+{
+    st->counts = (struct stack_counts) {
+        .gaps = st->counts.gaps, .dropped = st->counts.dropped,
+        .deep = st->counts.deep,
+    };
+}
+
 const struct stack_counts *stacks_counts(const struct stacks *st)
 {
     return &st->counts;

@@ -120,6 +120,12 @@ unsigned stacks_calls(const struct stacks *st, unsigned vcpu,
 /* The first process of the tree; the others are its siblings. */
 const struct stack_node *stacks_roots(const struct stacks *st);
 
+/*
+ * Counts begin at 0, as those of nodes do if no record has counted yet.  What
+ * is not right in stacks because of what was before stays counted.
+ */
+void stacks_count(struct stacks *st);
+
 /* The number of nodes; the id of each is lower. */
 unsigned stacks_nodes(const struct stacks *st);
 

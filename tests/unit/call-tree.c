@@ -275,6 +275,65 @@ static void test_leaves(void)
     sample_remove(path);
 }
 
+/* In a window, who was called before it has the callers that it has in all. */
+static void test_window(void)
+{
+    enum { EACH = 1000, RECORDS = 3 * EACH, F = 0, G = 0x100 };
+    const uint64_t kernel = UINT64_C(0xffffffff81000000), start = 1000000000;
+    char *path = sample_path(), *paths[] = { path, NULL };
+    g_autofree char *map = g_strdup_printf("%s.map", path);
+    g_autofree char *text = g_strdup_printf(
+        "%" G_GINT64_MODIFIER "x T f\n%" G_GINT64_MODIFIER "x T g\n",
+        kernel + F, kernel + G);
+    struct btrail_record records[RECORDS];
+    const struct symbolizer_options options = { .map = map };
+    struct call_tree_options read = { 0 };
+    const struct stack_node *g;
+    struct btrail_writer *w;
+    struct call_tree tree;
+    struct cli_trace t;
+
+    for (unsigned i = 0; i < RECORDS; i++) {
+        records[i] = i ? (struct btrail_record) {
+            .from = kernel + G + 8, .to = kernel + G + 4,
+        } : (struct btrail_record) { .from = kernel + 8, .to = kernel + G };
+    }
+    g_assert_true(g_file_set_contents(map, text, -1, NULL));
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        const struct btrail_event event = {
+            .type = BTRAIL_EVENT_TIME, .index = i * EACH,
+            .data = { start + i * 1000000, i, BTRAIL_NO_ICOUNT },
+        };
+        const struct btrail_slab slab = {
+            .cr3 = 0x1000, .first_index = i * EACH, .n_records = EACH,
+            .records = records + i * EACH, .events = &event, .n_events = 1,
+        };
+
+        g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+        g_assert_cmpint(btrail_writer_flush(w), ==, 0);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_true(cli_trace_open(&t, paths));
+    read.names = symbolizer_new(&options, t.trace, NULL);
+    read.window = (struct window) { start, 1000000, 2000000 };
+    g_assert_cmpint(call_tree_read(&tree, t.trace, &read), ==, 0);
+    g = stacks_where(tree.stacks, 0);
+    g_assert_cmpstr(g->function->name, ==, "g");
+    g_assert_cmpuint(g->records, ==, EACH);
+    g_assert_cmpuint(g->calls, ==, 0);
+    g_assert_nonnull(g->parent->function);
+    g_assert_cmpstr(g->parent->function->name, ==, "f");
+    g_assert_cmpuint(g->parent->records, ==, 0);
+    g_assert_cmpuint(tree.records, ==, EACH);
+    g_assert_cmpuint(tree.chosen, ==, EACH);
+    g_assert_cmpuint(stacks_counts(tree.stacks)->calls, ==, 0);
+    call_tree_clear(&tree);
+    symbolizer_free(read.names);
+    cli_trace_close(&t);
+    sample_remove(path);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -282,5 +341,6 @@ int main(int argc, char **argv)
     g_test_add_func("/call-tree/time", test_time);
     g_test_add_func("/call-tree/edges", test_edges);
     g_test_add_func("/call-tree/leaves", test_leaves);
+    g_test_add_func("/call-tree/window", test_window);
     return g_test_run();
 }
