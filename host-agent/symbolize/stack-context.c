@@ -9,8 +9,11 @@
 #include "util/cr3-pair.h"
 #include "util/hash.h"
 
-#define MAX_FRAMES      8192
+/* Programs with a usual stack of 8 MiB cannot call any deeper. */
+#define MAX_FRAMES      (1u << 19)
 #define MAX_CONTEXTS    4096
+/* Where a frame is looked for: among so many on top, and at the bottom */
+#define LOOK_FRAMES     4096
 /* Of all contexts together */
 #define MAX_ALL_FRAMES  (4u << 20)
 
@@ -149,9 +152,16 @@ unsigned stack_bottom(const struct stack_context *c)
     return c->entry + 1;
 }
 
+int stack_below(const struct stack_context *c, int k)
+{
+    return k == (int)c->n - LOOK_FRAMES && k > LOOK_FRAMES ? LOOK_FRAMES :
+           k - 1;
+}
+
 int stack_find_back(const struct stack_context *c, uint64_t to)
 {
-    for (int k = (int)c->n - 1; k >= (int)stack_bottom(c); k--) {
+    for (int k = (int)c->n - 1; k >= (int)stack_bottom(c);
+         k = stack_below(c, k)) {
         if (c->frames[k].kind == STACK_FRAME_CALL &&
             stack_goes_back(&c->frames[k], to)) {
             return k;
@@ -163,7 +173,8 @@ int stack_find_back(const struct stack_context *c, uint64_t to)
 int stack_find_caller(const struct stack_context *c,
                       const struct function *function)
 {
-    for (int k = (int)c->n - 1; k >= (int)stack_bottom(c); k--) {
+    for (int k = (int)c->n - 1; k >= (int)stack_bottom(c);
+         k = stack_below(c, k)) {
         if (c->frames[k].caller->function == function && function->known) {
             return k;
         }

@@ -217,6 +217,12 @@ void stack_guessed_wrong(struct stack_context *c);
 /* Has a frame been returned from if the program goes to @to? */
 bool stack_returns(const struct stack_frame *f, uint64_t to);
 
+/*
+ * The frame to look at after frame @k, from the top of a stack down.  Of a very
+ * deep one, those in the middle are left out.
+ */
+int stack_below(const struct stack_context *c, int k);
+
 /* The index of the frame that returns to @to, or -1 */
 int stack_find_back(const struct stack_context *c, uint64_t to);
 

@@ -368,7 +368,7 @@ static int find_signal(const struct stack_context *c,
 {
     int k, likely = -1;
 
-    for (k = c->entry - 1; k >= 0; k--) {
+    for (k = c->entry - 1; k >= 0; k = stack_below(c, k)) {
         const struct stack_frame *f = &c->frames[k];
 
         if (f->kind != STACK_FRAME_SIGNAL) {
@@ -526,7 +526,7 @@ static void do_iret(struct stacks *st, struct stack_cpu *cpu,
     struct stack_context *c = cpu->ctx;
     int k, last = -1;
 
-    for (k = (int)c->n - 1; k >= (int)stack_bottom(c); k--) {
+    for (k = (int)c->n - 1; k >= (int)stack_bottom(c); k = stack_below(c, k)) {
         if (c->frames[k].kind != STACK_FRAME_INTERRUPT) {
             continue;
         }

@@ -105,11 +105,49 @@ static void test_frames(void)
     g_assert_false(stack_goes_back(&c->frames[0], KERNEL + 1));
     g_assert_false(stack_goes_back(&c->frames[0], KERNEL + 9));
     /* However deep it goes, memory is bounded. */
-    for (i = 0; i < 100000; i++) {
+    for (i = 0; i < 1000000; i++) {
         stack_push(x.st, c, STACK_FRAME_CALL, &e);
     }
-    g_assert_cmpuint(c->n, <=, 8192);
-    g_assert_cmpuint(x.counts.deep, >, 90000);
+    g_assert_cmpuint(c->n, <=, 1 << 19);
+    g_assert_cmpuint(x.counts.deep, >, 900000);
+    teardown(&x);
+}
+
+/* Of a deep recursion, all callers are there after it. */
+static void test_deep(void)
+{
+    enum { DEPTH = 100000 };
+    struct stack_edge e = call(0, 1, KERNEL + 0x105);
+    struct stack_context *c;
+    struct stack_node *a;
+    struct setup x;
+
+    setup(&x);
+    c = x.cpu->ctx;
+    a = c->node;
+    stack_push(x.st, c, STACK_FRAME_CALL, &e);
+    e = call(1, 1, KERNEL + 0x1105);
+    for (unsigned i = 0; i < DEPTH; i++) {
+        stack_push(x.st, c, STACK_FRAME_CALL, &e);
+    }
+    g_assert_cmpuint(c->n, ==, DEPTH + 1);
+    /* What is drawn without all of its callers is counted. */
+    g_assert_cmpuint(x.counts.deep, >, DEPTH - STACK_MAX_DEPTH - 2);
+    g_assert_cmpuint(x.counts.deep, <=, DEPTH);
+    /* A jump out of all of it */
+    g_assert_cmpint(stack_find_back(c, KERNEL + 0x105), ==, 0);
+    g_assert_cmpint(stack_find_caller(c, &functions[0]), ==, 0);
+    e = ret(KERNEL + 0x1105, 1);
+    for (unsigned i = 0; i < DEPTH; i++) {
+        int k = stack_find_back(c, KERNEL + 0x1105);
+
+        g_assert_cmpint(k, ==, DEPTH - i);
+        stack_pop_to(x.st, c, k, &e);
+        g_assert_true(c->node->function == &functions[1]);
+    }
+    e = ret(KERNEL + 0x105, 0);
+    stack_pop_to(x.st, c, 0, &e);
+    g_assert_true(c->node == a);
     teardown(&x);
 }
 
@@ -301,6 +339,7 @@ int main(int argc, char **argv)
     g_test_add_func("/stack-context/switches", test_switches);
     g_test_add_func("/stack-context/parked", test_parked);
     g_test_add_func("/stack-context/begun", test_begun);
+    g_test_add_func("/stack-context/deep", test_deep);
     g_test_add_func("/stack-context/process", test_process);
     g_test_add_func("/stack-context/many", test_many);
     g_test_add_func("/stack-context/many-frames", test_many_frames);
