@@ -14,6 +14,8 @@
 #define MAX_CONTEXTS    4096
 /* Where a frame is looked for: among so many on top, and at the bottom */
 #define LOOK_FRAMES     4096
+/* A parked stack continues from one of so many on top. */
+#define SCHEDULER_FRAMES    16
 /* Of all contexts together */
 #define MAX_ALL_FRAMES  (4u << 20)
 
@@ -158,16 +160,21 @@ int stack_below(const struct stack_context *c, int k)
            k - 1;
 }
 
-int stack_find_back(const struct stack_context *c, uint64_t to)
+/* The same as stack_find_back(), not below frame @last */
+static int find_back_to(const struct stack_context *c, uint64_t to, int last)
 {
-    for (int k = (int)c->n - 1; k >= (int)stack_bottom(c);
-         k = stack_below(c, k)) {
+    for (int k = (int)c->n - 1; k >= last; k = stack_below(c, k)) {
         if (c->frames[k].kind == STACK_FRAME_CALL &&
             stack_goes_back(&c->frames[k], to)) {
             return k;
         }
     }
     return -1;
+}
+
+int stack_find_back(const struct stack_context *c, uint64_t to)
+{
+    return find_back_to(c, to, stack_bottom(c));
 }
 
 int stack_find_caller(const struct stack_context *c,
@@ -403,7 +410,7 @@ void stack_find_parked(struct stack_contexts *st, const struct stack_cpu *cpu,
             !stack_same_process(c->process, cpu->process)) {
             continue;
         }
-        k = stack_find_back(c, to);
+        k = find_back_to(c, to, MAX((int)c->n - SCHEDULER_FRAMES, 0));
         if (k >= 0) {
             const struct stack_parked p = { c, k };
 
