@@ -169,7 +169,7 @@ static void on_spill(void *opaque, const struct call_tree *t)
 
 static void on_moved(void *opaque, unsigned vcpu, uint64_t time,
                      const struct stack_node *from,
-                     const struct stack_node *to)
+                     const struct stack_node *to, uint64_t stack)
 {
     struct perf_writer *w = opaque;
 
