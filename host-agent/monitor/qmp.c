@@ -309,10 +309,29 @@ struct qmp *qmp_through(qmp_executor *execute,
     return qmp;
 }
 
+/* The path of a socket that may be given as QEMU's -qmp has it; to be freed */
+static char *plain_path(const char *path, GError **error)
+{
+    static const char unix_socket[] = "unix:";
+
+    if (g_str_has_prefix(path, "tcp:") || g_str_has_prefix(path, "telnet:")) {
+        agent_fail(error, AGENT_ERROR_COMMAND, "'%s' is not the path of a unix "
+                   "socket; start QEMU with -qmp unix:PATH,server=on,wait=off",
+                   path);
+        return NULL;
+    }
+    if (g_str_has_prefix(path, unix_socket)) {
+        path += strlen(unix_socket);
+        return g_strndup(path, strcspn(path, ","));
+    }
+    return g_strdup(path);
+}
+
 struct qmp *qmp_connect(const char *path, int timeout_ms,
                         int cancel_fd, GError **error)
 {
-    int sock = unix_connect(path, error);
+    g_autofree char *plain = plain_path(path, error);
+    int sock = plain ? unix_connect(plain, error) : -1;
 
     return sock < 0 ? NULL : qmp_new(sock, timeout_ms, cancel_fd,
                                      error);

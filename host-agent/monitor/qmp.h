@@ -15,7 +15,7 @@ struct qmp;
 
 /**
  * qmp_connect - connect to a monitor and negotiate
- * @path:       of its unix socket
+ * @path:       of its unix socket, or as QEMU's option has it, "unix:PATH,..."
  * @cancel_fd:  give up when it becomes readable, -1 for never
  */
 struct qmp *qmp_connect(const char *path, int timeout_ms,

@@ -301,6 +301,7 @@ static bool wait_for_end(struct recorder *r, struct emulator *e, GError **error)
 /* Ends QEMU, which then finishes its log. */
 static bool finish(struct recorder *r, struct emulator *e, GError **error)
 {
+    g_autofree char *output = NULL;
     int status;
 
     /* The signal is still there to be read. */
@@ -310,16 +311,21 @@ static bool finish(struct recorder *r, struct emulator *e, GError **error)
         !emulator_command(e, "quit", NULL, error)) {
         return false;
     }
-    if (!emulator_wait(e, QUIT_MS, &status) || !WIFEXITED(status) ||
-        WEXITSTATUS(status)) {
-        g_autofree char *output = emulator_output(e);
-
-        g_set_error(error, AGENT_ERROR, AGENT_ERROR_COMMAND,
-                    "QEMU has not ended as it should: %s",
-                    g_strchomp(output));
-        return false;
+    if (!emulator_wait(e, QUIT_MS, &status)) {
+        return agent_fail(error, AGENT_ERROR_COMMAND, "QEMU does not end");
     }
-    return true;
+    output = g_strchomp(emulator_output(e));
+    if (WIFSIGNALED(status)) {
+        return agent_fail(error, AGENT_ERROR_COMMAND,
+                          "QEMU has ended by signal %d: %s", WTERMSIG(status),
+                          output);
+    }
+    /* The guest can choose a status, with isa-debug-exit for instance; QEMU
+     * says why it fails. */
+    return !WEXITSTATUS(status) || !*output ||
+           agent_fail(error, AGENT_ERROR_COMMAND,
+                      "QEMU has ended with status %d: %s",
+                      WEXITSTATUS(status), output);
 }
 
 /* The recording is whole up to there. */

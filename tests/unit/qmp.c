@@ -298,6 +298,14 @@ static void test_no_socket(void)
     g_assert_null(qmp_connect(name, 100, -1, &error));
     g_assert_error(error, AGENT_ERROR, AGENT_ERROR_SYSTEM);
     g_clear_error(&error);
+    /* As QEMU's own option has it */
+    g_assert_null(qmp_connect("unix:/nonexistent/qmp,server=on", 100, -1,
+                              &error));
+    g_assert_nonnull(strstr(error->message, "/nonexistent/qmp: "));
+    g_clear_error(&error);
+    g_assert_null(qmp_connect("tcp:127.0.0.1:4444", 100, -1, &error));
+    g_assert_nonnull(strstr(error->message, "-qmp unix:PATH,"));
+    g_clear_error(&error);
 }
 
 int main(int argc, char **argv)

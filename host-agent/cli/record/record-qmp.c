@@ -424,7 +424,7 @@ static int finish_file(struct file_recording *r)
     }
     g_free(result.no_names);
     if (r->options->session.cr3 && !result.progress.records && !result.error) {
-        cli_session_explain_cr3(r->options->guest.name);
+        cli_session_explain_cr3(r->options->guest.qmp);
     }
     if (result.unexplained) {
         cli_error("%" G_GUINT64_FORMAT " records are missing, and QEMU has "
