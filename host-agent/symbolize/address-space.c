@@ -9,6 +9,7 @@
 #include "lib/agent/strings.h"
 #include "lib/agent/symbol-list.h"
 #include "symbolize/address-space.h"
+#include "symbolize/function-name.h"
 #include "util/kallsyms-line.h"
 #include "util/search.h"
 
@@ -242,7 +243,7 @@ void address_space_starts(struct address_space *as, const char *name,
         const struct btrail_symbol_entry *e =
             &g_array_index(all, struct btrail_symbol_entry, i);
 
-        if (btrail_symbol_is_code(e->type) && !strcmp(e->name, name)) {
+        if (btrail_symbol_is_code(e->type) && function_name_is(e->name, name)) {
             g_array_append_val(addresses, e->address);
         }
     }

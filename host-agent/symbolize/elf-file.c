@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "symbolize/elf-file.h"
+#include "symbolize/function-name.h"
 #include "util/hash.h"
 #include "util/search.h"
 
@@ -48,6 +49,7 @@ struct elf_file {
     GArray *segments;           /* of struct elf_segment */
     GArray *symbols;            /* of struct elf_symbol; NULL: not read yet */
     GHashTable *by_name;
+    GStringChunk *plain_names;  /* of symbols that have additions */
     Dwarf *dwarf;
     bool dwarf_tried;
     GStringChunk *paths;
@@ -155,6 +157,13 @@ struct elf_file *elf_file_open(const char *path)
     return f;
 }
 
+static void drop_symbols(struct elf_file *f)
+{
+    g_clear_pointer(&f->by_name, g_hash_table_unref);
+    g_clear_pointer(&f->plain_names, g_string_chunk_free);
+    g_clear_pointer(&f->symbols, g_array_unref);
+}
+
 void elf_file_close(struct elf_file *f)
 {
     if (!f) {
@@ -164,8 +173,7 @@ void elf_file_close(struct elf_file *f)
     g_clear_pointer(&f->units, g_array_unref);
     dwarf_end(f->dwarf);
     g_clear_pointer(&f->paths, g_string_chunk_free);
-    g_clear_pointer(&f->by_name, g_hash_table_unref);
-    g_clear_pointer(&f->symbols, g_array_unref);
+    drop_symbols(f);
     g_clear_pointer(&f->segments, g_array_unref);
     elf_end(f->elf);
     close(f->fd);
@@ -219,8 +227,7 @@ void elf_file_set_debug(struct elf_file *f, struct elf_file *debug)
 {
     elf_file_close(f->debug);
     f->debug = debug;
-    g_clear_pointer(&f->by_name, g_hash_table_unref);
-    g_clear_pointer(&f->symbols, g_array_unref);
+    drop_symbols(f);
 }
 
 bool elf_file_address(const struct elf_file *f, uint64_t offset,
@@ -411,6 +418,24 @@ static void read_plts(const struct elf_file *f, GArray *all)
     }
 }
 
+/* A function that a compiler has renamed is found by its own name, too. */
+static void add_plain_names(struct elf_file *f)
+{
+    f->plain_names = g_string_chunk_new(1024);
+    for (unsigned i = 0; i < f->symbols->len; i++) {
+        const char *name = g_array_index(f->symbols, struct elf_symbol,
+                                         i).name;
+        size_t n = function_name_plain(name);
+        const char *plain = name[n] ?
+            g_string_chunk_insert_len(f->plain_names, name, n) : NULL;
+
+        if (plain && !g_hash_table_contains(f->by_name, plain)) {
+            g_hash_table_insert(f->by_name, (char *)plain,
+                                GUINT_TO_POINTER(i));
+        }
+    }
+}
+
 static void read_symbols(struct elf_file *f)
 {
     GArray *all = g_array_new(FALSE, FALSE, sizeof(struct candidate));
@@ -447,6 +472,7 @@ static void read_symbols(struct elf_file *f)
         g_hash_table_insert(f->by_name, (char *)c->symbol.name,
                             GUINT_TO_POINTER(f->symbols->len - 1));
     }
+    add_plain_names(f);
     g_array_unref(all);
 }
 

@@ -68,7 +68,7 @@ bool elf_file_offset(const struct elf_file *f, uint64_t address,
 const struct elf_symbol *elf_file_symbol(struct elf_file *f,
                                          uint64_t address);
 
-/* The function or label called @name, or NULL */
+/* The function or label called @name, see function_name_is(); or NULL */
 const struct elf_symbol *elf_file_find(struct elf_file *f, const char *name);
 
 /* Finds the source line; @name lives as long as the file is open. */

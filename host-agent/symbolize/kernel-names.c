@@ -9,6 +9,7 @@
 #include "lib/agent/names-private.h"
 #include "lib/agent/strings.h"
 #include "lib/agent/symbol-list.h"
+#include "symbolize/function-name.h"
 #include "symbolize/kernel-names.h"
 
 /* An address this far after the last symbol of --map is not part of it. */
@@ -277,7 +278,7 @@ void kernel_starts_traced(const struct btrail_names *names, const char *name,
     struct btrail_symbol s;
 
     for (size_t i = 0; !btrail_names_symbol_era(names, i, &s, &era); i++) {
-        if (btrail_symbol_is_code(s.type) && !strcmp(s.name, name)) {
+        if (btrail_symbol_is_code(s.type) && function_name_is(s.name, name)) {
             kernel_start_add(starts, s.address, &era);
         }
     }
@@ -306,7 +307,7 @@ static void add_vmlinux(const struct kernel_names *k, const char *name,
     const struct elf_symbol *all = elf_file_symbols(k->vmlinux, &n);
 
     for (size_t i = 0; i < n; i++) {
-        if (!strcmp(all[i].name, name)) {
+        if (function_name_is(all[i].name, name)) {
             kernel_start_add(starts, all[i].start + fit->bias, era);
         }
     }

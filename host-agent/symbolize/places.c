@@ -7,6 +7,7 @@
 
 #include "lib/agent/strings.h"
 #include "symbolize/content-mappings.h"
+#include "symbolize/function-name.h"
 #include "symbolize/places.h"
 #include "symbolize/syscall-name.h"
 #include "util/hash.h"
@@ -493,7 +494,7 @@ static void add_starts(struct elf_file *elf, uint64_t bias, const char *name,
     for (size_t i = 0; i < n; i++) {
         uint64_t address = all[i].start + bias;
 
-        if (!strcmp(all[i].name, name)) {
+        if (function_name_is(all[i].name, name)) {
             g_array_append_val(addresses, address);
         }
     }
