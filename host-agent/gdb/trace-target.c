@@ -322,11 +322,13 @@ static void serve_view(void *opaque, const struct packet_value *v)
     } else {
         const struct lane_record *next =
             &r[MIN(here + 1, (ssize_t)records->len - 1)];
-        const struct symbolizer_where where = lane_where(next);
+        struct walk_space space = {
+            next->process, lane_where(next), r[here].record.to,
+        };
 
-        answer(s, "%x", process_symbols_set(
-                   s->options.files, next->process, &where,
-                   r[here].record.to));
+        walk_own_space(s->walk, general(s), &spot.at, &space);
+        answer(s, "%x", process_symbols_set(s->options.files, space.process,
+                                            &space.where, space.pc));
     }
     lane_release(lane, records);
 }
@@ -558,18 +560,19 @@ static bool symbols(void *opaque, unsigned *set)
 {
     struct trace_target *s = opaque;
     struct walker *w = walker_of(s);
-    bool known = walker_spot(w);
-    struct symbolizer_where where = { 0 };
+    struct walk_space space = { NULL };
 
     if (!s->options.files) {
         return false;
     }
-    if (known) {
-        where = walker_where(w);
+    if (walker_spot(w)) {
+        space = (struct walk_space) {
+            walker_process(w), walker_where(w), walker_pc(w),
+        };
+        walk_own_space(s->walk, general(s), &walker_spot(w)->at, &space);
     }
-    *set = process_symbols_set(s->options.files,
-                               known ? walker_process(w) : NULL, &where,
-                               known ? walker_pc(w) : 0);
+    *set = process_symbols_set(s->options.files, space.process, &space.where,
+                               space.pc);
     return true;
 }
 

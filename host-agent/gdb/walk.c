@@ -11,6 +11,13 @@
 #include "gdb/walk.h"
 #include "util/quote.h"
 
+/*
+ * How many records are read for the space of a task that ends, and how many at
+ * once
+ */
+#define FAR     (1u << 16)
+#define PIECE   1024
+
 static void free_thread(gpointer opaque)
 {
     struct walk_thread *t = opaque;
@@ -297,6 +304,34 @@ enum walker_answer walk_search(struct walk *w, struct walk_thread *only,
     return result;
 }
 
+void walk_own_space(struct walk *w, const struct walk_thread *t,
+                    const struct lane_at *at, struct walk_space *space)
+{
+    struct lane *lane = walker_lane(t->walker);
+    struct lane_at from = *at;
+    bool found = t->vcpu >= 0 || space->process->pid == t->pid;
+    ssize_t here = 1;
+
+    for (size_t read = 0; !found && here > 0 && read < FAR; read += PIECE) {
+        GArray *records = lane_read(lane, &from, PIECE, 0, &here);
+        const struct lane_record *r = (const void *)records->data;
+
+        for (ssize_t i = here; i >= 0 && !found; i--) {
+            found = r[i].record.from < ADDRESS_SHARED &&
+                    r[i].process->pid == t->pid;
+            if (found) {
+                *space = (struct walk_space) {
+                    r[i].process, lane_where(&r[i]), r[i].record.from,
+                };
+            }
+        }
+        if (here > 0) {
+            from = r->at;
+        }
+        lane_release(lane, records);
+    }
+}
+
 size_t walk_read(struct walk *w, struct walk_thread *t, uint64_t address,
                  void *buf, size_t n)
 {
@@ -304,14 +339,18 @@ size_t walk_read(struct walk *w, struct walk_thread *t, uint64_t address,
     const struct walker_spot *spot = walker_spot(walker);
     size_t got = spot && t->window && walk_window_has(t->window, spot) ?
                  walk_window_read(t->window, address, buf, n) : 0;
-    struct symbolizer_where where;
+    struct walk_space space;
 
     if (got || !spot) {
         return got;
     }
-    where = walker_where(walker);
-    got = block_code(w->symbols, walker_process(walker), &where, address, buf,
-                     n);
-    return got ?: symbolizer_constant(w->symbols, walker_process(walker),
-                                      &where, address, buf, n);
+    space = (struct walk_space) {
+        walker_process(walker), walker_where(walker), walker_pc(walker),
+    };
+    if (address < ADDRESS_SHARED) {
+        walk_own_space(w, t, &spot->at, &space);
+    }
+    got = block_code(w->symbols, space.process, &space.where, address, buf, n);
+    return got ?: symbolizer_constant(w->symbols, space.process, &space.where,
+                                      address, buf, n);
 }

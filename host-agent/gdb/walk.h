@@ -103,6 +103,24 @@ enum walker_answer walk_search(struct walk *w, struct walk_thread *only,
                                bool forward, bool (*go_on)(void *opaque),
                                void *opaque);
 
+/**
+ * struct walk_space - an address space, and when
+ * @pc: executed in it
+ */
+struct walk_space {
+    const struct process *process;
+    struct symbolizer_where where;
+    uint64_t pc;
+};
+
+/*
+ * The space of a thread at a record of its lane, which is @space there.  While a
+ * task ends, the kernel runs it with page tables of another one: its own is the
+ * one in which its program was last, if that is near.
+ */
+void walk_own_space(struct walk *w, const struct walk_thread *t,
+                    const struct lane_at *at, struct walk_space *space);
+
 /*
  * Reads memory at the moment: code that ran, also in the thread's window, and
  * constant data of files; returns how many bytes are known.

@@ -10,6 +10,7 @@
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CODE    ((unsigned char *)0x20000000)
@@ -71,8 +72,30 @@ __attribute__((noinline)) static void known(void)
     twice(2);
 }
 
-int main(void)
+/* Of a process that ends, whose program is this one at other addresses */
+__attribute__((noinline)) static void give_up(void)
 {
+    leaf(1000);
+}
+
+static void run_child(void)
+{
+    pid_t child = fork();
+
+    if (child == 0) {
+        execl("/child", "child", "gives up", NULL);
+        _exit(1);
+    }
+    waitpid(child, NULL, 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && !strcmp(argv[0], "child")) {
+        give_up();
+        return 0;
+    }
+
     mount("dev", "/dev", "devtmpfs", 0, NULL);
     mmap(CODE, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -81,6 +104,7 @@ int main(void)
     known();
     printf("BT: %s sum=%d\n", greeting, sum);
     fflush(stdout);
+    run_child();
     sleep(1);
     reboot(RB_POWER_OFF);
     return 0;
