@@ -114,9 +114,9 @@ struct walk_space {
 };
 
 /*
- * The space of a thread at a record of its lane, which is @space there.  While a
- * task ends, the kernel runs it with page tables of another one: its own is the
- * one in which its program was last, if that is near.
+ * The space of a thread at a record of its lane, which is @space there.  While
+ * a task ends, the kernel runs it with page tables of another one: its own is
+ * the one in which its program was last, if that is near.
  */
 void walk_own_space(struct walk *w, const struct walk_thread *t,
                     const struct lane_at *at, struct walk_space *space);
