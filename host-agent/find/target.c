@@ -7,6 +7,7 @@
 
 #include "find/target.h"
 #include "lib/agent/names-private.h"
+#include "util/closest.h"
 #include "util/hash.h"
 #include "util/search.h"
 #include "util/sort.h"
@@ -159,15 +160,33 @@ struct user_search {
     const struct btrail_names *names;
     GHashTable *pids;           /* that had the name of the process */
     GHashTable *owners;
+    GHashTable *others;         /* names of other processes */
+    struct closest closest;     /* of those */
 };
 
 static void note_pid(void *opaque, unsigned vcpu, const struct btrail_batch *b)
 {
     struct user_search *u = opaque;
 
-    if (b->task.known && !strcmp(b->task.name, u->wanted->process)) {
-        g_hash_table_add(u->pids, GUINT_TO_POINTER(b->task.pid));
+    if (!b->task.known) {
+        return;
     }
+    if (!strcmp(b->task.name, u->wanted->process)) {
+        g_hash_table_add(u->pids, GUINT_TO_POINTER(b->task.pid));
+    } else if (!g_hash_table_contains(u->others, b->task.name)) {
+        char *name = g_strdup(b->task.name);
+
+        g_hash_table_add(u->others, name);
+        closest_offer(&u->closest, name);
+    }
+}
+
+static bool no_such_process(const struct user_search *u, GError **error)
+{
+    g_autofree char *hint = closest_hint(&u->closest);
+
+    return agent_fail(error, AGENT_ERROR_NAMES, "no process %s is named in "
+                      "this trace%s", u->wanted->process, hint);
 }
 
 /* Can these records be of the process, at addresses that are not known? */
@@ -219,16 +238,21 @@ static bool add_user(struct find_target *s, const struct btrail_trace *trace,
     struct user_search u = { s, symbolizer_names(symbols) };
     bool ok;
 
+    u.closest = closest_to(s->process);
     u.pids = g_hash_table_new(NULL, NULL);
+    u.others = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
+                                     NULL);
     /* With a map, functions can be where no snapshot has them. */
     ok = symbolizer_has_map(symbols) ||
-         read_batches(trace, note_pid, &u, error);
+         (read_batches(trace, note_pid, &u, error) &&
+          (g_hash_table_size(u.pids) || no_such_process(&u, error)));
     if (ok) {
         u.owners = find_owners(symbols, u.pids, s->function, s->addresses);
         ok = read_batches(trace, note_unknown, &u, error);
         g_hash_table_unref(u.owners);
     }
     g_hash_table_unref(u.pids);
+    g_hash_table_unref(u.others);
     return ok;
 }
 
