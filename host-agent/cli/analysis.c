@@ -188,6 +188,11 @@ void analysis_warn(const struct call_tree *t)
                   " calls never returned, %" PRIu64 " returns have no known "
                   "call", c->calls, c->returns, c->nested, c->unknown);
     }
+    if (c->mistaken) {
+        cli_error("at %" PRIu64 " switches between stacks of a program, "
+                  "another stack was taken at first: calls there can begin "
+                  "twice", c->mistaken);
+    }
     if (c->dropped) {
         cli_error("there are too many different stacks: %" PRIu64 " calls are "
                   "counted as part of their callers, so the numbers of some "

@@ -162,6 +162,7 @@ struct user_search {
     GHashTable *owners;
     GHashTable *others;         /* names of other processes */
     struct closest closest;     /* of those */
+    bool unnamed;               /* some tasks have no name */
 };
 
 static void note_pid(void *opaque, unsigned vcpu, const struct btrail_batch *b)
@@ -169,6 +170,7 @@ static void note_pid(void *opaque, unsigned vcpu, const struct btrail_batch *b)
     struct user_search *u = opaque;
 
     if (!b->task.known) {
+        u->unnamed = true;
         return;
     }
     if (!strcmp(b->task.name, u->wanted->process)) {
@@ -245,7 +247,8 @@ static bool add_user(struct find_target *s, const struct btrail_trace *trace,
     /* With a map, functions can be where no snapshot has them. */
     ok = symbolizer_has_map(symbols) ||
          (read_batches(trace, note_pid, &u, error) &&
-          (g_hash_table_size(u.pids) || no_such_process(&u, error)));
+          (g_hash_table_size(u.pids) || u.unnamed ||
+           no_such_process(&u, error)));
     if (ok) {
         u.owners = find_owners(symbols, u.pids, s->function, s->addresses);
         ok = read_batches(trace, note_unknown, &u, error);

@@ -45,8 +45,8 @@ struct find_target {
  *           NULL
  * @process: NULL for one of the kernel
  *
- * Errors: NAMES: the kernel has no such function, or no task is named after the
- * process.
+ * Errors: NAMES: the kernel has no such function, or all tasks have names,
+ * and none that of the process.
  */
 struct find_target *find_target_function(const struct btrail_trace *trace,
                                          struct symbolizer *symbols,

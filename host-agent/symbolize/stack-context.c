@@ -378,7 +378,7 @@ void stack_guess(struct stack_context *c, unsigned k)
     c->guessed = g_memdup2(c->frames, c->n_guessed * sizeof(*c->frames));
 }
 
-void stack_guessed_wrong(struct stack_context *c)
+bool stack_guessed_wrong(struct stack_context *c)
 {
     if (c->guessed) {
         c->n = c->n_guessed;
@@ -386,6 +386,7 @@ void stack_guessed_wrong(struct stack_context *c)
         memcpy(c->frames, c->guessed, c->n * sizeof(*c->frames));
         c->node = c->frames[c->n - 1].caller;
     }
+    return c->guessed;
 }
 
 /* Threads have stacks of their own, but can pass them on to others. */

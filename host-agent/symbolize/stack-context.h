@@ -209,10 +209,10 @@ void stack_park(struct stack_contexts *st, struct stack_cpu *cpu,
 
 /*
  * The stack that runs, from frame @k on, is a guess, until it stops to run; and
- * was wrong: it still waits where it was.
+ * was wrong: it still waits where it was.  False if it is not one.
  */
 void stack_guess(struct stack_context *c, unsigned k);
-void stack_guessed_wrong(struct stack_context *c);
+bool stack_guessed_wrong(struct stack_context *c);
 
 /* Has a frame been returned from if the program goes to @to? */
 bool stack_returns(const struct stack_frame *f, uint64_t to);

@@ -19,6 +19,7 @@
  *              that one has called for what it interrupted
  * @switches:   switches to another stack
  * @resumed:    switches to a stack that was known
+ * @mistaken:   switches for which another stack was taken at first
  * @unknown:    returns that no known frame had called
  * @astray:     records that did not continue where the one before had led
  * @gaps:       gaps in the trace
@@ -39,6 +40,7 @@ struct stack_counts {
     uint64_t signals;
     uint64_t switches;
     uint64_t resumed;
+    uint64_t mistaken;
     uint64_t unknown;
     uint64_t astray;
     uint64_t gaps;

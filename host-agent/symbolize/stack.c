@@ -315,7 +315,7 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
             return;
         }
         st->counts.unknown += !parked && !e->start;
-        stack_guessed_wrong(c);
+        st->counts.mistaken += stack_guessed_wrong(c);
         park(st, cpu, e, parked ? &next : NULL);
         return;
     }

@@ -14,7 +14,8 @@ JsonObject *report_stacks_json(const struct stack_counts *s)
     return btrail_json_new(
         "U:calls", s->calls, "U:returns", s->returns,
         "U:interrupts", s->interrupts, "U:entries", s->entries,
-        "U:wrongly_nested", s->nested, "U:jumps_out", s->jumps_out,
+        "U:wrongly_nested", s->nested,
+        "U:mistaken_switches", s->mistaken, "U:jumps_out", s->jumps_out,
         "U:signals", s->signals, "U:switches", s->switches,
         "U:resumed", s->resumed, "U:unknown_returns", s->unknown,
         "U:astray", s->astray, "U:gaps", s->gaps, "U:dropped", s->dropped,
