@@ -4,31 +4,22 @@
  */
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "gdb/breakpoints.h"
 #include "gdb/diversion.h"
-#include "gdb/rsp.h"
 
-/* The numbers of rip and rsp in the target description of x86-64 */
-#define READ_PC     "p10"
-#define READ_STACK  "p7"
-
-/* A number of 64 bits that QEMU answers with; 0 is none in particular. */
+/* A number that QEMU answers with; 0 is none in particular. */
 static bool ask_number(struct vm *vm, unsigned vcpu, const char *request,
                        uint64_t *number, GError **error)
 {
-    size_t length, n = 0;
-    g_autofree char *digits = vm_forward(vm, vcpu, request, strlen(request),
-                                         &length, error);
-    g_autofree char *bytes = digits ? rsp_unhex(digits, &n) : NULL;
+    bool known;
+    g_autofree char *answer = vm_number(vm, vcpu, request, number, &known,
+                                        error);
 
-    *number = 0;
-    if (n == sizeof(*number)) {
-        memcpy(number, bytes, n);
-        *number = GUINT64_FROM_LE(*number);
+    if (!known) {
+        *number = 0;
     }
-    return digits;
+    return answer;
 }
 
 /* A debugger stops a function that it has called where that returns to. */
@@ -38,7 +29,7 @@ static bool is_called(struct vm *vm, unsigned vcpu, GHashTable *breakpoints,
     g_autofree char *request = NULL, *key = NULL;
     uint64_t stack, back = 0;
 
-    if (!ask_number(vm, vcpu, READ_STACK, &stack, error)) {
+    if (!ask_number(vm, vcpu, VM_READ_STACK, &stack, error)) {
         return false;
     }
     request = g_strdup_printf("m%" PRIx64 ",8", stack);
@@ -61,7 +52,7 @@ bool diversion_find(struct vm *vm, const struct vm_place *place,
     if (!vm_written(vm, vcpu)) {
         return true;
     }
-    if (!ask_number(vm, *vcpu, READ_PC, &pc, error)) {
+    if (!ask_number(vm, *vcpu, VM_READ_PC, &pc, error)) {
         return false;
     }
     if (pc == place->pcs[*vcpu]) {

@@ -326,7 +326,7 @@ static void serve_view(void *opaque, const struct packet_value *v)
             next->process, lane_where(next), r[here].record.to,
         };
 
-        walk_own_space(s->walk, general(s), &spot.at, &space);
+        walk_own_space(general(s), &spot.at, &space);
         answer(s, "%x", process_symbols_set(s->options.files, space.process,
                                             &space.where, space.pc));
     }
@@ -569,7 +569,7 @@ static bool symbols(void *opaque, unsigned *set)
         space = (struct walk_space) {
             walker_process(w), walker_where(w), walker_pc(w),
         };
-        walk_own_space(s->walk, general(s), &walker_spot(w)->at, &space);
+        walk_own_space(general(s), &walker_spot(w)->at, &space);
     }
     *set = process_symbols_set(s->options.files, space.process, &space.where,
                                space.pc);

@@ -14,8 +14,6 @@
 #define RUN_MS      60000
 /* How often it is asked whether to continue */
 #define ASK_MS      20
-/* The number of rip in the target description of x86-64 */
-#define READ_PC     "p10"
 /*
  * Interrupts and exceptions that can come one after the other at the same
  * instruction count, for each vCPU
@@ -174,25 +172,30 @@ static bool choose(struct vm *vm, unsigned vcpu, GError **error)
            protocol_error(error, "has no such thread", request);
 }
 
+char *vm_number(struct vm *vm, unsigned vcpu, const char *request,
+                uint64_t *number, bool *known, GError **error)
+{
+    char *digits = choose(vm, vcpu, error) ?
+        stub_ask(vm->stub, request, NULL, NULL, error) : NULL;
+    size_t n = 0;
+    g_autofree char *bytes = digits ? rsp_unhex(digits, &n) : NULL;
+
+    *known = n == sizeof(*number);
+    if (*known) {
+        memcpy(number, bytes, n);
+        *number = GUINT64_FROM_LE(*number);
+    }
+    return digits;
+}
+
 static bool read_pc(struct vm *vm, unsigned vcpu, GError **error)
 {
-    g_autofree char *digits = choose(vm, vcpu, error) ?
-        stub_ask(vm->stub, READ_PC, NULL, NULL, error) : NULL;
-    g_autofree char *bytes = NULL;
-    uint64_t pc;
-    size_t n = 0;
+    bool known;
+    g_autofree char *digits = vm_number(vm, vcpu, VM_READ_PC,
+                                        &vm->at.pcs[vcpu], &known, error);
 
-    if (!digits) {
-        return false;
-    }
-    bytes = rsp_unhex(digits, &n);
-    if (n != sizeof(pc)) {
-        return protocol_error(error, "does not say where the guest is",
-                              digits);
-    }
-    memcpy(&pc, bytes, sizeof(pc));
-    vm->at.pcs[vcpu] = GUINT64_FROM_LE(pc);
-    return true;
+    return digits && (known || protocol_error(error, "does not say where the "
+                                              "guest is", digits));
 }
 
 bool vm_find(struct vm *vm, GError **error)

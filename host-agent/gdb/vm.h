@@ -152,6 +152,16 @@ bool vm_step_watched(struct vm *vm, GHashTable *breakpoints,
  */
 char *vm_watchpoint(const char *said);
 
+/*
+ * A request for 64 bits of a vCPU, such as the register with a number of the
+ * target description of x86-64.  Returns the answer, to be freed; @known: is it
+ * a number?
+ */
+#define VM_READ_PC      "p10"
+#define VM_READ_STACK   "p7"
+char *vm_number(struct vm *vm, unsigned vcpu, const char *request,
+                uint64_t *number, bool *known, GError **error);
+
 /* A request about a vCPU that does not let it run, see stub_forward() */
 char *vm_forward(struct vm *vm, unsigned vcpu, const char *request,
                  size_t length, size_t *n, GError **error);

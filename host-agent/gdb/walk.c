@@ -304,8 +304,8 @@ enum walker_answer walk_search(struct walk *w, struct walk_thread *only,
     return result;
 }
 
-void walk_own_space(struct walk *w, const struct walk_thread *t,
-                    const struct lane_at *at, struct walk_space *space)
+void walk_own_space(const struct walk_thread *t, const struct lane_at *at,
+                    struct walk_space *space)
 {
     struct lane *lane = walker_lane(t->walker);
     struct lane_at from = *at;
@@ -348,7 +348,7 @@ size_t walk_read(struct walk *w, struct walk_thread *t, uint64_t address,
         walker_process(walker), walker_where(walker), walker_pc(walker),
     };
     if (address < ADDRESS_SHARED) {
-        walk_own_space(w, t, &spot->at, &space);
+        walk_own_space(t, &spot->at, &space);
     }
     got = block_code(w->symbols, space.process, &space.where, address, buf, n);
     return got ?: symbolizer_constant(w->symbols, space.process, &space.where,

@@ -118,8 +118,8 @@ struct walk_space {
  * a task ends, the kernel runs it with page tables of another one: its own is
  * the one in which its program was last, if that is near.
  */
-void walk_own_space(struct walk *w, const struct walk_thread *t,
-                    const struct lane_at *at, struct walk_space *space);
+void walk_own_space(const struct walk_thread *t, const struct lane_at *at,
+                    struct walk_space *space);
 
 /*
  * Reads memory at the moment: code that ran, also in the thread's window, and

@@ -364,11 +364,15 @@ void stack_return_from_bottom(struct stack_contexts *st,
     c->node = stack_root_child(st, c, e->to_fn);
 }
 
+bool stack_resumes(const struct stack_frame *f, uint64_t to)
+{
+    return f->back == to || (f->back && f->back == to + 2);
+}
+
 bool stack_returns(const struct stack_frame *f, uint64_t to)
 {
-    /* The kernel can restart a system call: syscall and int have two bytes. */
     return f->kind == STACK_FRAME_CALL ? stack_goes_back(f, to) :
-           f->called && (f->back == to || f->back == to + 2);
+           f->called && stack_resumes(f, to);
 }
 
 void stack_guess(struct stack_context *c, unsigned k)

@@ -214,6 +214,12 @@ void stack_park(struct stack_contexts *st, struct stack_cpu *cpu,
 void stack_guess(struct stack_context *c, unsigned k);
 bool stack_guessed_wrong(struct stack_context *c);
 
+/*
+ * Does what was interrupted continue at @to?  The kernel can restart a system
+ * call: syscall and int have two bytes.
+ */
+bool stack_resumes(const struct stack_frame *f, uint64_t to);
+
 /* Has a frame been returned from if the program goes to @to? */
 bool stack_returns(const struct stack_frame *f, uint64_t to);
 

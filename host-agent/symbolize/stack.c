@@ -374,7 +374,7 @@ static int find_signal(const struct stack_context *c,
         if (f->kind != STACK_FRAME_SIGNAL) {
             continue;
         }
-        if (f->back == e->to || (f->back && f->back == e->to + 2)) {
+        if (stack_resumes(f, e->to)) {
             return k;
         }
         if (likely < 0 && !e->start && f->caller->function == e->to_fn &&
@@ -391,7 +391,7 @@ static bool leaves_entry(const struct stack_context *c,
 {
     const struct stack_frame *f = &c->frames[c->entry];
 
-    return !f->back || f->back == e->to || f->back == e->to + 2 ||
+    return !f->back || stack_resumes(f, e->to) ||
            (!e->start && e->to_fn->known && e->to_fn == f->caller->function);
 }
 
