@@ -21,6 +21,8 @@
 #define BLOCKS          8
 #define BLOCK_RECORDS   8192
 #define ENOUGH          (BLOCKS / 2)
+/* How many steps after one are searched for what its task does next */
+#define NEXT_STEPS      256
 
 struct call_block {
     GArray *steps;              /* of struct call_step */
@@ -55,6 +57,7 @@ struct call_reader {
     unsigned done;              /* blocks that the caller has finished with */
     bool handed;                /* the caller has one more */
     bool stopped;
+    bool resets;                /* the edges, when all blocks are done */
     int ret;                    /* why no more blocks are made; or 0 */
 };
 
@@ -188,10 +191,12 @@ static void make_block(struct call_reader *r)
 
     if (stack_edges_many(r->edges)) {
         /* The other thread may wait for more than what is made. */
+        r->resets = true;
         g_cond_broadcast(&r->changed);
         while (r->made != r->done && !r->stopped) {
             g_cond_wait(&r->changed, &r->lock);
         }
+        r->resets = false;
         stack_edges_reset(r->edges);
     }
     g_mutex_unlock(&r->lock);
@@ -244,6 +249,57 @@ const struct call_step *call_reader_next(struct call_reader *r, size_t *n)
     }
     g_mutex_unlock(&r->lock);
     return steps ? (const struct call_step *)steps->data : NULL;
+}
+
+/* Is there a block, or will there be one while the caller has this one? */
+static bool has_block(struct call_reader *r, unsigned n)
+{
+    bool has;
+
+    g_mutex_lock(&r->lock);
+    while (r->made - r->done <= n && !r->ret && !r->resets) {
+        if (r->thread) {
+            g_cond_wait(&r->changed, &r->lock);
+        } else if (!stack_edges_many(r->edges)) {
+            make_block(r);
+        } else {
+            break;
+        }
+    }
+    has = r->made - r->done > n;
+    g_mutex_unlock(&r->lock);
+    return has;
+}
+
+static bool is_same_task(const struct task *a, const struct task *b)
+{
+    return a->tid == b->tid && a->process == b->process;
+}
+
+const struct stack_part *call_reader_next_part(struct call_reader *r,
+                                               const struct call_step *step,
+                                               unsigned n)
+{
+    const struct call_step *from = step + 1;
+    unsigned left = NEXT_STEPS;
+
+    /* One block more is far enough. */
+    for (unsigned k = 0; k < 2 && left && has_block(r, k); k++) {
+        const GArray *steps = r->blocks[(r->done + k) % BLOCKS]->steps;
+        const struct call_step *all = (const void *)steps->data;
+
+        from = k ? all : from;
+        for (; left && from < all + steps->len; from++, left--) {
+            if (from->kind == CALL_STEP_GAP && from->vcpu == step->vcpu) {
+                return NULL;
+            }
+            if (from->kind == CALL_STEP_RECORDS &&
+                is_same_task(&from->part.task, &step->part.task) && !n--) {
+                return &from->part;
+            }
+        }
+    }
+    return NULL;
 }
 
 int call_reader_open(struct call_reader **reader,

@@ -88,6 +88,14 @@ int call_reader_open(struct call_reader **reader,
 const struct call_step *call_reader_next(struct call_reader *r, size_t *n);
 
 /*
+ * The @n-th part, from 0, that the task of a step that was returned last makes
+ * after it; NULL if that is too far
+ */
+const struct stack_part *call_reader_next_part(struct call_reader *r,
+                                               const struct call_step *step,
+                                               unsigned n);
+
+/*
  * @sums: gets those of what was read; or NULL.  Returns 0 or a negative enum
  * btrail_error, with errno set.
  */

@@ -24,6 +24,8 @@ struct call_stream {
 struct call_walk {
     const struct call_tree_options *options;
     struct call_tree *tree;
+    struct call_reader *reader;
+    const struct call_step *step;   /* that is taken */
     struct call_stream streams[BTRAIL_MAX_VCPUS];
     bool follows;               /* the user wants to know of each move */
     bool counts;                /* it has come to the window */
@@ -94,6 +96,13 @@ static void on_spill(void *opaque)
     }
 }
 
+static const struct stack_part *next_part(void *opaque, unsigned n)
+{
+    const struct call_walk *w = opaque;
+
+    return call_reader_next_part(w->reader, w->step, n);
+}
+
 static void add_part(struct call_walk *w, const struct call_step *step)
 {
     struct call_stream *s = &w->streams[step->vcpu];
@@ -110,6 +119,7 @@ static void add_part(struct call_walk *w, const struct call_step *step)
         s->counts = step->counts;
         s->since = step->index;
     }
+    w->step = step;
     stacks_add(w->tree->stacks, part);
     if (w->follows && step->last) {
         s->node = stacks_where(w->tree->stacks, step->vcpu);
@@ -168,9 +178,11 @@ int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
         .by_command = !w->follows,
         .many = options->many,
         .moved = w->follows ? on_moved : NULL,
+        .next = next_part,
         .spill = options->ops ? on_spill : NULL,
         .opaque = w,
     });
+    w->reader = r;
     while ((steps = call_reader_next(r, &n))) {
         for (size_t i = 0; i < n; i++) {
             take_step(w, &steps[i]);

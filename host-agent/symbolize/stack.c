@@ -21,6 +21,7 @@ struct stacks {
 
 /* How far to look ahead for which of several stacks continues */
 #define LOOK_AHEAD  1024
+#define PARTS_AHEAD 8
 
 /* The number of frames from @k on that did not return */
 static unsigned skipped(const struct stack_context *c, unsigned k)
@@ -76,20 +77,55 @@ static void keep_returning(GArray *found, unsigned level, uint64_t to)
     g_array_set_size(found, n ? n : found->len);
 }
 
+/* The edges that a task takes after one that is followed, also in later parts */
+struct edges_ahead {
+    const struct stacks *st;
+    const struct stack_edge *const *edges;
+    size_t n;
+    unsigned parts;
+    unsigned taken;
+};
+
+/* The next one; NULL if it is not known, or too far */
+static const struct stack_edge *take_ahead(struct edges_ahead *a)
+{
+    const struct stacks_options *o = &a->st->options;
+
+    while (!a->n && o->next && a->parts < PARTS_AHEAD) {
+        const struct stack_part *part = o->next(o->opaque, a->parts++);
+
+        if (!part) {
+            return NULL;
+        }
+        a->edges = part->edges;
+        a->n = part->n;
+    }
+    if (!a->n || a->taken == LOOK_AHEAD) {
+        return NULL;
+    }
+    a->n--;
+    a->taken++;
+    return *a->edges++;
+}
+
 /*
  * Schedulers leave many stacks at one place.  Where they return to then shows
  * which one continues here.  Stacks that return to the same places cannot be
- * told apart: the first one is the one that comes first.
+ * told apart: the first one is the one that comes first.  False if more has to
+ * be known of what comes then.
  */
-static void look_ahead(const struct stacks *st, GArray *found)
+static bool look_ahead(const struct stacks *st, GArray *found)
 {
+    struct edges_ahead a = { st, st->ahead, st->n_ahead };
+    const struct stack_edge *e;
     unsigned depth = 0, level = 0;
     bool replaced = false;
 
-    for (size_t i = 0; i < MIN(st->n_ahead, LOOK_AHEAD) && found->len > 1;
-         i++) {
-        const struct stack_edge *e = st->ahead[i];
-
+    while (found->len > 1) {
+        e = take_ahead(&a);
+        if (!e) {
+            return a.taken == LOOK_AHEAD;
+        }
         if (e->restacks) {
             break;
         }
@@ -105,6 +141,7 @@ static void look_ahead(const struct stacks *st, GArray *found)
         }
         replaced = e->kind == STACK_EDGE_REPLACES;
     }
+    return true;
 }
 
 /*
@@ -118,18 +155,17 @@ static bool find_parked(struct stacks *st, const struct stack_cpu *cpu,
 {
     const struct stack_parked mine = { cpu->ctx, own };
     GArray *found = st->parked;
-    bool one;
+    bool sure;
 
     stack_find_parked(&st->contexts, cpu, e->to, found);
     if (own >= 0) {
         g_array_append_val(found, mine);
     }
-    one = found->len <= 1;
-    look_ahead(st, found);
+    sure = look_ahead(st, found);
     if (found->len) {
         *next = g_array_index(found, struct stack_parked, 0);
     }
-    if (!one && st->n_ahead < LOOK_AHEAD) {
+    if (!sure) {
         stack_guess(next->context, next->frame);
     }
     own = !found->len || next->context == cpu->ctx;

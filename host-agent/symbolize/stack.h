@@ -42,11 +42,14 @@ struct stacks;
  * @many:       a tree with this many nodes is large; 0: STACK_MANY_NODES
  * @spill:      called when the tree is large; then only the stacks of now are
  *              kept, and all counts begin at 0 again.  NULL keeps the tree
+ * @next:       the @n-th part, from 0, that the task of the one that is added
+ *              makes after it; NULL if that is not known yet.  NULL: never
  */
 struct stacks_options {
     bool by_command;
     unsigned many;
     stack_moved_fn *moved;
+    const struct stack_part *(*next)(void *opaque, unsigned n);
     void (*spill)(void *opaque);
     void *opaque;
 };
