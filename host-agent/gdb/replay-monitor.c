@@ -114,8 +114,12 @@ static char *run_goto(void *view, const char *argument, GError **error)
     struct replay_view *v = view;
     uint64_t icount;
 
-    return find_place(v->r->trace, argument, &icount, error) &&
-           vm_go_icount(v->r->vm, icount, error) ? describe(v) : NULL;
+    if (!find_place(v->r->trace, argument, &icount, error) ||
+        !vm_go_icount(v->r->vm, icount, error)) {
+        return NULL;
+    }
+    v->server->moved = vm_place(v->r->vm)->vcpu + 1;
+    return describe(v);
 }
 
 static void append_visit(GString *text, const struct trace_index *trace,

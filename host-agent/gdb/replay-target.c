@@ -47,7 +47,6 @@ static char *run_command(void *opaque, const struct monitor_command *c,
                          GError **error)
 {
     struct replay_view *v = opaque;
-    uint64_t icount = v->place.icount;
     char *text = NULL;
 
     /* QEMU's own commands are about what there is. */
@@ -60,9 +59,6 @@ static char *run_command(void *opaque, const struct monitor_command *c,
     }
     if (text) {
         replay_view_note(v);
-        if (v->place.icount != icount) {
-            v->server->moved = v->place.vcpu + 1;
-        }
     } else {
         /* The guest may be on its way: it is taken back. */
         v->r->current = NULL;

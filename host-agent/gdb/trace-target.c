@@ -586,9 +586,11 @@ static void add_features(void *opaque, GString *features)
 
 /**
  * struct walked - where a command of the monitor has led to
- * @thread: that has moved
+ * @moves:  of its walk; none more than there were: it has not moved
+ * @thread: that has moved, or is asked to go where it is already
  */
 struct walked {
+    uint64_t moves;
     uint64_t thread;
     struct walker_spot spot;
 };
@@ -600,7 +602,9 @@ static void append_walked(void *opaque, GByteArray *then)
     const struct walker_spot *spot = walker_spot(s->walk->current->walker);
 
     if (spot) {
-        const struct walked walked = { s->walk->current->id, *spot };
+        const struct walked walked = {
+            s->walk->moves, s->walk->current->id, *spot,
+        };
 
         g_byte_array_append(then, (const void *)&walked, sizeof(walked));
     }
@@ -613,11 +617,8 @@ static char *follow(void *opaque, const void *then, size_t n)
     struct walk_thread *t;
 
     memcpy(&walked, then, MIN(n, sizeof(walked)));
-    t = walk_thread(s->walk, walked.thread);
-    if (t && walker_spot(t->walker) &&
-        is_same(walker_spot(t->walker), &walked.spot)) {
-        return NULL;
-    }
+    t = walked.moves == s->walk->moves ? NULL :
+                                         walk_thread(s->walk, walked.thread);
     if (t && walker_go(t->walker, &walked.spot)) {
         walk_moved(s->walk, t);
         s->server->moved = t->id;

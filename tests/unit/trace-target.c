@@ -385,6 +385,11 @@ static void test_threads(void)
     later = hear(&f->gdb);
     g_assert_cmpuint(strlen(later), ==, 16);
     g_assert_cmpstr(first, !=, later);
+    /* Also if it is there already; but not if it was not told to go. */
+    monitor(&f->gdb, "goto 3:30", "pc        0x");
+    check(&f->gdb, "qBacktrail.moved", "4");
+    monitor(&f->gdb, "where", "pc        0x");
+    check(&f->gdb, "qBacktrail.moved", "E01");
     check(&f->gdb, "Hg2", "E22");
     check(&f->gdb, "T4", "OK");
     check(&f->gdb, "T2", "E22");
