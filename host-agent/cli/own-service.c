@@ -18,6 +18,7 @@
 #define IDLE            "60"
 
 #define PATIENCE_US     (10 * G_USEC_PER_SEC)
+#define AGAIN_US        (2 * G_USEC_PER_SEC)
 #define STEP_US         20000
 
 /*
@@ -89,7 +90,7 @@ static bool spawn(const char *program, const char *socket, const char *log,
         "--idle", IDLE, NULL
     };
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     bool ok = null >= 0 && fd >= 0;
 
     if (!ok) {
@@ -107,17 +108,29 @@ static bool spawn(const char *program, const char *socket, const char *log,
     return ok;
 }
 
-/* Another process may start it at the same time; one service is enough. */
-static bool wait_until_listens(const char *socket, const char *log,
-                               GError **error)
+/*
+ * Another process may start it at the same time; one service is enough.  One
+ * that is about to end has the lock for a while, and the new one gives up.
+ */
+static bool start(const char *program, const char *socket, const char *log,
+                  GError **error)
 {
-    gint64 end = g_get_monotonic_time() + PATIENCE_US;
+    gint64 begin = g_get_monotonic_time(), again = begin;
 
+    unlink(log);
     while (!listens(socket)) {
-        if (g_get_monotonic_time() > end) {
+        gint64 now = g_get_monotonic_time();
+
+        if (now > begin + PATIENCE_US) {
             return agent_fail(error, AGENT_ERROR_TIMEOUT,
                               "your own backtraild does not listen on "
                               "%s; %s says why", socket, log);
+        }
+        if (now >= again) {
+            if (!spawn(program, socket, log, error)) {
+                return false;
+            }
+            again = now + AGAIN_US;
         }
         g_usleep(STEP_US);
     }
@@ -164,7 +177,6 @@ char *cli_own_service_start(GError **error)
         agent_error_errno(error, state);
         return NULL;
     }
-    return spawn(program, socket, log, error) &&
-           wait_until_listens(socket, log, error) ?
-           g_steal_pointer(&socket) : NULL;
+    return start(program, socket, log, error) ? g_steal_pointer(&socket) :
+                                                NULL;
 }

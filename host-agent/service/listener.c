@@ -27,6 +27,7 @@ struct listener {
     ino_t ino;
     int sock, lock;
     enum listener_kind kind;
+    unsigned n;                 /* connections */
     struct server_socket *server;
     listener_fn *accepted;
     void *opaque;
@@ -37,6 +38,7 @@ static void on_connection(void *opaque, int sock)
     struct listener *l = opaque;
     struct peer_process peer;
 
+    l->n++;
     if (!peer_process_get(&peer, sock)) {
         service_log(SERVICE_LOG_WARNING,
                     "a connection of a process that is gone "
@@ -116,29 +118,17 @@ static bool set_group(const char *path, const char *group, GError **error)
            service_fail_errno(error, "%s: group %s", path, group);
 }
 
+/* Whoever has the lock may. */
 static bool bind_own(struct listener *l,
                      const struct config *config, const char *path,
                      GError **error)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
-    g_autofree char *folder = g_path_get_dirname(path);
-    g_autofree char *lock = g_strconcat(path, ".lock", NULL);
     struct stat st;
     mode_t old;
     bool bound;
 
-    if (strlen(path) >= sizeof(address.sun_path)) {
-        return service_fail(error, SERVICE_ERROR_CONFIG,
-                            "%s: too long for a socket", path);
-    }
     strcpy(address.sun_path, path);
-    if (g_mkdir_with_parents(folder, 0755) < 0) {
-        return service_fail_errno(error, "%s", folder);
-    }
-    l->lock = service_lock(lock, "listens at", path, error);
-    if (l->lock < 0) {
-        return false;
-    }
     l->sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (l->sock < 0) {
         return service_fail_errno(error, "socket");
@@ -152,6 +142,7 @@ static bool bind_own(struct listener *l,
     if (!bound || lstat(path, &st) < 0) {
         return service_fail_errno(error, "%s", path);
     }
+    g_free(l->path);
     l->path = g_strdup(path);
     l->dev = st.st_dev;
     l->ino = st.st_ino;
@@ -162,6 +153,29 @@ static bool bind_own(struct listener *l,
         return service_fail_errno(error, "%s", path);
     }
     return true;
+}
+
+static bool lock_and_bind(struct listener *l,
+                          const struct config *config, const char *path,
+                          GError **error)
+{
+    g_autofree char *folder = g_path_get_dirname(path);
+    g_autofree char *lock = g_strconcat(path, ".lock", NULL);
+
+    if (strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
+        return service_fail(error, SERVICE_ERROR_CONFIG,
+                            "%s: too long for a socket", path);
+    }
+    if (g_mkdir_with_parents(folder, 0755) < 0) {
+        return service_fail_errno(error, "%s", folder);
+    }
+    l->lock = service_lock(lock, "listens at", path, error);
+    return l->lock >= 0 && bind_own(l, config, path, error);
+}
+
+static void serve(struct listener *l)
+{
+    l->server = server_socket_take(l->sock, on_connection, on_failure, l);
 }
 
 struct listener *listener_new(const struct config *config,
@@ -186,7 +200,7 @@ struct listener *listener_new(const struct config *config,
         return NULL;
     }
     ok = passed() ? take_passed(l, path, error) :
-         bind_own(l, config, path, error);
+         lock_and_bind(l, config, path, error);
     if (last) {
         forget_passed();
     }
@@ -194,8 +208,50 @@ struct listener *listener_new(const struct config *config,
         listener_free(l);
         return NULL;
     }
-    l->server = server_socket_take(l->sock, on_connection, on_failure, l);
+    serve(l);
     return l;
+}
+
+/* Those that wait, too: a connection that was made is served. */
+static bool accept_all(struct listener *l)
+{
+    unsigned before = l->n, last;
+
+    do {
+        last = l->n;
+        server_socket_accept(l->server);
+    } while (l->n != last);
+    return l->n != before;
+}
+
+bool listener_refuse(struct listener *l, const struct config *config)
+{
+    g_autofree char *path = g_strdup(l->path);
+    g_autoptr(GError) error = NULL;
+    bool came;
+
+    if (!l->server) {
+        return true;
+    }
+    /* systemd goes on to listen, and starts the service again. */
+    if (path) {
+        shutdown(l->sock, SHUT_RD);
+    }
+    came = accept_all(l);
+    if (!came || path) {
+        server_socket_free(l->server);
+        l->server = NULL;
+    }
+    if (came && path) {
+        close(l->sock);
+        if (bind_own(l, config, path, &error)) {
+            serve(l);
+        } else {
+            service_log(SERVICE_LOG_ERROR, "no more connections: %s",
+                        error->message);
+        }
+    }
+    return !came;
 }
 
 void listener_free(struct listener *l)

@@ -36,6 +36,13 @@ struct listener *listener_new(const struct config *config,
                               listener_fn *accepted,
                               void *opaque, GError **error);
 
+/*
+ * Refuses all connections from now on, and returns true.  If some wait, that
+ * were made already, they are accepted instead, and so are others after them;
+ * @config as for listener_new().
+ */
+bool listener_refuse(struct listener *l, const struct config *config);
+
 /* Accepts no more connections; removes the socket that it has bound itself. */
 void listener_free(struct listener *l);
 

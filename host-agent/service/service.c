@@ -157,6 +157,14 @@ static void set_cpu(struct host *host)
                  host->config->all.cpu, clock_ns());
 }
 
+static void on_device(void *opaque, int sock, const struct peer_process *peer)
+{
+    struct service *s = opaque;
+
+    s->idle_s = 0;
+    connections_add(&s->connections, sock, peer);
+}
+
 /* Guests can be traced without. */
 static void listen_to_ports(struct service *s)
 {
@@ -194,8 +202,7 @@ service_new(struct config *config,
     host->folder = folder_open(config->traces, error);
     host->state = host->folder ? service_state_open(host, error) : NULL;
     s->listener = host->state ? listener_new(
-        config, LISTENER_OF_DEVICES, connections_add,
-        &s->connections, error) : NULL;
+        config, LISTENER_OF_DEVICES, on_device, s, error) : NULL;
     if (!s->listener) {
         service_free(s);
         return NULL;
@@ -236,7 +243,9 @@ static gboolean watch_idle(gpointer opaque)
                 !completions_busy(s->host.state->completions);
 
     s->idle_s = idle ? s->idle_s + 1 : 0;
-    if (s->idle_s < s->most_idle_s) {
+    /* Whoever has found the service listening finds it for as long again. */
+    if (s->idle_s < s->most_idle_s ||
+        !listener_refuse(s->listener, s->host.config)) {
         return G_SOURCE_CONTINUE;
     }
     s->watching = 0;
@@ -250,7 +259,9 @@ void service_watch_idle(struct service *s, unsigned seconds,
     s->most_idle_s = seconds;
     s->idle = idle;
     s->idle_opaque = opaque;
-    s->watching = g_timeout_add_seconds(1, watch_idle, s);
+    /* What has come is served first. */
+    s->watching = g_timeout_add_seconds_full(G_PRIORITY_LOW, 1, watch_idle, s,
+                                             NULL);
 }
 
 static void begin_end(struct service *s, void (*done)(void *opaque),

@@ -15,7 +15,9 @@
 #include "backtrail/trace.h"
 #include "fake-device.h"
 #include "service/guest.h"
+#include "service/listener.h"
 #include "service/log.h"
+#include "util/unix-socket.h"
 
 static void test_session(void)
 {
@@ -259,6 +261,45 @@ static void test_socket_of_others(void)
     g_assert_true(g_file_test(path, G_FILE_TEST_EXISTS));
 }
 
+/*
+ * A service that ends because there was nothing to do leaves nobody connected
+ * who is not served.
+ */
+static void test_idle_connected(void)
+{
+    g_autofree char *path = g_strconcat(folder, "/socket", NULL);
+    const struct config *config;
+    struct device d = { .pid = getpid() };
+    bool idle = false;
+    int probe;
+
+    start_service("");
+    config = service->host.config;
+    /* Whoever has found it in time finds it again. */
+    service->idle_s = 1000;
+    probe = unix_try(path, SOCK_STREAM);
+    g_assert_cmpint(probe, >=, 0);
+    close(probe);
+    d.sock = unix_try(path, SOCK_STREAM);
+    g_assert_cmpint(d.sock, >=, 0);
+    g_assert_false(listener_refuse(service->listener, config));
+    g_assert_cmpuint(service->idle_s, ==, 0);
+    say(&d, "{\"type\":\"guest\",\"vcpus\":1}");
+    refused(&d, "{\"do\":\"dance\"}", "'do'");
+    disconnect(&d);
+    d.sock = unix_try(path, SOCK_STREAM);
+    g_assert_cmpint(d.sock, >=, 0);
+    say(&d, "{\"type\":\"guest\",\"vcpus\":1}");
+    refused(&d, "{\"do\":\"dance\"}", "'do'");
+    disconnect(&d);
+    /* Nobody, and nobody gets in then. */
+    service_watch_idle(service, 1, set_true, &idle);
+    wait_true(&idle);
+    g_assert_cmpint(unix_try(path, SOCK_STREAM), ==, -1);
+    g_assert_true(listener_refuse(service->listener, config));
+    stop_service();
+}
+
 /* The domain was changed, and started again. */
 static void test_more_vcpus(void)
 {
@@ -448,11 +489,6 @@ static void test_user_traced(void)
     }
 }
 
-static void is_idle(void *opaque)
-{
-    *(bool *)opaque = true;
-}
-
 static void wait_ms(unsigned ms)
 {
     gint64 end = g_get_monotonic_time() + ms * 1000;
@@ -476,7 +512,7 @@ static void test_idle(void)
     command(&d, "{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\","
             "\"names\":\"off\"}");
     id = expect_execute(&d, "branch-trace-start");
-    service_watch_idle(service, 1, is_idle, &idle);
+    service_watch_idle(service, 1, set_true, &idle);
     wait_ms(2500);
     g_assert_false(idle);
     reply_error(&d, id, "not today");
@@ -500,6 +536,8 @@ int main(int argc, char **argv)
     g_test_add_data_func("/service/refused", test_refused, in_folder);
     g_test_add_data_func("/service/garbage", test_garbage, in_folder);
     g_test_add_data_func("/service/socket", test_socket, in_folder);
+    g_test_add_data_func("/service/idle-connected",
+                         test_idle_connected, in_folder);
     g_test_add_data_func("/service/socket-of-others", test_socket_of_others,
                          in_folder);
     g_test_add_data_func("/service/more-vcpus", test_more_vcpus, in_folder);
