@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "guest-names/name-snapshot.h"
+#include "lib/agent/mapping.h"
 
 /*
  * Of one snapshot, whose limit is many times this.  Bytes are those of texts,
@@ -33,15 +34,6 @@ static void clear_process(gpointer p)
     g_free((char *)process->command_line);
     g_free(process->threads);
     g_free(process->mappings);
-}
-
-/* Can a process have put there what it has compiled? */
-static bool is_anonymous(const struct name_mapping *m)
-{
-    return !(m->flags & BTRAIL_MAPPING_FILE) ? *m->path != '[' ||
-           g_str_has_prefix(m->path, "[anon") || !strcmp(m->path, "[heap]") :
-           g_str_has_prefix(m->path, "/memfd:") ||
-           !strcmp(m->path, "/dev/zero");
 }
 
 /* The threads of a space; their names are the space's. */
@@ -80,7 +72,7 @@ static void put_mappings(struct making *making, struct btrail_process *p,
             .build_id = m->build_id_size ? m->build_id : NULL,
             .build_id_size = m->build_id_size,
         };
-        if (f && is_anonymous(m)) {
+        if (f && btrail_mapping_is_anonymous(m->flags, m->path)) {
             p->mappings[i].path = f->path;
             p->mappings[i].offset = m->start;
             p->mappings[i].build_id = f->id;

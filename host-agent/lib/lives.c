@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/agent/identity.h"
+#include "lib/agent/mapping.h"
 #include "lib/internal/lives.h"
 #include "lib/internal/snapshot.h"
 #include "util/search.h"
@@ -30,6 +31,8 @@ struct life_version {
     guint number;               /* in the life */
     uint64_t begin;             /* of the first snapshot that found it so */
     uint64_t end;               /* of the last one */
+    struct btrail_mapping *joined;  /* the process's mappings if not those of
+                                     * the snapshot; or NULL */
 };
 
 struct btrail_life {
@@ -327,6 +330,14 @@ static void free_life(gpointer p)
     g_free(life);
 }
 
+static void free_version(gpointer p)
+{
+    struct life_version *v = p;
+
+    g_free(v->joined);
+    g_free(v);
+}
+
 struct btrail_lives *btrail_lives_new(bool told)
 {
     struct btrail_lives *n = g_new0(struct btrail_lives, 1);
@@ -335,7 +346,7 @@ struct btrail_lives *btrail_lives_new(bool told)
     n->snapshots = g_ptr_array_new_with_free_func(
         (GDestroyNotify)btrail_snapshot_free);
     n->lives = g_ptr_array_new_with_free_func(free_life);
-    n->versions = g_ptr_array_new_with_free_func(g_free);
+    n->versions = g_ptr_array_new_with_free_func(free_version);
     n->by_identity = g_hash_table_new(btrail_identity_hash,
                                       btrail_identity_equal);
     n->by_root = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, g_free,
@@ -537,6 +548,112 @@ btrail_lives_process(const struct btrail_lives *lives, uint64_t time,
         return BTRAIL_LIKELY;
     }
     return BTRAIL_UNKNOWN;
+}
+
+/*
+ * What processes have compiled
+ */
+
+static bool is_anonymous(const struct btrail_mapping *m)
+{
+    return btrail_mapping_is_anonymous(m->flags, m->path);
+}
+
+static bool is_of_file(const struct btrail_mapping *m)
+{
+    return !is_anonymous(m);
+}
+
+static bool is_any(const struct btrail_mapping *m)
+{
+    return true;
+}
+
+/* Those of @all that are @wanted, without what those of @over that are @covers
+ * have; both are in the order of addresses. */
+static GArray *without(const struct btrail_mapping *all, uint32_t n,
+                       bool (*wanted)(const struct btrail_mapping *),
+                       const struct btrail_mapping *over, uint32_t n_over,
+                       bool (*covers)(const struct btrail_mapping *))
+{
+    GArray *left = g_array_new(FALSE, FALSE, sizeof(*all));
+    uint32_t next = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct btrail_mapping rest = all[i];
+
+        if (!wanted(&rest)) {
+            continue;
+        }
+        while (next < n_over && over[next].end <= rest.start) {
+            next++;
+        }
+        for (uint32_t j = next; j < n_over && over[j].start < rest.end; j++) {
+            struct btrail_mapping before = rest;
+
+            if (!covers(&over[j])) {
+                continue;
+            }
+            before.end = MAX(over[j].start, rest.start);
+            if (before.end > before.start) {
+                g_array_append_val(left, before);
+            }
+            rest.offset += MIN(over[j].end, rest.end) - rest.start;
+            rest.start = MIN(over[j].end, rest.end);
+        }
+        if (rest.end > rest.start) {
+            g_array_append_val(left, rest);
+        }
+    }
+    return left;
+}
+
+static gint by_address(gconstpointer p, gconstpointer q)
+{
+    const struct btrail_mapping *a = p, *b = q;
+
+    return BTRAIL_COMPARE(a->start, b->start);
+}
+
+static void join_compiled(struct btrail_lives *n, struct life_version *v,
+                          const struct btrail_process *told)
+{
+    struct btrail_process *p = &v->process;
+    GArray *compiled = without(told->mappings, told->n_mappings,
+                               btrail_mapping_is_compiled, p->mappings,
+                               p->n_mappings, is_of_file);
+    GArray *others;
+
+    if (compiled->len) {
+        others = without(p->mappings, p->n_mappings, is_any,
+                         (const struct btrail_mapping *)compiled->data,
+                         compiled->len, is_any);
+        g_array_append_vals(others, compiled->data, compiled->len);
+        g_array_sort(others, by_address);
+        p->n_mappings = others->len;
+        p->mappings = v->joined =
+            (struct btrail_mapping *)g_array_free(others, FALSE);
+        n->memory += p->n_mappings * sizeof(*p->mappings);
+    }
+    g_array_free(compiled, TRUE);
+}
+
+uint64_t btrail_lives_add_compiled(struct btrail_lives *n, unsigned version,
+                                   const struct btrail_lives *told)
+{
+    struct life_version *v = g_ptr_array_index(n->versions, version);
+    const struct life_version *next =
+        v->number + 1 < v->life->versions->len ?
+        g_ptr_array_index(v->life->versions, v->number + 1) : NULL;
+    uint64_t last = next ? next->begin - 1 : UINT64_MAX;
+    const struct btrail_life *same = btrail_lives_of_pid(
+        told, v->begin, v->process.pgd, v->process.pid);
+
+    /* What it compiles in the meantime is there until the next one. */
+    if (same && !v->joined) {
+        join_compiled(n, v, btrail_life_process(same, last));
+    }
+    return v->begin;
 }
 
 static const struct btrail_mapping *find_mapping(const struct life_version *v,

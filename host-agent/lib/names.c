@@ -206,6 +206,19 @@ static int read_pieces(struct btrail_names *n,
     return ret;
 }
 
+/* Without room for more, names are left out from there on. */
+static void add_compiled(struct btrail_names *n)
+{
+    bool room = btrail_lives_version(n->told_lives, 0);
+
+    for (unsigned i = 0; room && btrail_lives_version(n->lives, i); i++) {
+        uint64_t begin = btrail_lives_add_compiled(n->lives, i, n->told_lives);
+
+        room = has_room(n);
+        n->cut = room ? n->cut : MIN(n->cut, begin);
+    }
+}
+
 int btrail_names_open(struct btrail_names **names,
                       const struct btrail_trace *trace)
 {
@@ -241,6 +254,7 @@ int btrail_names_open(struct btrail_names **names,
     }
     btrail_lives_complete(n->lives);
     btrail_lives_complete(n->told_lives);
+    add_compiled(n);
     btrail_kernel_symbols_complete(n->symbols, n->tick, n->cut);
     btrail_kernel_symbols_complete(n->told_symbols, n->tick, n->cut);
     btrail_syscall_tables_complete(n->syscalls);

@@ -723,6 +723,69 @@ static void test_told(void)
     btrail_names_close(names);
 }
 
+/*
+ * The guest says what a process has compiled, of which memory has addresses
+ * alone.  Where memory has a file it is that.
+ */
+static void test_compiled(void)
+{
+    static const uint8_t id[20] = { 1 };
+    struct btrail_mapping found[] = {
+        { 0x10000, 0x20000, 0, 5, 0, "", NULL },
+        { 0x30000, 0x40000, 0, 5 | BTRAIL_MAPPING_FILE, 0, "/one", NULL },
+        { 0x50000, 0x60000, 0, 5 | BTRAIL_MAPPING_FILE, 0, "/memfd:jit",
+          NULL },
+        { 0x70000, 0x80000, 0, 5, 0, "[stack]", NULL },
+    };
+    struct btrail_mapping said[] = {
+        { 0x12000, 0x14000, 0x12000, 5, sizeof(id), "/map", id },
+        { 0x15000, 0x58000, 0x15000, 5, sizeof(id), "/map", id },
+        { 0x5a000, 0x5b000, 0, 5, sizeof(id), "/lie", id },
+        { 0x70000, 0x90000, 0x70000, 5, sizeof(id), "/map", id },
+    };
+    static const struct {
+        uint64_t address;
+        const char *path;
+    } want[] = {
+        { 0x10000, "" }, { 0x11fff, "" }, { 0x12000, "/map" },
+        { 0x13fff, "/map" }, { 0x14000, "" }, { 0x15000, "/map" },
+        { 0x2ffff, "/map" }, { 0x30000, "/one" }, { 0x3ffff, "/one" },
+        { 0x40000, "/map" }, { 0x57fff, "/map" }, { 0x58000, "/memfd:jit" },
+        { 0x5a000, "/memfd:jit" }, { 0x70000, "[stack]" },
+        { 0x80000, "/map" }, { 0x8ffff, "/map" },
+    };
+    struct btrail_process a = A, b = A, told = A, other = B;
+    const struct btrail_mapping *m;
+    const struct btrail_process *p;
+    struct btrail_writer *w = begin();
+    struct btrail_names *names;
+
+    a.mappings = b.mappings = found;
+    a.n_mappings = 1;
+    b.n_mappings = G_N_ELEMENTS(found);
+    told.mappings = other.mappings = said;
+    told.n_mappings = other.n_mappings = G_N_ELEMENTS(said);
+    told.mm = 77;
+    LOOK(100, BTRAIL_SNAPSHOT_WHOLE, a);
+    LOOK(200, BTRAIL_SNAPSHOT_WHOLE, b);
+    tell(w, 150, 250, told);
+    /* It says the same of another one. */
+    tell(w, 150, 250, other);
+    names = end(w);
+    for (unsigned i = 0; i < G_N_ELEMENTS(want); i++) {
+        check_mapping(names, 202, want[i].address, BTRAIL_SURE, want[i].path);
+    }
+    btrail_names_process(names, 202, 0x10000, &p);
+    g_assert_cmpuint(p->flags, ==, 0);
+    btrail_names_mapping(names, p, 202, 0x56000, &m);
+    g_assert_cmphex(m->offset + (0x56000 - m->start), ==, 0x56000);
+    btrail_names_mapping(names, p, 202, 0x59000, &m);
+    g_assert_cmphex(m->offset + (0x59000 - m->start), ==, 0x9000);
+    /* What it compiled before the next snapshot was there by then. */
+    check_mapping(names, 101, 0x12000, BTRAIL_SURE, "/map");
+    btrail_names_close(names);
+}
+
 static void test_none(void)
 {
     static const uint8_t bytes[] = { 1, 2, 3 };
@@ -777,6 +840,7 @@ int main(int argc, char **argv)
     g_test_add_func("/names/ended", test_ended);
     g_test_add_func("/names/none", test_none);
     g_test_add_func("/names/told", test_told);
+    g_test_add_func("/names/compiled", test_compiled);
     ret = g_test_run();
     g_unlink(path);
     g_free(path);

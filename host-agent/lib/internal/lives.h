@@ -29,6 +29,15 @@ void btrail_lives_add(struct btrail_lives *lives, uint32_t kernel,
 /* Prepares for searches, after the last snapshot. */
 void btrail_lives_complete(struct btrail_lives *lives);
 
+/*
+ * Adds to a version what the guest says that the process has compiled by then,
+ * where no file is.  After both are complete.  Returns from when on the version
+ * counts.
+ */
+uint64_t btrail_lives_add_compiled(struct btrail_lives *lives,
+                                   unsigned version,
+                                   const struct btrail_lives *told);
+
 /* About how many bytes of memory they need */
 uint64_t btrail_lives_memory(const struct btrail_lives *lives);
 
@@ -54,7 +63,10 @@ struct btrail_life *btrail_lives_of_pid(const struct btrail_lives *lives,
                                         uint64_t time, uint64_t cr3,
                                         uint32_t pid);
 
-/* All versions of all lives, by a number from 0 on; NULL: there are no more */
+/*
+ * All versions of all lives, by a number from 0 on, in the order of time; NULL:
+ * there are no more
+ */
 const struct btrail_process *
 btrail_lives_version(const struct btrail_lives *lives, unsigned i);
 
