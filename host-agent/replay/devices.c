@@ -83,7 +83,7 @@ const char *devices_refuse(const char *type)
     return NULL;
 }
 
-bool devices_check(const char *qtree, GError **error)
+bool devices_check(const char *qtree, const char **note, GError **error)
 {
     g_auto(GStrv) lines = g_strsplit(qtree, "\n", -1);
     size_t ahci = SIZE_MAX;     /* how far such a controller is indented */
@@ -108,6 +108,10 @@ bool devices_check(const char *qtree, GError **error)
                               "the machine has a disk on an AHCI "
                               "controller, which cannot be replayed; "
                               "use instead: %s", no_disk);
+        } else if (!strcmp(type, "ide-cd")) {
+            *note = "the firmware may wait for minutes for the CD drive on "
+                    "the AHCI controller; leave it out, or use "
+                    "-drive if=virtio,readonly=on";
         }
         if (instead) {
             g_set_error(error, AGENT_ERROR, AGENT_ERROR_COMMAND,

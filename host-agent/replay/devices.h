@@ -16,8 +16,9 @@ const char *devices_refuse(const char *type);
 
 /*
  * The devices of QEMU's "info qtree", among them those that no option has
- * named.  False and an error if one cannot be replayed.
+ * named.  False and an error if one cannot be replayed.  *@note gets what a user
+ * must know of those that can, if there is anything.
  */
-bool devices_check(const char *qtree, GError **error);
+bool devices_check(const char *qtree, const char **note, GError **error);
 
 #endif /* BTRAIL_DEVICES_H */

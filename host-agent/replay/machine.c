@@ -21,7 +21,7 @@ struct builder {
     struct machine *m;
     bool defaults;              /* no -nodefaults: QEMU adds devices */
     bool graphic;               /* no -nographic */
-    bool serial, parallel, network, monitor, clock;
+    bool serial, parallel, network, monitor, clock, vga;
     bool own_ram;               /* the user has a memory backend */
     char *machine;              /* the value of -machine */
     char *ram;                  /* its size in bytes, as text */
@@ -573,7 +573,9 @@ static bool handle_device(struct builder *b, const char *option,
     g_autoptr(GPtrArray) list = option_list_parse(value, "driver");
     const char *type = option_list_get(list, "driver");
     const char *instead = type ? devices_refuse(type) : NULL;
+    g_autofree char *lower = type ? g_ascii_strdown(type, -1) : NULL;
 
+    b->vga |= lower && strstr(lower, "vga");
     if (*value == '{') {
         return refuse(error, "%s %s: write it without JSON", option, value);
     }
@@ -605,6 +607,7 @@ static bool handle_vga(struct builder *b, const char *option,
     g_autofree char *type = g_strdup_printf("%s-vga", value);
     const char *instead = devices_refuse(type);
 
+    b->vga = true;
     return !instead ? keep(b, option, value, error) :
            refuse(error, "%s %s: it cannot be replayed; use instead: %s",
                   option, value, instead);
@@ -807,8 +810,34 @@ static void add_machine(struct builder *b)
     put_both(b, "-L", "recording/" MACHINE_FIRMWARE);
 }
 
+static bool is_q35(const struct builder *b)
+{
+    g_autoptr(GPtrArray) list = option_list_parse(
+        b->machine ? b->machine : "", "type");
+    const char *type = option_list_get(list, "type");
+
+    return type && (!strcmp(type, "q35") || g_str_has_prefix(type, "pc-q35-"));
+}
+
+/*
+ * SeaBIOS waits for an empty CD drive on an AHCI controller as for one that is
+ * about to answer.
+ */
+static void leave_out_drive(struct builder *b)
+{
+    put_both(b, "-nodefaults", NULL);
+    if (!b->vga) {
+        put_both(b, "-vga", "std");
+    }
+    b->m->note = "it has no CD drive, as q35 has by default: the firmware "
+                 "waits for that";
+}
+
 static bool add_defaults(struct builder *b, GError **error)
 {
+    if (b->defaults && is_q35(b)) {
+        leave_out_drive(b);
+    }
     if (b->defaults) {
         if (!b->serial &&
             !handle_serial(b, "-serial", b->graphic ? "null" : "stdio",

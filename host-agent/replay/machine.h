@@ -42,12 +42,14 @@ struct machine_file {
  * @replay: the same for a replay
  * @firmware: of char *: folders that the user's -L options name
  * @files:  of struct machine_file
+ * @note:   what a user must know of it; or NULL
  */
 struct machine {
     GPtrArray *record;
     GPtrArray *replay;
     GPtrArray *firmware;
     GPtrArray *files;
+    const char *note;
 };
 
 /**

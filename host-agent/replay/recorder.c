@@ -31,6 +31,7 @@ struct recorder {
     struct recording *recording;
     struct ring *ring;          /* NULL if all is kept */
     char *program;
+    const char *note;           /* of its devices, or NULL */
     uint64_t started;
     bool running;               /* the guest has begun */
     bool full;                  /* a disk of the host takes no more */
@@ -210,7 +211,7 @@ static bool examine(struct recorder *r, GError **error)
     emulator_add(e, "-S");
     ok = emulator_start(e, error);
     qtree = ok ? emulator_hmp(e, "info qtree", error) : NULL;
-    ok = qtree && devices_check(qtree, error);
+    ok = qtree && devices_check(qtree, &r->note, error);
     if (ok) {
         r->recording->qemu_version = g_strdup(emulator_version(e));
         output = emulator_output(e);
@@ -381,7 +382,7 @@ static bool run_guest(struct recorder *r, struct emulator *e, GError **error)
     }
     r->running = true;
     if (r->options->started) {
-        r->options->started(r->options->opaque);
+        r->options->started(r->options->opaque, r->note ?: r->machine->note);
     }
     return wait_for_end(r, e, error) && finish(r, e, error) &&
            check_disks(r, e, error) && check_saved(r, error);

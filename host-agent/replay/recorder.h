@@ -23,7 +23,8 @@
  *             those of running_guest_arguments() then
  * @copied:    called when all files are copied, and @running is still stopped,
  *             or NULL; if it returns false, the guest does not begin
- * @started:   called when the guest begins, or NULL
+ * @started:   called when the guest begins, or NULL; @note is what a user must
+ *             know of the machine, or NULL
  */
 struct recorder_options {
     const char *folder;
@@ -35,7 +36,7 @@ struct recorder_options {
     uint64_t keep_ns;
     struct running_guest *running;
     bool (*copied)(void *opaque, GError **error);
-    void (*started)(void *opaque);
+    void (*started)(void *opaque, const char *note);
     void *opaque;
 };
 

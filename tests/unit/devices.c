@@ -40,10 +40,12 @@ static void test_tree(void)
     g_autofree char *worse = g_strconcat(
         tree, "      dev: piix3-usb-uhci, id \"u\"\r\n", NULL);
     g_autoptr(GError) error = NULL;
+    const char *note = NULL;
 
-    g_assert_true(devices_check("", NULL));
-    g_assert_true(devices_check(tree, NULL));
-    g_assert_false(devices_check(worse, &error));
+    g_assert_true(devices_check("", &note, NULL));
+    g_assert_true(devices_check(tree, &note, NULL));
+    g_assert_null(note);
+    g_assert_false(devices_check(worse, &note, &error));
     g_assert_error(error, AGENT_ERROR, AGENT_ERROR_COMMAND);
     g_assert_nonnull(strstr(error->message, "piix3-usb-uhci"));
 }
@@ -67,9 +69,11 @@ static void test_ahci(void)
         "          dev: ide-hd, id \"\"\r\n";
     g_autofree char *both = g_strconcat(tree, disk, NULL);
     g_autoptr(GError) error = NULL;
+    const char *note = NULL;
 
-    g_assert_true(devices_check(tree, NULL));
-    g_assert_false(devices_check(both, &error));
+    g_assert_true(devices_check(tree, &note, NULL));
+    g_assert_nonnull(strstr(note, "CD drive"));
+    g_assert_false(devices_check(both, &note, &error));
     g_assert_error(error, AGENT_ERROR, AGENT_ERROR_COMMAND);
     g_assert_nonnull(strstr(error->message, "AHCI"));
 }

@@ -110,6 +110,37 @@ static void test_plain(struct fixture *f, gconstpointer data)
           "-rtc base=utc" REPLAY_END("134217728"));
 }
 
+/* q35 is without its CD drive, and has all else that QEMU would give it. */
+static void test_q35(struct fixture *f, gconstpointer data)
+{
+    static const char *const own[] = {
+        "-M q35 -vga cirrus", "-machine pc-q35-7.2 -device cirrus-vga",
+    };
+    g_autofree char *text = NULL;
+    struct machine *m = parse("-M q35 -nographic", NULL);
+
+    text = join(m->record);
+    g_assert_nonnull(m->note);
+    g_assert_true(g_str_has_prefix(text, "-nodefaults -vga std "
+                                   "-serial stdio -parallel null -nic "));
+    machine_free(m);
+    for (unsigned i = 0; i < G_N_ELEMENTS(own); i++) {
+        g_autofree char *line = NULL;
+
+        m = parse(own[i], NULL);
+        line = join(m->record);
+        g_assert_nonnull(strstr(line, "-nodefaults "));
+        g_assert_null(strstr(line, "-vga std"));
+        machine_free(m);
+    }
+    m = parse("-nodefaults -M q35", NULL);
+    g_assert_null(m->note);
+    machine_free(m);
+    m = parse("-M pc", NULL);
+    g_assert_null(m->note);
+    machine_free(m);
+}
+
 static void test_files(struct fixture *f, gconstpointer data)
 {
     g_autoptr(GError) error = NULL;
@@ -260,6 +291,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add("/machine/plain", struct fixture, NULL, set_up, test_plain,
+               tear_down);
+    g_test_add("/machine/q35", struct fixture, NULL, set_up, test_q35,
                tear_down);
     g_test_add("/machine/files", struct fixture, NULL, set_up, test_files,
                tear_down);

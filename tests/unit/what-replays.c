@@ -159,12 +159,13 @@ static const struct row {
 static bool by_types(const struct row *r)
 {
     g_autoptr(GString) tree = g_string_new(NULL);
+    const char *note;
 
     for (int i = 0; i < MOST && r->types[i]; i++) {
         g_string_append_printf(tree, "%*sdev: %s, id \"\"\n", 4 * i, "",
                                r->types[i]);
     }
-    return devices_check(tree->str, NULL);
+    return devices_check(tree->str, &note, NULL);
 }
 
 static bool by_option(const char *option, const char *value)

@@ -29,12 +29,15 @@ struct rr_recording {
     struct running_guest *running;
 };
 
-static void say_started(void *opaque)
+static void say_started(void *opaque, const char *note)
 {
     const struct rr_recording *r = opaque;
 
     if (!r->common.quiet) {
         cli_fprintf(stderr, "recording into %s; Ctrl-C ends it\n", r->output);
+        if (note) {
+            cli_fprintf(stderr, "%s\n", note);
+        }
     }
 }
 
