@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "guest-names/name-queue.h"
+#include "util/compiled-functions.h"
 
 #define NAME_FUNCTIONS_ID   20
 
@@ -27,7 +28,7 @@
  * @sent: how many were there when they were sent last
  */
 struct name_functions {
-    char path[32];
+    char path[COMPILED_FUNCTIONS_PATH];
     uint8_t id[NAME_FUNCTIONS_ID];
     struct name_queue all;
     struct name_queue names;
@@ -54,9 +55,8 @@ void name_functions_clear(struct name_functions *f);
 bool name_functions_due(const struct name_functions *f, bool end);
 
 /*
- * The ELF file, to be unreferenced, or NULL if there are none.  Of two that
- * overlap it has the one that was said later; if they are too many, those that
- * were said last are missing.
+ * The ELF file of compiled-functions.h, to be unreferenced, or NULL if there are
+ * none
  */
 GByteArray *name_functions_file(const struct name_functions *f);
 

@@ -317,11 +317,11 @@ struct elf_file *elf_files_get(struct elf_files *files, const char *path,
 }
 
 /* Opens an ELF image that is in no file; NULL if it is none. */
-static struct elf_file *open_image(const void *image, size_t size)
+static struct elf_file *open_image(const void *image, size_t size, size_t most)
 {
     g_autofree char *place = NULL;
     struct elf_file *f = NULL;
-    int fd = size <= IMAGE_SIZE ?
+    int fd = size <= most ?
              memfd_create("backtrail-image", MFD_CLOEXEC) : -1;
 
     if (fd < 0) {
@@ -339,7 +339,7 @@ bool elf_files_add_image(struct elf_files *files, const char *path,
                          const void *image, size_t size)
 {
     struct elf_file *f = files->images < MAX_IMAGES ?
-                         open_image(image, size) : NULL;
+                         open_image(image, size, IMAGE_SIZE) : NULL;
     g_autofree char *name = NULL;
     const char *id;
 
@@ -361,11 +361,10 @@ bool elf_files_add_image(struct elf_files *files, const char *path,
     return true;
 }
 
-bool elf_files_add_functions(struct elf_files *files, const void *image,
-                             size_t size)
+static bool add_functions(struct elf_files *files, const void *image,
+                          size_t size, size_t most)
 {
-    struct elf_file *f = g_hash_table_size(files->functions) < MAX_DYNAMIC ?
-                         open_image(image, size) : NULL;
+    struct elf_file *f = open_image(image, size, most);
 
     if (!f || !elf_file_info(f)->build_id) {
         elf_file_close(f);
@@ -374,6 +373,18 @@ bool elf_files_add_functions(struct elf_files *files, const void *image,
     g_hash_table_insert(files->functions,
                         g_strdup(elf_file_info(f)->build_id), f);
     return true;
+}
+
+bool elf_files_add_functions(struct elf_files *files, const void *image,
+                             size_t size)
+{
+    return g_hash_table_size(files->functions) < MAX_DYNAMIC &&
+           add_functions(files, image, size, IMAGE_SIZE);
+}
+
+bool elf_files_add_own(struct elf_files *files, const void *image, size_t size)
+{
+    return add_functions(files, image, size, SIZE_MAX);
 }
 
 struct elf_file *elf_files_host(struct elf_files *files, const char *path)

@@ -18,12 +18,31 @@
  */
 #define SPACES  2
 
+/* Processes of which it can have what they have compiled */
+#define MAX_FUNCTIONS   1024
+
 #define FILE_MAX    (256u << 20)
 
 struct map_file {
     struct address_space *shared;
     GHashTable *processes;      /* CR3 -> struct map_process */
+    GPtrArray *functions;       /* of struct map_functions */
 };
+
+/* What the lines that follow are of */
+struct section {
+    struct address_space *spaces[SPACES];   /* the second one can be NULL */
+    struct map_functions *functions;        /* or NULL */
+};
+
+static void free_functions(gpointer p)
+{
+    struct map_functions *f = p;
+
+    g_array_unref(f->all);
+    g_string_free(f->names, TRUE);
+    g_free(f);
+}
 
 static void free_map_process(gpointer p)
 {
@@ -39,6 +58,7 @@ void map_file_free(struct map_file *map)
     if (map) {
         address_space_free(map->shared);
         g_hash_table_unref(map->processes);
+        g_ptr_array_unref(map->functions);
         g_free(map);
     }
 }
@@ -100,13 +120,68 @@ static void set_process(struct map_process *p, int64_t pid, const char *name)
     }
 }
 
+static struct map_functions *get_functions(struct map_file *map, uint32_t pid)
+{
+    struct map_functions *f;
+
+    for (unsigned i = 0; i < map->functions->len; i++) {
+        f = g_ptr_array_index(map->functions, i);
+        if (f->pid == pid) {
+            return f;
+        }
+    }
+    f = g_new(struct map_functions, 1);
+    f->pid = pid;
+    f->all = g_array_new(FALSE, FALSE, sizeof(struct compiled_function));
+    f->names = g_string_new(NULL);
+    g_ptr_array_add(map->functions, f);
+    return f;
+}
+
+/* pid N */
+static bool parse_pid(struct map_file *map, char *rest,
+                      struct section *section)
+{
+    char *word = take_word(&rest);
+    uint64_t pid;
+
+    if (!word || !take_number(&word, 10, &pid) || *word || pid > INT32_MAX ||
+        *g_strstrip(rest) || map->functions->len == MAX_FUNCTIONS) {
+        return false;
+    }
+    section->functions = get_functions(map, pid);
+    return true;
+}
+
+/* START SIZE NAME, as in a perf-PID.map */
+static bool parse_function(struct map_functions *functions, const char *line)
+{
+    struct compiled_function f = {
+        .number = functions->all->len, .name = functions->names->len,
+    };
+    const char *name;
+
+    switch (compiled_functions_parse(line, strlen(line), &f, &name)) {
+    case COMPILED_LINE_FUNCTION:
+        g_string_append_len(functions->names, name, strlen(name) + 1);
+        g_array_append_val(functions->all, f);
+        return true;
+    case COMPILED_LINE_NOTHING:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* cr3 ADDRESS|* [pid=N] [NAME] */
 static bool parse_cr3(struct map_file *map, char *rest,
-                      struct address_space *spaces[SPACES])
+                      struct section *section)
 {
+    struct address_space **spaces = section->spaces;
     char *word = take_word(&rest);
     uint64_t cr3, pid = -1;
 
+    section->functions = NULL;
     spaces[1] = NULL;
     if (!word) {
         return false;
@@ -168,7 +243,7 @@ static bool is_mapping(const char *line)
     return line[strspn(line, "0123456789abcdefABCDEF")] == '-';
 }
 
-static bool parse_line(struct address_space *space, const char *line)
+static bool parse_in_space(struct address_space *space, const char *line)
 {
     g_autofree char *copy = NULL;
 
@@ -179,19 +254,41 @@ static bool parse_line(struct address_space *space, const char *line)
     return parse_mapping(space, copy);
 }
 
+static bool parse_line(struct map_file *map, struct section *section,
+                       char *line)
+{
+    if (!g_utf8_validate(line, -1, NULL)) {
+        return false;
+    }
+    if (g_str_has_prefix(line, "cr3 ")) {
+        return parse_cr3(map, line + 4, section);
+    }
+    if (g_str_has_prefix(line, "pid ")) {
+        return parse_pid(map, line + 4, section);
+    }
+    if (section->functions) {
+        return parse_function(section->functions, line);
+    }
+    return parse_in_space(section->spaces[0], line) &&
+           (!section->spaces[1] || parse_in_space(section->spaces[1], line));
+}
+
 struct map_file *map_file_parse(char *text, const char *path, GError **error)
 {
     struct map_file *map = g_new0(struct map_file, 1);
-    struct address_space *spaces[SPACES] = { NULL };
+    struct section section = { { NULL } };
     char *line = text, *next;
     unsigned number = 0;
+    uint32_t pid;
 
-    map->shared = spaces[0] = address_space_new();
+    map->shared = section.spaces[0] = address_space_new();
     map->processes = g_hash_table_new_full(btrail_int64_hash, g_int64_equal,
                                            NULL, free_map_process);
+    map->functions = g_ptr_array_new_with_free_func(free_functions);
+    if (compiled_functions_is_path(path, &pid)) {
+        section.functions = get_functions(map, pid);
+    }
     for (; line; line = next) {
-        bool ok;
-
         number++;
         next = strchr(line, '\n');
         if (next) {
@@ -201,18 +298,13 @@ struct map_file *map_file_parse(char *text, const char *path, GError **error)
         if (!*line || *line == '#') {
             continue;
         }
-        if (!g_utf8_validate(line, -1, NULL)) {
-            ok = false;
-        } else if (g_str_has_prefix(line, "cr3 ")) {
-            ok = parse_cr3(map, line + 4, spaces);
-        } else {
-            ok = parse_line(spaces[0], line) &&
-                 (!spaces[1] || parse_line(spaces[1], line));
-        }
-        if (!ok) {
+        if (!parse_line(map, &section, line)) {
             g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
-                        "%s:%u: neither 'cr3 ADDRESS [pid=N] NAME' nor a line "
-                        "as in /proc/PID/maps or /proc/kallsyms",
+                        section.functions ?
+                        "%s:%u: not a line as in perf-PID.map, START SIZE "
+                        "NAME" :
+                        "%s:%u: neither 'cr3 ADDRESS [pid=N] NAME', 'pid N' "
+                        "nor a line as in /proc/PID/maps or /proc/kallsyms",
                         path, number);
             map_file_free(map);
             return NULL;
@@ -237,6 +329,18 @@ struct map_file *map_file_read(const char *path, GError **error)
         return NULL;
     }
     return map_file_parse(text, path, error);
+}
+
+const struct map_functions *map_file_functions(const struct map_file *map,
+                                               unsigned i)
+{
+    return i < map->functions->len ? g_ptr_array_index(map->functions, i) :
+                                     NULL;
+}
+
+GList *map_file_processes(const struct map_file *map)
+{
+    return g_hash_table_get_values(map->processes);
 }
 
 struct address_space *map_file_shared(struct map_file *map)

@@ -11,6 +11,7 @@
 #include <glib.h>
 
 #include "symbolize/address-space.h"
+#include "util/compiled-functions.h"
 
 /**
  * struct map_process - an address space in the file
@@ -25,6 +26,17 @@ struct map_process {
     struct address_space *space;
 };
 
+/**
+ * struct map_functions - what process @pid has compiled
+ * @all:   of struct compiled_function
+ * @names: theirs
+ */
+struct map_functions {
+    uint32_t pid;
+    GArray *all;
+    GString *names;
+};
+
 struct map_file;
 
 /**
@@ -35,7 +47,10 @@ struct map_file;
  */
 struct map_file *map_file_read(const char *path, GError **error);
 
-/* Parses @text, and changes it; @path is for messages. */
+/*
+ * Parses @text, and changes it.  @path is for messages; if it is that of a
+ * perf-PID.map, the text is one.
+ */
 struct map_file *map_file_parse(char *text, const char *path, GError **error);
 void map_file_free(struct map_file *map);
 
@@ -44,5 +59,12 @@ struct address_space *map_file_shared(struct map_file *map);
 
 /* The process of an address space, or NULL */
 struct map_process *map_file_process(struct map_file *map, uint64_t cr3);
+
+/* Those of process number @i of which the file has some; NULL: no more */
+const struct map_functions *map_file_functions(const struct map_file *map,
+                                               unsigned i);
+
+/* All address spaces of the file: struct map_process */
+GList *map_file_processes(const struct map_file *map);
 
 #endif /* BTRAIL_MAP_FILE_H */

@@ -350,7 +350,7 @@ static struct mapping *find_coming(struct places *p,
     m = g_hash_table_lookup(p->coming, coming);
     if (!m) {
         m = g_new(struct mapping, 1);
-        *m = processes_mapping(p->processes, coming);
+        *m = processes_mapping(p->processes, process->seen, coming);
         g_hash_table_insert(p->coming, (gpointer)coming, m);
     }
     return m;
@@ -504,7 +504,7 @@ void places_starts_in(struct places *p, const struct btrail_process *version,
                       const char *name, GArray *addresses)
 {
     for (uint32_t i = 0; i < version->n_mappings; i++) {
-        struct mapping m = processes_mapping(p->processes,
+        struct mapping m = processes_mapping(p->processes, version,
                                              &version->mappings[i]);
         uint64_t address;
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/agent/mapping.h"
 #include "lib/agent/names-private.h"
 #include "lib/agent/strings.h"
 #include "symbolize/processes.h"
@@ -22,6 +23,12 @@
 #define WORK_EACH       4096
 #define WORK_MOST       (UINT64_C(1) << 25)
 
+/* What a process has compiled, in place of a file */
+struct compiled {
+    const char *path;
+    const char *build_id;
+};
+
 struct processes {
     struct map_file *map;
     const struct btrail_names *names;
@@ -36,6 +43,7 @@ struct processes {
     struct process *others;
     struct btrail_strings *strings;
     GHashTable *build_ids;      /* as in snapshots -> in digits */
+    GHashTable *compiled;       /* pid -> struct compiled */
     GArray *added;              /* of struct mapping, while they are added */
     uint64_t work_left;
     unsigned count;
@@ -102,6 +110,7 @@ struct processes *processes_new(struct map_file *map,
     p->who = g_hash_table_new(hash_who, equal_who);
     p->strings = btrail_strings_new();
     p->build_ids = g_hash_table_new(NULL, NULL);
+    p->compiled = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     p->added = g_array_new(FALSE, FALSE, sizeof(struct mapping));
     p->work_left = WORK_MOST;
     return p;
@@ -117,6 +126,7 @@ void processes_free(struct processes *p)
         g_hash_table_unref(p->tasks);
         address_space_free(p->none);
         g_hash_table_unref(p->build_ids);
+        g_hash_table_unref(p->compiled);
         g_array_unref(p->added);
         btrail_strings_free(p->strings);
         g_free(p->others);
@@ -200,6 +210,13 @@ const char *processes_build_id(const struct btrail_mapping *mapping,
     return i ? buf : NULL;
 }
 
+static void set_compiled(const struct compiled *c, struct mapping *m)
+{
+    m->path = c->path;
+    m->build_id = c->build_id;
+    m->offset = m->start;
+}
+
 /* The same in a string that is kept; equal build-ids are at one place. */
 static const char *keep_build_id(struct processes *p,
                                  const struct btrail_mapping *mapping)
@@ -215,15 +232,49 @@ static const char *keep_build_id(struct processes *p,
     return known;
 }
 
+void processes_set_compiled(struct processes *p, uint32_t pid,
+                            const char *path, const char *build_id)
+{
+    struct compiled *c = g_new(struct compiled, 1);
+    GList *spaces = p->map ? map_file_processes(p->map) : NULL;
+
+    c->path = keep_text(p, path);
+    c->build_id = keep_text(p, build_id);
+    g_hash_table_insert(p->compiled, GUINT_TO_POINTER(pid), c);
+    for (GList *l = spaces; l; l = l->next) {
+        const struct map_process *named = l->data;
+        size_t n;
+        struct mapping *all = address_space_mappings(named->space, &n);
+
+        for (size_t i = 0; named->pid == pid && i < n; i++) {
+            if (btrail_mapping_is_anonymous(0, all[i].path)) {
+                set_compiled(c, &all[i]);
+            }
+        }
+    }
+    g_list_free(spaces);
+}
+
 struct mapping processes_mapping(struct processes *p,
+                                 const struct btrail_process *seen,
                                  const struct btrail_mapping *mapping)
 {
-    return (struct mapping) {
+    const struct compiled *compiled = g_hash_table_lookup(
+        p->compiled, GUINT_TO_POINTER(seen->pid));
+    struct mapping m = {
         .start = mapping->start, .end = mapping->end,
         .offset = mapping->offset, .path = mapping->path,
         .build_id = mapping->build_id_size ? keep_build_id(p, mapping) : NULL,
         .code = mapping->flags & BTRAIL_MAPPING_EXEC,
     };
+
+    /* The user knows better than the guest. */
+    if (compiled && (btrail_mapping_is_compiled(mapping) ||
+                     btrail_mapping_is_anonymous(mapping->flags,
+                                                 mapping->path))) {
+        set_compiled(compiled, &m);
+    }
+    return m;
 }
 
 unsigned processes_bits(const struct btrail_process *seen)
@@ -258,7 +309,7 @@ static void add_mappings(struct processes *p, struct process *process,
     p->work_left -= work;
     g_array_set_size(p->added, 0);
     for (i = 0; i < n; i++) {
-        struct mapping m = processes_mapping(p, &seen->mappings[i]);
+        struct mapping m = processes_mapping(p, seen, &seen->mappings[i]);
 
         g_array_append_val(p->added, m);
     }

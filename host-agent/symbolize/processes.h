@@ -137,10 +137,19 @@ const char *processes_build_id(const struct btrail_mapping *mapping,
                                char buf[PROCESSES_BUILD_ID]);
 
 /*
- * A mapping of a snapshot for an address space.  Its strings live as long as
- * the processes and the names.
+ * Where process @pid has code of no file, it is of the file with this path and
+ * build-id, in digits, in which each function is at its address.  Before all
+ * searches.
+ */
+void processes_set_compiled(struct processes *p, uint32_t pid,
+                            const char *path, const char *build_id);
+
+/*
+ * A mapping of a version of a process for an address space.  Its strings live
+ * as long as the processes and the names.
  */
 struct mapping processes_mapping(struct processes *p,
+                                 const struct btrail_process *seen,
                                  const struct btrail_mapping *mapping);
 
 #endif /* BTRAIL_PROCESSES_H */

@@ -16,6 +16,10 @@
 #include "symbolize/content-mappings.h"
 #include "symbolize/runs.h"
 #include "symbolize/symbolizer.h"
+#include "util/random.h"
+
+/* Bytes of the build-id of a file that we have made */
+#define COMPILED_ID 20
 
 struct symbolizer {
     const struct btrail_trace *trace;
@@ -120,6 +124,31 @@ static bool are_folders(const char *option, char *const *paths, GError **error)
     return true;
 }
 
+/* What the map says that processes have compiled */
+static void add_compiled(struct symbolizer *s)
+{
+    const struct map_functions *f;
+
+    for (unsigned i = 0; (f = map_file_functions(s->map, i)); i++) {
+        uint8_t id[COMPILED_ID];
+        g_autoptr(GString) digits = g_string_new(NULL);
+        char path[COMPILED_FUNCTIONS_PATH];
+        g_autoptr(GByteArray) file = NULL;
+
+        random_bytes(id, sizeof(id));
+        for (size_t j = 0; j < sizeof(id); j++) {
+            g_string_append_printf(digits, "%02x", id[j]);
+        }
+        file = compiled_functions_file(
+            (const struct compiled_function *)f->all->data, f->all->len,
+            f->names->str, SIZE_MAX, id, sizeof(id));
+        compiled_functions_path(path, f->pid);
+        if (file && elf_files_add_own(s->files, file->data, file->len)) {
+            processes_set_compiled(s->processes, f->pid, path, digits->str);
+        }
+    }
+}
+
 struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
                                   const struct btrail_trace *trace,
                                   GError **error)
@@ -157,6 +186,9 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
         return NULL;
     }
     s->processes = processes_new(s->map, s->names, s->owners);
+    if (s->map) {
+        add_compiled(s);
+    }
     if (s->owners && s->code) {
         s->contents = content_mappings_new(trace, s->code, s->names,
                                            s->owners);

@@ -47,6 +47,28 @@ static void check_space(struct address_space *as)
     }
 }
 
+static void check_functions(const struct map_file *map)
+{
+    static const uint8_t id[20];
+    const struct map_functions *f;
+
+    for (unsigned i = 0; (f = map_file_functions(map, i)); i++) {
+        const struct compiled_function *all =
+            (const struct compiled_function *)f->all->data;
+        GByteArray *file = compiled_functions_file(
+            all, f->all->len, f->names->str, 1 << 20, id, sizeof(id));
+
+        fuzz_require(!file == !f->all->len);
+        for (guint j = 0; j < f->all->len; j++) {
+            fuzz_require(all[j].start < all[j].end &&
+                         all[j].name < f->names->len);
+        }
+        if (file) {
+            g_byte_array_unref(file);
+        }
+    }
+}
+
 int fuzz_input(const uint8_t *data, size_t size)
 {
     g_autofree char *text = g_strndup((const char *)data, size);
@@ -61,6 +83,7 @@ int fuzz_input(const uint8_t *data, size_t size)
     }
     fuzz_accepted();
     check_space(map_file_shared(map));
+    check_functions(map);
     for (i = 0; lines[i]; i++) {
         const char *line = g_strstrip(lines[i]);
         struct map_process *p;

@@ -72,6 +72,8 @@ static void compile(const char *name, int foreign)
         put(at, 1000 + i);
         fprintf(map, "%lx %x %s_%u%s\n", (unsigned long)at, SIZE, name, i,
                 i ? "" : " file.js:1:2");
+        printf("BT: map %d %lx %x %s_%u\n", (int)getpid(), (unsigned long)at,
+               SIZE, name, i);
         for (unsigned n = 0; n < 3 * i + 1; n++) {
             ((void (*)(void))at)();
         }

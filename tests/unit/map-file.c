@@ -25,6 +25,45 @@ static void check_name(struct address_space *as, uint64_t address,
     g_assert_cmpstr(s.name, ==, name);
 }
 
+static void check_functions(const struct map_file *map, unsigned i,
+                            uint32_t pid, const char *first, guint n)
+{
+    const struct map_functions *f = map_file_functions(map, i);
+    const struct compiled_function *all =
+        (const struct compiled_function *)f->all->data;
+
+    g_assert_cmpuint(f->pid, ==, pid);
+    g_assert_cmpuint(f->all->len, ==, n);
+    g_assert_cmpstr(f->names->str + all[0].name, ==, first);
+    g_assert_cmphex(all[0].end - all[0].start, ==, 0x40);
+}
+
+/* A perf-PID.map, and its lines in another file */
+static void test_functions(void)
+{
+    static const char lines[] = "7f0000001000 40 JS:*leaf a.js:1\r\n"
+                                "7f0000002000 0 nothing\n"
+                                "0x7f0000003000 0x10 plain\n";
+    g_autofree char *file = g_strconcat(
+        "cr3 1000 pid=5 x\npid 137\n", lines, "pid 138\n", lines,
+        "cr3 *\nffffffff81000000 T _text\npid 137\n"
+        "7f0000009000 1 more\n", NULL);
+    g_autofree char *alone = g_strdup(lines);
+    g_autoptr(GError) error = NULL;
+    struct map_file *map = parse(file, &error);
+
+    g_assert_no_error(error);
+    check_functions(map, 0, 137, "JS:*leaf a.js:1", 3);
+    check_functions(map, 1, 138, "JS:*leaf a.js:1", 2);
+    g_assert_null(map_file_functions(map, 2));
+    check_name(map_file_shared(map), 0xffffffff81000000, "_text");
+    map_file_free(map);
+    map = map_file_parse(alone, "some/perf-77.map", &error);
+    g_assert_no_error(error);
+    check_functions(map, 0, 77, "JS:*leaf a.js:1", 2);
+    map_file_free(map);
+}
+
 static void test_good(void)
 {
     g_autoptr(GError) error = NULL;
@@ -89,9 +128,27 @@ static void test_pae(void)
     map_file_free(map);
 }
 
+static void test_bad_functions(void)
+{
+    static const char *const bad[] = {
+        "1000 x", "1000 10", "1000 10 ", "x 10 y", "-1 10 y",
+        "ffffffff81000000 T _text", "1000-2000 r-xp 0 00:00 0",
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autofree char *text = g_strconcat("pid 1\n", bad[i], NULL);
+        g_autoptr(GError) error = NULL;
+
+        g_assert_null(parse(text, &error));
+        g_assert_true(g_str_has_prefix(error->message, "names.map:2: not a "
+                                       "line as in perf-PID.map"));
+    }
+}
+
 static void test_bad(void)
 {
     static const char *const bad[] = {
+        "pid", "pid ", "pid x", "pid 1 x", "pid 4294967296",
         "x", "cr3 ", "cr3", "cr3 zz", "cr3 * name", "cr3 0x1000 pid=x y",
         "cr3 0x1000 pid=99999999999 y", "cr3 10000000000000000000 y",
         "1000-0 r-xp 0 00:00 0", "1000-2000", "1000-2000 r-xp",
@@ -140,7 +197,9 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/map-file/good", test_good);
     g_test_add_func("/map-file/pae", test_pae);
+    g_test_add_func("/map-file/functions", test_functions);
     g_test_add_func("/map-file/bad", test_bad);
+    g_test_add_func("/map-file/bad-functions", test_bad_functions);
     g_test_add_func("/map-file/read", test_read);
     return g_test_run();
 }

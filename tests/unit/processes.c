@@ -541,19 +541,53 @@ static void test_build_id(void)
     struct btrail_mapping m = {
         .start = 1, .end = 2, .path = "", .build_id = bytes,
     };
+    const struct btrail_process seen = { .pid = 7 };
     char buf[PROCESSES_BUILD_ID];
     const char *text;
 
     g_assert_null(processes_build_id(&m, buf));
-    g_assert_null(processes_mapping(p, &m).build_id);
+    g_assert_null(processes_mapping(p, &seen, &m).build_id);
     m.build_id_size = 3;
     g_assert_cmpstr(processes_build_id(&m, buf), ==, "001fff");
-    text = processes_mapping(p, &m).build_id;
+    text = processes_mapping(p, &seen, &m).build_id;
     g_assert_cmpstr(text, ==, "001fff");
-    g_assert_true(processes_mapping(p, &m).build_id == text);
+    g_assert_true(processes_mapping(p, &seen, &m).build_id == text);
     m.build_id_size = BTRAIL_BUILD_ID_MAX;
     g_assert_cmpuint(strlen(processes_build_id(&m, buf)), ==,
                      2 * BTRAIL_BUILD_ID_MAX);
+    processes_free(p);
+}
+
+/* What a person says that a process has compiled is where no file is. */
+static void test_compiled(void)
+{
+    static const struct {
+        uint32_t flags;
+        const char *path;
+        bool file;
+    } rows[] = {
+        { 0, "", true }, { 0, "[heap]", true }, { 0, "[stack]", false },
+        { BTRAIL_MAPPING_FILE, "/bin/one", false },
+        { BTRAIL_MAPPING_FILE, "/memfd:x", true },
+    };
+    struct processes *p = processes_new(NULL, NULL, NULL);
+    const struct btrail_process seen = { .pid = 7 }, other = { .pid = 8 };
+
+    processes_set_compiled(p, 7, "/tmp/perf-7.map", "0102");
+    for (unsigned i = 0; i < G_N_ELEMENTS(rows); i++) {
+        const struct btrail_mapping m = {
+            .start = 0x1000, .end = 0x2000, .flags = rows[i].flags,
+            .path = rows[i].path,
+        };
+        struct mapping got = processes_mapping(p, &seen, &m);
+
+        g_assert_cmpstr(got.path, ==, rows[i].file ? "/tmp/perf-7.map" :
+                        rows[i].path);
+        g_assert_cmpstr(got.build_id, ==, rows[i].file ? "0102" : NULL);
+        g_assert_cmphex(got.offset, ==, rows[i].file ? 0x1000 : 0);
+        got = processes_mapping(p, &other, &m);
+        g_assert_cmpstr(got.path, ==, rows[i].path);
+    }
     processes_free(p);
 }
 
@@ -583,6 +617,7 @@ int main(int argc, char **argv)
     g_test_add_func("/processes/mapped-tasks", test_mapped_tasks);
     g_test_add_func("/processes/late", test_late);
     g_test_add_func("/processes/build-id", test_build_id);
+    g_test_add_func("/processes/compiled", test_compiled);
     g_test_add_func("/processes/bits", test_bits);
     return g_test_run();
 }
