@@ -8,7 +8,6 @@
 #include "analyze/annotation.h"
 #include "analyze/chooser.h"
 #include "symbolize/executed.h"
-#include "symbolize/function-name.h"
 #include "util/hash.h"
 #include "util/search.h"
 
@@ -148,7 +147,7 @@ static struct annotation_code *code_of(struct annotating *a,
         return known;
     }
     closest_offer(&a->out->closest, f->name);
-    if (function_name_is(f->name, a->o->function)) {
+    if (function_is(f, a->o->function)) {
         code = new_code(a, f, f->start, f->end,
                         symbolizer_bits(a->o->names, b->process, &b->where,
                                         address));

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "analyze/call-rows.h"
-#include "symbolize/function-name.h"
 
 struct call_summing {
     struct call_rows *out;
@@ -40,7 +39,7 @@ static bool is_wanted(struct call_summing *c, const struct stack_node *n)
         return false;
     }
     closest_offer(&c->out->closest, n->function->name);
-    return function_name_is(n->function->name, c->out->function);
+    return function_is(n->function, c->out->function);
 }
 
 static void add_node(struct call_summing *c, const struct stack_node *n,

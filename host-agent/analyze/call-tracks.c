@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "analyze/call-tracks.h"
-#include "symbolize/function-name.h"
 #include "util/closest.h"
 #include "util/hash.h"
 
@@ -173,7 +172,7 @@ static bool is_wanted(struct call_tracks *c, const struct function *f)
 {
     const char *wanted = c->options.function;
 
-    if (!wanted || !f || !function_name_is(f->name, wanted)) {
+    if (!wanted || !f || !function_is(f, wanted)) {
         if (wanted && f && c->closest.distance &&
             g_hash_table_add(c->offered, (gpointer)f)) {
             closest_offer(&c->closest, f->name);

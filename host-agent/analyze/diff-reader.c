@@ -190,6 +190,10 @@ static void find_place(struct diff_reading *r, const struct process *process,
         diff_images_place(r->images, process, where->cr3, address, place,
                           function);
     }
+    if (place->function == function && function->known) {
+        symbolizer_place_in(r->options->names, where, function->module,
+                            place->address, place);
+    }
 }
 
 /* The number of an edge, with flags */

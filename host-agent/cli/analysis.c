@@ -74,6 +74,7 @@ bool analysis_open(struct analysis *a, char *const *paths, bool names)
         .map = a->map,
         .vmlinux = a->vmlinux,
         .files = { a->sysroots, a->debug_dirs },
+        .mangled = a->mangled,
     };
     g_autoptr(GError) error = NULL;
 

@@ -29,6 +29,7 @@ struct analysis {
     char **images;              /* of disks */
     char *guest_files;          /* socket of a guest's port */
     gboolean fetch;
+    gboolean mangled;
     struct debuginfod *debuginfod;  /* if @fetch */
     char *filter_text;
     char *comm_text;
@@ -58,7 +59,9 @@ struct analysis {
       "ask backtrail-guest-names in the guest for its files, if they are "   \
       "missing, through the unix socket of its port", "SOCKET" },            \
     { "debuginfod", 0, 0, G_OPTION_ARG_NONE, &(a)->fetch,                    \
-      "fetch missing symbols from the servers of DEBUGINFOD_URLS", NULL }
+      "fetch missing symbols from the servers of DEBUGINFOD_URLS", NULL },   \
+    { "no-demangle", 0, 0, G_OPTION_ARG_NONE, &(a)->mangled,                 \
+      "print names of functions as they are in their files", NULL }
 
 /* Short options mean what they mean in perf. */
 #define ANALYSIS_ENTRIES(a)                                                  \

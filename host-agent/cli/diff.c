@@ -214,6 +214,7 @@ static void copy_options(const struct analysis *from, struct analysis *to)
     to->debug_dirs = g_strdupv(from->debug_dirs);
     to->images = g_strdupv(from->images);
     to->fetch = from->fetch;
+    to->mangled = from->mangled;
     to->time_text = g_strdup(from->time_text);
 }
 

@@ -11,6 +11,7 @@
 #include "find/process-runs.h"
 #include "find/visits.h"
 #include "lib/agent/meta.h"
+#include "symbolize/function-name.h"
 #include "util/parse.h"
 
 #define fail(error, ...) \
@@ -49,22 +50,34 @@ static bool parse_record(const char *text, struct find_place *p)
     return parse_text_number(end + 1, NULL, &p->number);
 }
 
-/* Compilers add suffixes with points, and assemblers take more. */
-static bool is_function(const char *name)
+/*
+ * The ':' after a process, or NULL: the last one that is neither in brackets
+ * nor a part of "::".  A process can have any name, also with colons.
+ */
+static const char *find_colon(const char *text)
 {
-    return *name && !g_ascii_isdigit(*name) &&
-           !name[strspn(name, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "_.$")];
+    unsigned depth = 0;
+
+    for (const char *c = text + strlen(text); c-- > text;) {
+        depth += *c == ')' || *c == ']' || *c == '}';
+        depth -= depth && (*c == '(' || *c == '[' || *c == '{');
+        if (*c == ':' && c > text && c[-1] == ':') {
+            c--;
+        } else if (*c == ':' && !depth) {
+            return c;
+        }
+    }
+    return NULL;
 }
 
 bool find_place_split(const char *text, char **process, char **function)
 {
-    /* A process can have any name, also with colons. */
-    const char *colon = strrchr(text, ':');
+    const char *colon = find_colon(text);
     const char *name = colon ? colon + 1 : text;
     bool any = !colon || !strncmp(text, "kernel:", name - text);
 
     *process = *function = NULL;
-    if (!is_function(name) || colon == text) {
+    if (!function_name_valid(name) || colon == text) {
         return false;
     }
     *process = any ? NULL : g_strndup(text, colon - text);
@@ -111,39 +124,32 @@ static bool parse_name(const char *text, struct find_place *p)
 {
     bool first = take_word(&text, "first");
     g_autofree char *name = NULL;
-    const char *hash;
+    bool numbered;
 
     p->last = !first && take_word(&text, "last");
-    p->number = 1;
-    p->one = first || p->last || strchr(text, '#');
-    if (first || p->last) {
-        /*
-         * This would mean one of these by its number, and there is no such
-         * thing.
-         */
-        if (strchr(text, '#')) {
-            return false;
-        }
-        if (!strncmp(text, "exit ", strlen("exit "))) {
-            return parse_exit(text, p);
-        }
-        p->kind = FIND_PLACE_FUNCTION;
-        if (!find_place_split(text, &p->process, &p->name)) {
-            p->kind = FIND_PLACE_PROCESS;
-            p->name = g_strdup(text);
-        } else if (!strcmp(text, p->name)) {
-            p->kind = FIND_PLACE_NAME;
-        }
-        return *p->name;
+    name = cut_number(text, &p->number);
+    numbered = strcmp(name, text);
+    p->one = first || p->last || numbered;
+    p->kind = FIND_PLACE_FUNCTION;
+    if (!first && !p->last) {
+        return p->number && find_place_split(name, &p->process, &p->name);
     }
-    hash = strrchr(text, '#');
-    if (hash && (!parse_text_number(hash + 1, NULL, &p->number) ||
-                 !p->number)) {
+    /*
+     * This would mean one of these by its number, and there is no such thing.
+     */
+    if (numbered) {
         return false;
     }
-    p->kind = FIND_PLACE_FUNCTION;
-    name = g_strndup(text, hash ? (size_t)(hash - text) : strlen(text));
-    return find_place_split(name, &p->process, &p->name);
+    if (!strncmp(text, "exit ", strlen("exit "))) {
+        return parse_exit(text, p);
+    }
+    if (!find_place_split(text, &p->process, &p->name)) {
+        p->kind = FIND_PLACE_PROCESS;
+        p->name = g_strdup(text);
+    } else if (!strcmp(text, p->name)) {
+        p->kind = FIND_PLACE_NAME;
+    }
+    return *p->name;
 }
 
 bool find_place_parse(const char *text, struct find_place *place,

@@ -266,7 +266,7 @@ static bool process_matches(struct visits *v, const struct visit_reader *r,
     if (ok && !kernel && s->function) {
         symbolizer_target(v->symbols, process, &where, to, &place);
         ok = place.function->known && !place.offset &&
-             !strcmp(place.function->name, s->function);
+             function_is(place.function, s->function);
     }
     g_mutex_unlock(&v->lock);
     return ok;

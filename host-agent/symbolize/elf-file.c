@@ -25,6 +25,9 @@
  */
 #define NAME_SIZE   64
 
+/* Names that are searched in a file at a time */
+#define MAX_ASKED   64
+
 /* Bytes of a file, which can be sparse, and of symbols, or their names, in it */
 #define FILE_MAX    (INT64_C(4) << 30)
 #define SYMBOLS_MAX (UINT64_C(512) << 20)
@@ -49,6 +52,7 @@ struct elf_file {
     GArray *segments;           /* of struct elf_segment */
     GArray *symbols;            /* of struct elf_symbol; NULL: not read yet */
     GHashTable *by_name;
+    GHashTable *asked;          /* of names, GArray of unsigned */
     GStringChunk *plain_names;  /* of symbols that have additions */
     Dwarf *dwarf;
     bool dwarf_tried;
@@ -160,6 +164,7 @@ struct elf_file *elf_file_open(const char *path)
 static void drop_symbols(struct elf_file *f)
 {
     g_clear_pointer(&f->by_name, g_hash_table_unref);
+    g_clear_pointer(&f->asked, g_hash_table_unref);
     g_clear_pointer(&f->plain_names, g_string_chunk_free);
     g_clear_pointer(&f->symbols, g_array_unref);
 }
@@ -494,16 +499,58 @@ const struct elf_symbol *elf_file_symbol(struct elf_file *f, uint64_t address)
     return n && address < all[n - 1].end ? &all[n - 1] : NULL;
 }
 
+static void free_array(gpointer array)
+{
+    g_array_unref(array);
+}
+
+const GArray *elf_file_find_all(struct elf_file *f, const char *name)
+{
+    size_t n;
+    const struct elf_symbol *all = elf_file_symbols(f, &n);
+    GArray *found = f->asked ? g_hash_table_lookup(f->asked, name) : NULL;
+    gpointer place;
+    unsigned alias;
+
+    if (found) {
+        return found;
+    }
+    /* Going through all of them takes a while, and processes share files. */
+    if (f->asked && g_hash_table_size(f->asked) == MAX_ASKED) {
+        g_clear_pointer(&f->asked, g_hash_table_unref);
+    }
+    if (!f->asked) {
+        f->asked = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
+                                         free_array);
+    }
+    found = g_array_new(FALSE, FALSE, sizeof(unsigned));
+    for (unsigned i = 0; i < n; i++) {
+        if (function_name_is(all[i].name, name)) {
+            g_array_append_val(found, i);
+        }
+    }
+    /* Another symbol at the address of one that has another name */
+    if (!found->len &&
+        g_hash_table_lookup_extended(f->by_name, name, NULL, &place)) {
+        alias = GPOINTER_TO_UINT(place);
+        g_array_append_val(found, alias);
+    }
+    g_hash_table_insert(f->asked, g_strdup(name), found);
+    return found;
+}
+
 const struct elf_symbol *elf_file_find(struct elf_file *f, const char *name)
 {
+    const GArray *found;
     gpointer place;
     size_t n;
     const struct elf_symbol *all = elf_file_symbols(f, &n);
 
-    if (!g_hash_table_lookup_extended(f->by_name, name, NULL, &place)) {
-        return NULL;
+    if (g_hash_table_lookup_extended(f->by_name, name, NULL, &place)) {
+        return &all[GPOINTER_TO_UINT(place)];
     }
-    return GPOINTER_TO_UINT(place) < n ? &all[GPOINTER_TO_UINT(place)] : NULL;
+    found = elf_file_find_all(f, name);
+    return found->len ? &all[g_array_index(found, unsigned, 0)] : NULL;
 }
 
 /*

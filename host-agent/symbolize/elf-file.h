@@ -68,8 +68,12 @@ bool elf_file_offset(const struct elf_file *f, uint64_t address,
 const struct elf_symbol *elf_file_symbol(struct elf_file *f,
                                          uint64_t address);
 
-/* The function or label called @name, see function_name_is(); or NULL */
+/* The first function or label called @name, see function_name_is(); or NULL */
 const struct elf_symbol *elf_file_find(struct elf_file *f, const char *name);
+
+/* All of them, as indices (unsigned) of what elf_file_symbols() returns; until
+ * the next call */
+const GArray *elf_file_find_all(struct elf_file *f, const char *name);
 
 /* Finds the source line; @name lives as long as the file is open. */
 bool elf_file_line(struct elf_file *f, uint64_t address, const char **name,

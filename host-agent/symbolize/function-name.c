@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Names that compilers give to functions: see function-name.h
+ * Names of functions: see function-name.h
  */
 
 #include <glib.h>
 #include <string.h>
 
+#include "symbolize/demangle.h"
 #include "symbolize/function-name.h"
 
 /* A number, or a hash, follows each. */
@@ -44,7 +45,8 @@ size_t function_name_plain(const char *symbol)
     return strlen(symbol);
 }
 
-bool function_name_is(const char *symbol, const char *name)
+/* As it is, or without additions */
+static bool is_symbol(const char *symbol, const char *name)
 {
     size_t n = strlen(name);
 
@@ -52,4 +54,135 @@ bool function_name_is(const char *symbol, const char *name)
     return !strncmp(symbol, name, n) &&
            (!symbol[n] || (symbol[n] == '.' &&
                            function_name_plain(symbol) == n));
+}
+
+/* Are they the same, as far as @n of the first one, but for blanks? */
+static bool is_same(const char *demangled, size_t n, const char *name)
+{
+    const char *end = demangled + n;
+
+    for (;;) {
+        for (; demangled < end && *demangled == ' '; demangled++) {
+        }
+        name += strspn(name, " ");
+        if (demangled == end || !*name) {
+            return demangled == end && !*name;
+        }
+        if (*demangled++ != *name++) {
+            return false;
+        }
+    }
+}
+
+/*
+ * The length of the name of a template, of which this is an instance: without
+ * "<int>", or "::<i32>" in Rust.  What compares has such characters, too.
+ */
+static size_t without_arguments(const char *name)
+{
+    static const char *const operators[] = {
+        "operator>", "operator>>", "operator->", "operator<=>",
+    };
+    unsigned depth = 0;
+    size_t n = strlen(name);
+
+    if (!g_str_has_suffix(name, ">")) {
+        return n;
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(operators); i++) {
+        if (g_str_has_suffix(name, operators[i])) {
+            return n;
+        }
+    }
+    while (n) {
+        char c = name[--n];
+
+        /* "->" of a function's type, which Rust has */
+        depth += c == '>' && !(n && name[n - 1] == '-' && depth);
+        depth -= c == '<' && depth;
+        if (!depth) {
+            break;
+        }
+    }
+    if (!n || name[n] != '<') {
+        return strlen(name);
+    }
+    return n > 2 && !strncmp(name + n - 2, "::", 2) ? n - 2 : n;
+}
+
+/* Can this be a name for it?  Most are not, and this is quick. */
+static bool may_be(const char *demangled, const char *name)
+{
+    g_autofree char *word =
+        g_strndup(name, strspn(name, G_CSET_A_2_Z G_CSET_a_2_z "_"));
+
+    return strstr(demangled, word);
+}
+
+bool function_name_is_known(const char *symbol, const char *demangled,
+                            const char *name)
+{
+    g_autofree char *plain = NULL, *whole = NULL, *some = NULL;
+
+    if (is_symbol(symbol, name)) {
+        return true;
+    }
+    if (!demangled || !may_be(demangled, name)) {
+        return false;
+    }
+    if (!strcmp(demangled, name)) {
+        return true;
+    }
+    plain = g_strndup(symbol, function_name_plain(symbol));
+    whole = demangle(plain, true);
+    /* Parts, see function_name_plain(), have other names. */
+    if (!whole || strstr(whole, " [clone ")) {
+        return false;
+    }
+    if (is_same(whole, strlen(whole), name)) {
+        return true;
+    }
+    some = demangle(plain, false);
+    return some && (is_same(some, strlen(some), name) ||
+                    is_same(some, without_arguments(some), name));
+}
+
+bool function_name_is(const char *symbol, const char *name)
+{
+    g_autofree char *demangled = NULL;
+
+    if (is_symbol(symbol, name)) {
+        return true;
+    }
+    /* What is in no scope is in the symbol as it is. */
+    if (!name[strspn(name, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "_")] &&
+        !strstr(symbol, name)) {
+        return false;
+    }
+    demangled = demangle(symbol, true);
+    return function_name_is_known(symbol, demangled, name);
+}
+
+bool function_name_valid(const char *text)
+{
+    bool source = strpbrk(text, "(<") || strstr(text, "::") ||
+                  strstr(text, "operator");
+    unsigned depth = 0;
+
+    if (!*text || g_ascii_isdigit(*text) || strchr(" /", *text) ||
+        !g_utf8_validate(text, -1, NULL)) {
+        return false;
+    }
+    for (const char *c = text; *c; c++) {
+        depth += *c == '(' || *c == '[' || *c == '{';
+        depth -= depth && (*c == ')' || *c == ']' || *c == '}');
+        if (c[0] == ':' && c[1] == ':') {
+            c++;
+        } else if (g_ascii_iscntrl(*c) || (*c == ':' && !depth) ||
+                   (!source && !g_ascii_isalnum(*c) && *c > 0 &&
+                    !strchr("_.$/", *c))) {
+            return false;
+        }
+    }
+    return true;
 }

@@ -305,11 +305,11 @@ static void add_vmlinux(const struct kernel_names *k, const char *name,
 {
     size_t n;
     const struct elf_symbol *all = elf_file_symbols(k->vmlinux, &n);
+    const GArray *found = elf_file_find_all(k->vmlinux, name);
 
-    for (size_t i = 0; i < n; i++) {
-        if (function_name_is(all[i].name, name)) {
-            kernel_start_add(starts, all[i].start + fit->bias, era);
-        }
+    for (unsigned i = 0; i < found->len; i++) {
+        kernel_start_add(starts, all[g_array_index(found, unsigned, i)].start +
+                         fit->bias, era);
     }
 }
 

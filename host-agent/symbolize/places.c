@@ -7,6 +7,7 @@
 
 #include "lib/agent/strings.h"
 #include "symbolize/content-mappings.h"
+#include "symbolize/demangle.h"
 #include "symbolize/function-name.h"
 #include "symbolize/places.h"
 #include "symbolize/syscall-name.h"
@@ -35,6 +36,7 @@ struct places {
     const struct btrail_names *names;
     struct processes *processes;
     struct content_mappings *contents;
+    bool mangled;
     GHashTable *modules;        /* of struct module */
     GHashTable *coming;         /* btrail_mapping -> struct mapping */
     struct btrail_strings *strings;
@@ -79,7 +81,7 @@ static guint hash_function(gconstpointer p)
 {
     const struct function *f = p;
 
-    return btrail_hash2(f->start, btrail_str_hash(f->name)) >> 32;
+    return btrail_hash2(f->start, btrail_str_hash(f->symbol)) >> 32;
 }
 
 static gboolean equal_functions(gconstpointer a, gconstpointer b)
@@ -87,7 +89,7 @@ static gboolean equal_functions(gconstpointer a, gconstpointer b)
     const struct function *x = a, *y = b;
 
     return x->start == y->start && x->known == y->known &&
-           !strcmp(x->name, y->name);
+           !strcmp(x->symbol, y->symbol);
 }
 
 struct places *places_new(struct elf_files *files,
@@ -95,7 +97,7 @@ struct places *places_new(struct elf_files *files,
                           struct address_space *shared,
                           const struct btrail_names *names,
                           struct processes *processes,
-                          struct content_mappings *contents)
+                          struct content_mappings *contents, bool mangled)
 {
     struct places *p = g_new0(struct places, 1);
 
@@ -105,6 +107,7 @@ struct places *places_new(struct elf_files *files,
     p->names = names;
     p->processes = processes;
     p->contents = contents;
+    p->mangled = mangled;
     p->modules = g_hash_table_new_full(hash_module, equal_modules,
                                        free_module, NULL);
     p->coming = g_hash_table_new_full(NULL, NULL, NULL, g_free);
@@ -175,25 +178,33 @@ struct found {
     const char *name;
 };
 
+static const char *keep(struct places *p, const char *text)
+{
+    return btrail_strings_keep(p->strings, text, strlen(text));
+}
+
 static const struct function *get_function(struct places *p,
                                            const struct found *found)
 {
     struct module *module = found->module;
     const struct function key = {
         .start = found->name ? found->start : UINT64_MAX, .known = found->name,
-        .name = found->name ? found->name : NAME_UNKNOWN,
+        .symbol = found->name ? found->name : NAME_UNKNOWN,
     };
     struct function *f = g_hash_table_lookup(module->functions, &key);
+    g_autofree char *name = NULL;
 
     if (!f) {
         f = g_memdup2(&key, sizeof(key));
         f->end = found->end;
         f->module = module;
-        f->name = btrail_strings_keep(p->strings, key.name, strlen(key.name));
+        f->symbol = keep(p, key.symbol);
+        name = p->mangled ? NULL : demangle(f->symbol, true);
+        f->name = name ? keep(p, name) : f->symbol;
         if (f->known && module->kernel) {
             f->syscall = syscall_name(p->names, found->where->kernel,
                                       found->where->time,
-                                      f->start + found->bias, f->name);
+                                      f->start + found->bias, f->symbol);
         }
         g_hash_table_add(module->functions, f);
     }
@@ -214,6 +225,23 @@ static void set_unknown(struct places *p, struct place *place,
     const struct found found = { .module = module, .end = UINT64_MAX };
 
     set_place(p, place, address, &found);
+}
+
+void places_find_in(struct places *p, const struct symbolizer_where *where,
+                    struct module *module, uint64_t address,
+                    struct place *place)
+{
+    const struct elf_symbol *symbol = module->elf ?
+        elf_file_symbol(module->elf, address) : NULL;
+
+    if (!symbol) {
+        set_unknown(p, place, module, address);
+        return;
+    }
+    set_place(p, place, address, &(struct found) {
+        .where = where, .module = module, .start = symbol->start,
+        .end = symbol->end, .name = symbol->name,
+    });
 }
 
 /* The path of what is mapped in a program of 32 or 64 bits */
@@ -239,7 +267,6 @@ static void place_in_mapping(struct places *p,
                              struct place *place)
 {
     const char *path = path_of(m, process->bits);
-    const struct elf_symbol *symbol;
     struct module *module;
     uint64_t in_file = address - m->start + m->offset;
 
@@ -250,15 +277,7 @@ static void place_in_mapping(struct places *p,
         set_unknown(p, place, module, in_file);
         return;
     }
-    symbol = elf_file_symbol(m->elf, address);
-    if (!symbol) {
-        set_unknown(p, place, module, address);
-        return;
-    }
-    set_place(p, place, address, &(struct found) {
-        .where = where, .module = module, .start = symbol->start,
-        .end = symbol->end, .name = symbol->name,
-    });
+    places_find_in(p, where, module, address, place);
 }
 
 /* The symbol of --map or of the kernel at an address */
@@ -443,6 +462,12 @@ void places_find(struct places *p, const struct process *process,
     *place = c->place;
 }
 
+bool function_is(const struct function *f, const char *name)
+{
+    return f->name == f->symbol ? function_name_is(f->symbol, name) :
+           function_name_is_known(f->symbol, f->name, name);
+}
+
 void places_unknown(struct places *p, uint64_t address, struct place *place)
 {
     set_unknown(p, place, get_module(p, NAME_KERNEL, NULL, NULL, true),
@@ -486,17 +511,12 @@ static void add_starts(struct elf_file *elf, uint64_t bias, const char *name,
 {
     size_t n;
     const struct elf_symbol *all = elf_file_symbols(elf, &n);
+    const GArray *found = elf_file_find_all(elf, name);
 
-    /* If there is none, this is quicker than going through all of them. */
-    if (!elf_file_find(elf, name)) {
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
-        uint64_t address = all[i].start + bias;
+    for (unsigned i = 0; i < found->len; i++) {
+        uint64_t address = all[g_array_index(found, unsigned, i)].start + bias;
 
-        if (function_name_is(all[i].name, name)) {
-            g_array_append_val(addresses, address);
-        }
+        g_array_append_val(addresses, address);
     }
 }
 

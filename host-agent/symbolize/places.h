@@ -34,6 +34,8 @@ struct module {
 
 /**
  * struct function
+ * @name:  as people read it: demangled, unless they do not want that
+ * @symbol: as it is in the file
  * @start: in the module, see struct place
  * @end:   after it; UINT64_MAX if not known, as of the last symbol of all
  * @known: false if this stands for all code of a module without a name
@@ -41,6 +43,7 @@ struct module {
  */
 struct function {
     const char *name;
+    const char *symbol;
     const char *syscall;
     struct module *module;
     uint64_t start;
@@ -70,19 +73,28 @@ struct content_mappings;
  * @names:     can be NULL
  * @processes: for the mappings of processes
  * @contents:  mappings that nothing else shows; can be NULL
+ * @mangled:   names of functions are as in their files
  */
 struct places *places_new(struct elf_files *files,
                           struct kernel_names *kernel,
                           struct address_space *shared,
                           const struct btrail_names *names,
                           struct processes *processes,
-                          struct content_mappings *contents);
+                          struct content_mappings *contents, bool mangled);
 void places_free(struct places *p);
 
 /* Finds the place of an address; see symbolizer_place(). */
 void places_find(struct places *p, const struct process *process,
                  const struct symbolizer_where *where, uint64_t address,
                  struct place *place);
+
+/* The same of an address in a module */
+void places_find_in(struct places *p, const struct symbolizer_where *where,
+                    struct module *module, uint64_t address,
+                    struct place *place);
+
+/* Does somebody mean a function by a name?  See function_name_is(). */
+bool function_is(const struct function *f, const char *name);
 
 /* The place of an address in the kernel that has no name */
 void places_unknown(struct places *p, uint64_t address, struct place *place);

@@ -194,7 +194,7 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
                                            s->owners);
     }
     s->places = places_new(s->files, s->kernel, s->shared, s->names,
-                           s->processes, s->contents);
+                           s->processes, s->contents, options->mangled);
     return s;
 }
 
@@ -386,6 +386,14 @@ void symbolizer_place(struct symbolizer *s, const struct process *process,
                       struct place *place)
 {
     places_find(s->places, process, where, address, place);
+}
+
+void symbolizer_place_in(struct symbolizer *s,
+                         const struct symbolizer_where *where,
+                         struct module *module, uint64_t address,
+                         struct place *place)
+{
+    places_find_in(s->places, where, module, address, place);
 }
 
 void symbolizer_target(struct symbolizer *s, const struct process *process,

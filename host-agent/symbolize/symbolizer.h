@@ -44,15 +44,17 @@ struct task {
 };
 
 /**
- * struct symbolizer_options - each can be NULL
+ * struct symbolizer_options - each can be NULL, or false
  * @map:     path of the file of --map
  * @vmlinux: path of the guest's kernel, an ELF file on the host
  * @files:   folders with ELF files
+ * @mangled: names of functions are as in their files
  */
 struct symbolizer_options {
     const char *map;
     const char *vmlinux;
     struct elf_files_options files;
+    bool mangled;
 };
 
 /**
@@ -110,6 +112,12 @@ uint32_t symbolizer_era(struct symbolizer *s,
 void symbolizer_place(struct symbolizer *s, const struct process *process,
                       const struct symbolizer_where *where, uint64_t address,
                       struct place *place);
+
+/* The same of an address in a module, which is mapped there */
+void symbolizer_place_in(struct symbolizer *s,
+                         const struct symbolizer_where *where,
+                         struct module *module, uint64_t address,
+                         struct place *place);
 
 /* The same of what the record at @where goes to, which can be another kernel */
 void symbolizer_target(struct symbolizer *s, const struct process *process,

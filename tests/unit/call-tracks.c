@@ -290,7 +290,7 @@ static void begin(struct scene *s, uint64_t shortest)
         s->threads[i].vcpu = s->threads[i].seen = -1;
     }
     for (unsigned i = 0; i < FUNCTIONS; i++) {
-        s->functions[i].name = "f";
+        s->functions[i].name = s->functions[i].symbol = "f";
     }
     s->calls = g_array_new(FALSE, FALSE, sizeof(struct call));
     s->told = g_array_new(FALSE, FALSE, sizeof(struct told));

@@ -42,6 +42,16 @@ static void test_parse(void)
     check("last my prog:main", FIND_PLACE_FUNCTION, 1, "main", true);
     check("last my prog", FIND_PLACE_PROCESS, 1, "my prog", true);
     check("first kworker/0:1", FIND_PLACE_PROCESS, 1, "kworker/0:1", false);
+    check("cxx:shop::after", FIND_PLACE_FUNCTION, 1, "shop::after", false);
+    check("shop::after(int, char)#2", FIND_PLACE_FUNCTION, 2,
+          "shop::after(int, char)", false);
+    check("first cxx:main::{lambda()#1}::operator()", FIND_PLACE_FUNCTION, 1,
+          "main::{lambda()#1}::operator()", false);
+    check("kworker/0:1:<A as b::C>::d", FIND_PLACE_FUNCTION, 1,
+          "<A as b::C>::d", false);
+    check("a(b:std::f[abi:cxx11](int)", FIND_PLACE_FUNCTION, 1,
+          "std::f[abi:cxx11](int)", false);
+    check("srv:main.(*T).run", FIND_PLACE_FUNCTION, 1, "main.(*T).run", false);
     check("last exit of my prog", FIND_PLACE_EXIT, 1, "my prog", true);
     check("first exit of sh", FIND_PLACE_EXIT, 1, "sh", false);
 }

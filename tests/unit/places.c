@@ -50,7 +50,7 @@ static void parts_init(struct parts *p, const struct btrail_names *names)
     p->kernel = kernel_names_new(p->shared, names);
     p->processes = processes_new(NULL, names, NULL);
     p->places = places_new(p->files, p->kernel, p->shared, names, p->processes,
-                           NULL);
+                           NULL, false);
 }
 
 static void parts_clear(struct parts *p)
@@ -724,7 +724,7 @@ static void test_kernels(void)
     p.kernel = kernel_names_new(p.shared, names);
     g_assert_true(kernel_names_set_vmlinux(p.kernel, elf, "vmlinux", NULL));
     p.places = places_new(p.files, p.kernel, p.shared, names, p.processes,
-                          NULL);
+                          NULL, false);
     process_init(&program, address_space_new());
     for (unsigned i = 0; i < 4; i++) {
         const struct symbolizer_where where = {
