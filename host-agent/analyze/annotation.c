@@ -146,7 +146,7 @@ static struct annotation_code *code_of(struct annotating *a,
     if (g_hash_table_lookup_extended(a->functions, f, NULL, &known)) {
         return known;
     }
-    closest_offer(&a->out->closest, f->name);
+    function_offer(f, &a->out->closest);
     if (function_is(f, a->o->function)) {
         code = new_code(a, f, f->start, f->end,
                         symbolizer_bits(a->o->names, b->process, &b->where,

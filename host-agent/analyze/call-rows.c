@@ -38,8 +38,13 @@ static bool is_wanted(struct call_summing *c, const struct stack_node *n)
     if (!n->function) {
         return false;
     }
-    closest_offer(&c->out->closest, n->function->name);
-    return function_is(n->function, c->out->function);
+    if (function_is(n->function, c->out->function)) {
+        c->out->closest.found = n->function->name;
+        c->out->closest.distance = 0;
+        return true;
+    }
+    function_offer(n->function, &c->out->closest);
+    return false;
 }
 
 static void add_node(struct call_summing *c, const struct stack_node *n,

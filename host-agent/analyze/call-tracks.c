@@ -175,7 +175,7 @@ static bool is_wanted(struct call_tracks *c, const struct function *f)
     if (!wanted || !f || !function_is(f, wanted)) {
         if (wanted && f && c->closest.distance &&
             g_hash_table_add(c->offered, (gpointer)f)) {
-            closest_offer(&c->closest, f->name);
+            function_offer(f, &c->closest);
         }
         return false;
     }

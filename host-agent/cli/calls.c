@@ -109,7 +109,7 @@ static void on_begin(void *opaque, struct call_track *t, unsigned i)
     if (s->function && !c->json) {
         print_start(c, s->begin, s->vcpu, s->process);
         cli_printf("%16s  ", "");
-        print_name(c, t, i, "", "() {");
+        print_name(c, t, i, "", s->function->brief ? " {" : "() {");
     }
 }
 
@@ -131,7 +131,8 @@ static void print_end(const struct calls *c, struct call_track *t, unsigned i,
     }
     print_start(c, whole ? s->begin : time, s->vcpu, s->process);
     print_duration(time - s->begin, s->late || cut);
-    print_name(c, t, i, whole ? "" : "} /* ", whole ? "();" : " */");
+    print_name(c, t, i, whole ? "" : "} /* ", !whole ? " */" :
+               s->function->brief ? ";" : "();");
 }
 
 static void on_whole(void *opaque, struct call_track *t, unsigned i,

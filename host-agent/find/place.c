@@ -301,6 +301,9 @@ static bool find_wanted(const struct btrail_trace *trace,
         times++;
     }
     visits_free(v);
+    if (v && !local && !times && wanted->missing) {
+        fail(&local, "%s", wanted->missing);
+    }
     find_target_free(wanted);
     if (local) {
         g_propagate_error(error, g_steal_pointer(&local));

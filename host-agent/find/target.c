@@ -7,6 +7,8 @@
 
 #include "find/target.h"
 #include "lib/agent/names-private.h"
+#include "lib/agent/symbol-list.h"
+#include "symbolize/demangle.h"
 #include "util/closest.h"
 #include "util/hash.h"
 #include "util/search.h"
@@ -36,6 +38,7 @@ void find_target_free(struct find_target *s)
         mark_wanted_clear(&s->mark);
         g_free(s->process);
         g_free(s->function);
+        g_free(s->missing);
         g_free(s);
     }
 }
@@ -232,6 +235,72 @@ static void note_unknown(void *opaque, unsigned vcpu,
     }
 }
 
+/* A search for a function that is not there */
+struct missing_search {
+    struct closest closest;
+    GStringChunk *names;
+    GHashTable *files;
+    bool known;                 /* all files, with all symbols */
+};
+
+/* A person may have meant a symbol with parameters, or without. */
+static void offer_names(void *opaque, struct elf_file *elf)
+{
+    struct missing_search *m = opaque;
+    const struct elf_symbol *all;
+    bool whole = strchr(m->closest.word, '(');
+    size_t n;
+
+    m->known &= elf && elf_file_has_symbols(elf);
+    if (!elf || !g_hash_table_add(m->files, elf)) {
+        return;
+    }
+    all = elf_file_symbols(elf, &n);
+    for (size_t i = 0; i < n; i++) {
+        g_autofree char *name = demangle(all[i].name, whole);
+
+        closest_offer(&m->closest, all[i].name);
+        if (name) {
+            const char *last = m->closest.found;
+
+            closest_offer(&m->closest, name);
+            if (m->closest.found != last) {
+                m->closest.found = g_string_chunk_insert(m->names, name);
+            }
+        }
+    }
+}
+
+/* Says that no process of the name has the function. */
+static char *say_missing(const struct find_target *s,
+                         struct symbolizer *symbols, GHashTable *pids)
+{
+    const struct btrail_names *names = symbolizer_names(symbols);
+    struct missing_search m = { closest_to(s->function), .known = true };
+    const struct btrail_process *p;
+    g_autofree char *hint = NULL;
+    char *text;
+
+    m.names = g_string_chunk_new(256);
+    m.files = g_hash_table_new(NULL, NULL);
+    for (unsigned i = 0; names && (p = btrail_names_version(names, i)); i++) {
+        /* Before it had the name, it was another program. */
+        if (g_hash_table_contains(pids, GUINT_TO_POINTER(p->pid)) &&
+            !strcmp(p->comm, s->process)) {
+            symbolizer_elfs_in(symbols, p, offer_names, &m);
+        }
+    }
+    hint = closest_hint(&m.closest);
+    text = m.known && g_hash_table_size(m.files) ?
+        g_strdup_printf("process %s has no function %s%s", s->process,
+                        s->function, hint) :
+        g_strdup_printf("of process %s, no function %s is known%s; not all "
+                        "of its symbols are", s->process, s->function, hint);
+    g_string_chunk_free(m.names);
+    g_hash_table_unref(m.files);
+    return text;
+}
+
 /* Where the processes of the name have the function, and where that is not
  * known */
 static bool add_user(struct find_target *s, const struct btrail_trace *trace,
@@ -252,11 +321,30 @@ static bool add_user(struct find_target *s, const struct btrail_trace *trace,
     if (ok) {
         u.owners = find_owners(symbols, u.pids, s->function, s->addresses);
         ok = read_batches(trace, note_unknown, &u, error);
+        if (!s->addresses->len && !symbolizer_has_map(symbols)) {
+            s->missing = say_missing(s, symbols, u.pids);
+        }
         g_hash_table_unref(u.owners);
     }
     g_hash_table_unref(u.pids);
     g_hash_table_unref(u.others);
     return ok;
+}
+
+/* Which function of the kernel may be meant */
+static char *kernel_hint(const struct btrail_names *names, const char *function)
+{
+    struct closest closest = closest_to(function);
+    struct btrail_symbol_era era;
+    struct btrail_symbol s;
+
+    for (size_t i = 0;
+         names && !btrail_names_symbol_era(names, i, &s, &era); i++) {
+        if (btrail_symbol_is_code(s.type)) {
+            closest_offer(&closest, s.name);
+        }
+    }
+    return closest_hint(&closest);
 }
 
 struct find_target *find_target_function(const struct btrail_trace *trace,
@@ -284,9 +372,11 @@ struct find_target *find_target_function(const struct btrail_trace *trace,
     s->names = symbols ? symbolizer_names(symbols) : s->own_names;
     add_starts(s, starts);
     if (!process && !s->addresses->len) {
+        g_autofree char *hint = kernel_hint(s->names, function);
+
         agent_fail(error, AGENT_ERROR_NAMES,
-                   "the guest's kernel has no function %s, or the trace "
-                   "has no names", function);
+                   "the guest's kernel has no function %s%s, or the trace "
+                   "has no names", function, hint);
         find_target_free(s);
         return NULL;
     }

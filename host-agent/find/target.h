@@ -23,6 +23,8 @@
  *             it is where this function begins in the process
  * @others:    by vCPU, of struct piece: here a process runs that no snapshot
  *             has found, and the function can be at any address; or NULL
+ * @missing:   that no function of the name is known, and which may be meant; or
+ *             NULL.  There can be one all the same, where not all is known
  * @names:     say which kernel runs where events do not; or NULL
  * @marks:     if it is not NULL, a record counts only if it is @mark
  */
@@ -32,6 +34,7 @@ struct find_target {
     bool blocks;
     char *process;
     char *function;
+    char *missing;
     GArray *others[BTRAIL_MAX_VCPUS];
     const struct btrail_names *names;
     struct btrail_names *own_names;

@@ -201,6 +201,10 @@ static char *search_find(void *view, const char *argument, GError **error)
         return NULL;
     }
     ok = list_visits(trace, v, at->place.icount, text, &total, error);
+    if (ok && !total && wanted->missing) {
+        refuse(error, "%s", wanted->missing);
+        ok = false;
+    }
     visits_free(v);
     find_target_free(wanted);
     g_string_append_printf(text, "%s runs %" G_GUINT64_FORMAT " times\n",

@@ -56,58 +56,67 @@ static bool is_symbol(const char *symbol, const char *name)
                            function_name_plain(symbol) == n));
 }
 
-/* Are they the same, as far as @n of the first one, but for blanks? */
-static bool is_same(const char *demangled, size_t n, const char *name)
+/* Are they the same but for blanks? */
+static bool is_same(const char *a, const char *b)
 {
-    const char *end = demangled + n;
-
     for (;;) {
-        for (; demangled < end && *demangled == ' '; demangled++) {
+        a += strspn(a, " ");
+        b += strspn(b, " ");
+        if (!*a || *a != *b) {
+            return *a == *b;
         }
-        name += strspn(name, " ");
-        if (demangled == end || !*name) {
-            return demangled == end && !*name;
-        }
-        if (*demangled++ != *name++) {
-            return false;
-        }
+        a++;
+        b++;
     }
 }
 
-/*
- * The length of the name of a template, of which this is an instance: without
- * "<int>", or "::<i32>" in Rust.  What compares has such characters, too.
- */
-static size_t without_arguments(const char *name)
+/* The length of an operator that has brackets which enclose nothing */
+static size_t operator_size(const char *text)
 {
     static const char *const operators[] = {
-        "operator>", "operator>>", "operator->", "operator<=>",
+        "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">",
     };
-    unsigned depth = 0;
-    size_t n = strlen(name);
+    const char *sign = text + strlen("operator");
 
-    if (!g_str_has_suffix(name, ">")) {
-        return n;
+    if (!g_str_has_prefix(text, "operator")) {
+        return 0;
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(operators); i++) {
-        if (g_str_has_suffix(name, operators[i])) {
-            return n;
+        if (g_str_has_prefix(sign, operators[i])) {
+            return sign - text + strlen(operators[i]);
         }
     }
-    while (n) {
-        char c = name[--n];
+    return 0;
+}
 
-        /* "->" of a function's type, which Rust has */
-        depth += c == '>' && !(n && name[n - 1] == '-' && depth);
-        depth -= c == '<' && depth;
-        if (!depth) {
-            break;
+/*
+ * The names of the templates, of which a name has instances: without "<int>",
+ * or "::<i32>" in Rust.  "<A as B>::f" of Rust is no instance.
+ */
+static char *without_arguments(const char *name)
+{
+    g_autoptr(GString) s = g_string_new(NULL);
+    unsigned depth = 0;
+
+    for (const char *c = name; *c; c++) {
+        size_t n = depth ? 0 : operator_size(c);
+
+        if (n) {
+            g_string_append_len(s, c, n);
+            c += n - 1;
+        } else if (*c == '<' && (depth || s->len)) {
+            if (!depth && g_str_has_suffix(s->str, "::")) {
+                g_string_truncate(s, s->len - 2);
+            }
+            depth++;
+        } else if (*c == '>' && depth) {
+            /* The arrow of a function's type in Rust does not end them. */
+            depth -= c[-1] != '-';
+        } else if (!depth) {
+            g_string_append_c(s, *c);
         }
     }
-    if (!n || name[n] != '<') {
-        return strlen(name);
-    }
-    return n > 2 && !strncmp(name + n - 2, "::", 2) ? n - 2 : n;
+    return g_string_free(g_steal_pointer(&s), FALSE);
 }
 
 /* Can this be a name for it?  Most are not, and this is quick. */
@@ -123,6 +132,7 @@ bool function_name_is_known(const char *symbol, const char *demangled,
                             const char *name)
 {
     g_autofree char *plain = NULL, *whole = NULL, *some = NULL;
+    g_autofree char *template = NULL;
 
     if (is_symbol(symbol, name)) {
         return true;
@@ -139,12 +149,12 @@ bool function_name_is_known(const char *symbol, const char *demangled,
     if (!whole || strstr(whole, " [clone ")) {
         return false;
     }
-    if (is_same(whole, strlen(whole), name)) {
+    if (is_same(whole, name)) {
         return true;
     }
     some = demangle(plain, false);
-    return some && (is_same(some, strlen(some), name) ||
-                    is_same(some, without_arguments(some), name));
+    template = some ? without_arguments(some) : NULL;
+    return some && (is_same(some, name) || is_same(template, name));
 }
 
 bool function_name_is(const char *symbol, const char *name)

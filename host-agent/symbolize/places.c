@@ -192,7 +192,7 @@ static const struct function *get_function(struct places *p,
         .symbol = found->name ? found->name : NAME_UNKNOWN,
     };
     struct function *f = g_hash_table_lookup(module->functions, &key);
-    g_autofree char *name = NULL;
+    g_autofree char *name = NULL, *brief = NULL;
 
     if (!f) {
         f = g_memdup2(&key, sizeof(key));
@@ -201,6 +201,8 @@ static const struct function *get_function(struct places *p,
         f->symbol = keep(p, key.symbol);
         name = p->mangled ? NULL : demangle(f->symbol, true);
         f->name = name ? keep(p, name) : f->symbol;
+        brief = name ? demangle(f->symbol, false) : NULL;
+        f->brief = brief && strcmp(brief, name) ? keep(p, brief) : NULL;
         if (f->known && module->kernel) {
             f->syscall = syscall_name(p->names, found->where->kernel,
                                       found->where->time,
@@ -468,6 +470,11 @@ bool function_is(const struct function *f, const char *name)
            function_name_is_known(f->symbol, f->name, name);
 }
 
+void function_offer(const struct function *f, struct closest *c)
+{
+    closest_offer(c, f->brief && !strchr(c->word, '(') ? f->brief : f->name);
+}
+
 void places_unknown(struct places *p, uint64_t address, struct place *place)
 {
     set_unknown(p, place, get_module(p, NAME_KERNEL, NULL, NULL, true),
@@ -533,6 +540,21 @@ void places_starts_in(struct places *p, const struct btrail_process *version,
         }
         if (m.elf && elf_file_address(m.elf, m.offset, &address)) {
             add_starts(m.elf, m.start - address, name, addresses);
+        }
+    }
+}
+
+void places_elfs_in(struct places *p, const struct btrail_process *version,
+                    places_elf_fn *fn, void *opaque)
+{
+    for (uint32_t i = 0; i < version->n_mappings; i++) {
+        struct mapping m = processes_mapping(p->processes, version,
+                                             &version->mappings[i]);
+
+        /* What is in brackets is no file. */
+        if (is_named_code(&m) && *m.path == '/') {
+            find_file(p, &m, processes_bits(version));
+            fn(opaque, m.elf);
         }
     }
 }

@@ -9,6 +9,7 @@
 #include "symbolize/elf-files.h"
 #include "symbolize/kernel-names.h"
 #include "symbolize/processes.h"
+#include "util/closest.h"
 
 #define NAME_UNKNOWN    "[unknown]"
 #define NAME_KERNEL     "[kernel.kallsyms]"
@@ -35,6 +36,7 @@ struct module {
 /**
  * struct function
  * @name:  as people read it: demangled, unless they do not want that
+ * @brief: the same without parameters; NULL if @name has none
  * @symbol: as it is in the file
  * @start: in the module, see struct place
  * @end:   after it; UINT64_MAX if not known, as of the last symbol of all
@@ -43,6 +45,7 @@ struct module {
  */
 struct function {
     const char *name;
+    const char *brief;
     const char *symbol;
     const char *syscall;
     struct module *module;
@@ -96,6 +99,9 @@ void places_find_in(struct places *p, const struct symbolizer_where *where,
 /* Does somebody mean a function by a name?  See function_name_is(). */
 bool function_is(const struct function *f, const char *name);
 
+/* Offers a function as what somebody may have meant. */
+void function_offer(const struct function *f, struct closest *c);
+
 /* The place of an address in the kernel that has no name */
 void places_unknown(struct places *p, uint64_t address, struct place *place);
 
@@ -117,6 +123,14 @@ void places_files(struct places *p, const struct process *process,
  */
 void places_starts_in(struct places *p, const struct btrail_process *version,
                       const char *name, GArray *addresses);
+
+/*
+ * Calls a function with each file that a version of a process has code of, or
+ * NULL for one that is not known.
+ */
+typedef void places_elf_fn(void *opaque, struct elf_file *elf);
+void places_elfs_in(struct places *p, const struct btrail_process *version,
+                    places_elf_fn *fn, void *opaque);
 
 /*
  * Reads bytes of code at an address from the file that is mapped there.

@@ -451,6 +451,13 @@ void symbolizer_starts(struct symbolizer *s, const char *name,
     kernel_names_starts(s->kernel, name, starts);
 }
 
+void symbolizer_elfs_in(struct symbolizer *s,
+                        const struct btrail_process *version,
+                        places_elf_fn *fn, void *opaque)
+{
+    places_elfs_in(s->places, version, fn, opaque);
+}
+
 void symbolizer_starts_in(struct symbolizer *s,
                           const struct btrail_process *version,
                           const char *name, GArray *addresses)

@@ -150,6 +150,11 @@ void symbolizer_starts_in(struct symbolizer *s,
                           const struct btrail_process *version,
                           const char *name, GArray *addresses);
 
+/* The files of a version of a process; see places_elfs_in(). */
+void symbolizer_elfs_in(struct symbolizer *s,
+                        const struct btrail_process *version,
+                        places_elf_fn *fn, void *opaque);
+
 /* The files on the host that are mapped in a process; see places_files(). */
 void symbolizer_files(struct symbolizer *s, const struct process *process,
                       const struct symbolizer_where *where, uint64_t address,

@@ -212,8 +212,12 @@ int find_callers(struct find_options *o, struct finder *f)
         callers = sorted(&c, &all);
         print(o, callers, all);
         if (!all) {
-            cli_error("%s: %s was not called", o->in.trace.path,
-                      o->callers_of);
+            if (finder_missing(f)) {
+                cli_error("%s: %s", o->in.trace.path, finder_missing(f));
+            } else {
+                cli_error("%s: %s was not called", o->in.trace.path,
+                          o->callers_of);
+            }
             code = CLI_FAILED;
         }
     } else {

@@ -389,6 +389,11 @@ void finder_unlock(struct finder *f)
     visits_unlock(f->visits);
 }
 
+const char *finder_missing(const struct finder *f)
+{
+    return f->wanted ? f->wanted->missing : NULL;
+}
+
 uint64_t finder_damage(const struct finder *f)
 {
     return f->visits ? visits_damage(f->visits) : 0;

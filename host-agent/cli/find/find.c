@@ -22,6 +22,13 @@ static int failed(const struct find_options *o, const GError *error)
     return CLI_FAILED;
 }
 
+static int nothing(const struct find_options *o, const struct finder *f)
+{
+    cli_error("%s: %s", o->in.trace.path,
+              finder_missing(f) ?: "it did not happen");
+    return CLI_FAILED;
+}
+
 static void add_one(void *opaque, unsigned worker, const struct visit *visit)
 {
     ((uint64_t *)opaque)[worker * 16]++;
@@ -47,6 +54,9 @@ static int print_count(struct find_options *o, struct finder *f)
     }
     if (error) {
         return failed(o, error);
+    }
+    if (!n && finder_missing(f)) {
+        return nothing(o, f);
     }
     if (o->json) {
         cli_printf("{\"count\":%" PRIu64 "}\n", n);
@@ -102,8 +112,7 @@ static int print_nth(struct find_options *o, struct finder *f)
         return failed(o, error);
     }
     if (!all) {
-        cli_error("%s: it did not happen", o->in.trace.path);
-        return CLI_FAILED;
+        return nothing(o, f);
     }
     if (all < n) {
         cli_error("%s: it happened %" PRIu64 " times", o->in.trace.path,
@@ -142,8 +151,7 @@ static int print_all(struct find_options *o, struct finder *f)
         return failed(o, error);
     }
     if (!n) {
-        cli_error("%s: it did not happen", o->in.trace.path);
-        return CLI_FAILED;
+        return nothing(o, f);
     }
     return CLI_OK;
 }

@@ -77,6 +77,9 @@ void finder_unlock(struct finder *f);
 /* Can it? */
 bool finder_has_threads(const struct finder *f);
 
+/* Why nothing is found, if a function is not known; or NULL */
+const char *finder_missing(const struct finder *f);
+
 /* Damaged chunks that were passed */
 uint64_t finder_damage(const struct finder *f);
 
