@@ -188,6 +188,15 @@ const char *field_text(enum field f, const struct named_record *r,
     }
 }
 
+bool field_is_function(enum field f, const struct named_record *r,
+                       const char *name)
+{
+    const struct place *place = f == FIELD_SYM || f == FIELD_SYM_TO ?
+                                place_of(f, r) : NULL;
+
+    return place && function_is(place->function, name);
+}
+
 uint64_t field_number(enum field f, const struct named_record *r)
 {
     const char *file;

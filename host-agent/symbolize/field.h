@@ -93,6 +93,10 @@ bool field_is_target(enum field f);
 const char *field_text(enum field f, const struct named_record *r,
                        char buf[FIELD_TEXT]);
 
+/* Is it a function that somebody means by this name?  See function_name_is(). */
+bool field_is_function(enum field f, const struct named_record *r,
+                       const char *name);
+
 /* The value of a field that is no text */
 uint64_t field_number(enum field f, const struct named_record *r);
 

@@ -485,6 +485,11 @@ static bool compare_field(const struct node *n, const struct named_record *r)
         return record_set_has(n->set, r->vcpu, r->index, NULL);
     }
     if (field_type(n->field) == FIELD_TYPE_TEXT) {
+        /* A function has several names. */
+        if ((n->kind == NODE_EQUAL || n->kind == NODE_DIFFERENT) &&
+            field_is_function(n->field, r, n->text)) {
+            return n->kind == NODE_EQUAL;
+        }
         return compare_text(n, field_text(n->field, r, buf));
     }
     value = field_number(n->field, r);

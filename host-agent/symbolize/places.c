@@ -8,7 +8,6 @@
 #include "lib/agent/strings.h"
 #include "symbolize/content-mappings.h"
 #include "symbolize/demangle.h"
-#include "symbolize/function-name.h"
 #include "symbolize/places.h"
 #include "symbolize/syscall-name.h"
 #include "util/hash.h"
@@ -462,12 +461,6 @@ void places_find(struct places *p, const struct process *process,
         c->coming = c->timed ? find_coming(p, process, where, address) : NULL;
     }
     *place = c->place;
-}
-
-bool function_is(const struct function *f, const char *name)
-{
-    return f->name == f->symbol ? function_name_is(f->symbol, name) :
-           function_name_is_known(f->symbol, f->name, name);
 }
 
 void function_offer(const struct function *f, struct closest *c)

@@ -7,6 +7,7 @@
 #define BTRAIL_PLACES_H
 
 #include "symbolize/elf-files.h"
+#include "symbolize/function-name.h"
 #include "symbolize/kernel-names.h"
 #include "symbolize/processes.h"
 #include "util/closest.h"
@@ -97,7 +98,11 @@ void places_find_in(struct places *p, const struct symbolizer_where *where,
                     struct place *place);
 
 /* Does somebody mean a function by a name?  See function_name_is(). */
-bool function_is(const struct function *f, const char *name);
+static inline bool function_is(const struct function *f, const char *name)
+{
+    return f->name == f->symbol ? function_name_is(f->symbol, name) :
+           function_name_is_known(f->symbol, f->name, name);
+}
 
 /* Offers a function as what somebody may have meant. */
 void function_offer(const struct function *f, struct closest *c);

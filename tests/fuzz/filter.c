@@ -30,9 +30,11 @@ static struct module modules[] = {
     { .name = "" },
 };
 static const struct function functions[] = {
-    { .name = "do_idle", .module = &modules[0], .known = true },
-    { .name = "[unknown]", .module = &modules[1] },
-    { .name = "f\xc3\xa4", .module = &modules[2], .known = true },
+    { .name = "do_idle", .symbol = "do_idle", .module = &modules[0],
+      .known = true },
+    { .name = "[unknown]", .symbol = "[unknown]", .module = &modules[1] },
+    { .name = "f\xc3\xa4", .symbol = "f\xc3\xa4", .module = &modules[2],
+      .known = true },
 };
 static const struct process processes[] = {
     { .comm = "sh", .pid = 12, .tid = -1, .cr3 = 0x1000 },

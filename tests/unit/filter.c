@@ -9,8 +9,10 @@
 
 static struct module module = { .name = "libc.so.6", .path = "/lib/libc.so.6" };
 static const struct function function = { .name = "do_sort",
+                                          .symbol = "do_sort",
                                           .module = &module };
-static const struct function other = { .name = "main", .module = &module };
+static const struct function other = { .name = "main", .symbol = "main",
+                                       .module = &module };
 static const struct place from = { .function = &function };
 static const struct place to = { .function = &other };
 static const struct process process = { .cr3 = 0x22f2000, .pid = 137,
@@ -20,6 +22,33 @@ static const struct named_record record = {
     .to = 0x401000, .process = &process, .from_place = &from,
     .to_place = &to,
 };
+
+/* Any name of a function is it, with "==" and without. */
+static void test_function_names(void)
+{
+    static const struct function sort = {
+        .name = "shop::sort(int)", .symbol = "_ZN4shop4sortEi",
+        .module = &module,
+    };
+    static const struct place place = { .function = &sort };
+    static const char *const names[] = {
+        "shop::sort", "shop::sort(int)", "_ZN4shop4sortEi", "sort",
+    };
+    struct named_record r = record;
+
+    r.to_place = &place;
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        for (unsigned different = 0; different < 2; different++) {
+            g_autofree char *text = g_strdup_printf(
+                "sym_to %s '%s'", different ? "!=" : "==", names[i]);
+            struct filter *f = filter_parse(text, NULL);
+
+            g_test_message("%s", text);
+            g_assert_cmpint(filter_matches(f, &r), ==, (i < 3) != different);
+            filter_free(f);
+        }
+    }
+}
 
 static void test_fields(void)
 {
@@ -344,6 +373,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/filter/fields", test_fields);
+    g_test_add_func("/filter/function-names", test_function_names);
     g_test_add_func("/filter/restrict", test_restrict);
     g_test_add_func("/filter/within", test_within);
     g_test_add_func("/filter/until", test_until);
