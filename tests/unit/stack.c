@@ -8,157 +8,16 @@
  * Beside a sample NAME that is compiled in some way, there is NAME-stripped,
  * which is the same without symbols.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <glib.h>
 #include <glib/gstdio.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
-#include <sys/user.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "symbolize/instruction.h"
 #include "scratch.h"
+#include "stepped.h"
 #include "symbolize/stack.h"
 
-/* Where user mode goes to; what is there is not known. */
-#define KERNEL      UINT64_C(0xffffffff81000000)
-#define CR3         0x1000
-
 static char *folder;
-
-struct run {
-    GArray *records;
-    char *map;
-    char *out;
-};
-
-static void add(struct run *run, uint64_t from, uint64_t to)
-{
-    const struct btrail_record r = { from, to, 0 };
-
-    g_array_append_val(run->records, r);
-}
-
-static void read_maps(struct run *run, pid_t pid)
-{
-    g_autofree char *path = g_strdup_printf("/proc/%d/maps", (int)pid);
-    g_autofree char *maps = NULL, *text = NULL;
-
-    g_assert_true(g_file_get_contents(path, &maps, NULL, NULL));
-    text = g_strdup_printf("%" G_GINT64_MODIFIER "x T kernel_entry\n"
-                           "cr3 %x pid=%d sample\n%s", KERNEL, CR3, (int)pid,
-                           maps);
-    run->map = g_build_filename(folder, "names.map", NULL);
-    g_assert_true(g_file_set_contents(run->map, text, -1, NULL));
-}
-
-/* The instruction at @at; returns whether it is CPUID. */
-static bool read_instruction(pid_t pid, uint64_t at, struct instruction *insn)
-{
-    uint8_t bytes[16];
-
-    for (unsigned i = 0; i < sizeof(bytes); i += sizeof(long)) {
-        long word;
-
-        errno = 0;
-        word = ptrace(PTRACE_PEEKTEXT, pid, at + i, 0);
-        memcpy(bytes + i, &word, sizeof(word));
-    }
-    instruction_decode(bytes, INSTRUCTION_MAX, 64, at, insn);
-    return bytes[0] == 0x0f && bytes[1] == 0xa2;
-}
-
-/*
- * A handler begins instead of the instruction at @last.  The kernel goes to it
- * at once if it was in the kernel before, where a debugger stops it.
- */
-static void add_handler(struct run *run, uint64_t last, uint64_t to)
-{
-    struct btrail_record *r = &g_array_index(run->records,
-                                             struct btrail_record,
-                                             run->records->len - 1);
-
-    if (r->from == KERNEL + 0x10 && r->to == last) {
-        r->to = to;
-    } else {
-        add(run, last, KERNEL);
-        add(run, KERNEL + 0x10, to);
-    }
-}
-
-/* Run it step by step; false if that cannot be done here. */
-static bool trace(struct run *run, const char *sample, const char *what)
-{
-    g_autofree char *out = g_build_filename(folder, "out", NULL);
-    struct user_regs_struct regs;
-    uint64_t last = 0;
-    int status, deliver = 0;
-    pid_t pid = fork();
-
-    run->records = g_array_new(FALSE, FALSE, sizeof(struct btrail_record));
-    if (!pid) {
-        int fd = open(out, O_CREAT | O_WRONLY | O_TRUNC, 0600);
-
-        dup2(fd, 1);
-        if (ptrace(PTRACE_TRACEME, 0, 0, 0)) {
-            _exit(99);
-        }
-        execl(sample, sample, what, NULL);
-        _exit(98);
-    }
-    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
-    if (!WIFSTOPPED(status)) {
-        return false;
-    }
-    read_maps(run, pid);
-    for (;;) {
-        struct instruction insn;
-
-        g_assert_cmpint(ptrace(PTRACE_GETREGS, pid, 0, &regs), ==, 0);
-        if (last) {
-            if (read_instruction(pid, last, &insn) &&
-                regs.rip != last + insn.length) {
-                /* A hypervisor that emulates it may lose the step after it. */
-                last += insn.length;
-                read_instruction(pid, last, &insn);
-            }
-            if (insn.kind == INSTRUCTION_SYSCALL) {
-                add(run, last, KERNEL);
-                add(run, KERNEL + 0x10, regs.rip);
-            } else if (regs.rip != last + insn.length) {
-                if (instruction_goes(&insn, regs.rip) &&
-                    insn.kind != INSTRUCTION_OTHER) {
-                    add(run, last, regs.rip);
-                } else if (regs.rip != last) {
-                    add_handler(run, last, regs.rip);
-                }
-            }
-        }
-        last = regs.rip;
-        if (ptrace(PTRACE_SINGLESTEP, pid, 0, deliver)) {
-            return false;
-        }
-        g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
-        if (!WIFSTOPPED(status)) {
-            break;
-        }
-        deliver = WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
-    }
-    g_assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
-    g_assert_true(g_file_get_contents(out, &run->out, NULL, NULL));
-    return true;
-}
-
-static void run_free(struct run *run)
-{
-    g_array_unref(run->records);
-    g_free(run->map);
-    g_free(run->out);
-}
 
 /* How often a tree has a call of @callee by @caller; all below @node */
 static uint64_t count(const struct stack_node *node, const char *caller,
@@ -189,20 +48,6 @@ static uint64_t sum_records(const struct stack_node *node)
         sum += node->records + sum_records(node->child);
     }
     return sum;
-}
-
-static struct symbolizer *names(const struct run *run)
-{
-    char root[] = "/";
-    char *roots[] = { root, NULL };
-    const struct symbolizer_options options = {
-        .map = run->map, .files.sysroots = roots,
-    };
-    g_autoptr(GError) error = NULL;
-    struct symbolizer *s = symbolizer_new(&options, NULL, &error);
-
-    g_assert_no_error(error);
-    return s;
 }
 
 /* Stacks, and the edges of what is fed to them */
@@ -247,11 +92,12 @@ static void feed_batch(struct fed *f, unsigned vcpu,
     }
 }
 
-static void feed(struct fed *f, const struct run *run, size_t first, size_t n)
+static void feed(struct fed *f, const struct stepped *run, size_t first,
+                 size_t n)
 {
     const struct btrail_batch batch = {
         .records = (const struct btrail_record *)run->records->data + first,
-        .count = n, .index = first, .cr3 = CR3,
+        .count = n, .index = first, .cr3 = STEPPED_CR3,
     };
 
     feed_batch(f, 0, &batch, 2);
@@ -261,19 +107,19 @@ static void feed(struct fed *f, const struct run *run, size_t first, size_t n)
 static void check(const char *sample, const char *what, bool exact,
                   unsigned signals, unsigned switches)
 {
-    struct run run = { NULL };
+    struct stepped run = { NULL };
     struct symbolizer *s;
     struct fed f;
     const struct stack_counts *counts;
     g_auto(GStrv) lines = NULL;
     unsigned i, found = 0;
 
-    if (!trace(&run, sample, what)) {
+    if (!stepped_run(&run, folder, sample, what)) {
         g_test_skip("programs cannot be traced here");
-        run_free(&run);
+        stepped_free(&run);
         return;
     }
-    s = names(&run);
+    s = stepped_names(&run, NULL);
     f = fed_new(s);
     feed(&f, &run, 0, run.records->len);
     lines = g_strsplit(run.out, "\n", -1);
@@ -306,7 +152,7 @@ static void check(const char *sample, const char *what, bool exact,
     }
     fed_free(&f);
     symbolizer_free(s);
-    run_free(&run);
+    stepped_free(&run);
 }
 
 static void test_recursion(gconstpointer sample)
@@ -382,10 +228,10 @@ static uint64_t start_of(const char *sample, const char *name)
 }
 
 /* How many functions it is in whenever it goes to @to; 0: or anywhere */
-static GArray *depths(const struct run *run, uint64_t to)
+static GArray *depths(const struct stepped *run, uint64_t to)
 {
     GArray *found = g_array_new(FALSE, FALSE, sizeof(unsigned));
-    struct symbolizer *s = names(run);
+    struct symbolizer *s = stepped_names(run, NULL);
     struct fed f = fed_new(s);
 
     for (size_t i = 0; i < run->records->len; i++) {
@@ -406,7 +252,7 @@ static GArray *depths(const struct run *run, uint64_t to)
 }
 
 /* From here on, the program is taken for one without symbols. */
-static void strip(const struct run *run, const char *sample)
+static void strip(const struct stepped *run, const char *sample)
 {
     g_autofree char *stripped = g_strdup_printf("%s-stripped", sample);
     g_autofree char *maps = NULL, *text = NULL;
@@ -425,11 +271,11 @@ static void test_stripped(gconstpointer opaque)
     const char *sample = opaque;
     uint64_t leaf = start_of(sample, "leaf");
     g_autoptr(GArray) known = NULL, found = NULL;
-    struct run run = { NULL };
+    struct stepped run = { NULL };
 
-    if (!trace(&run, sample, "pointers")) {
+    if (!stepped_run(&run, folder, sample, "pointers")) {
         g_test_skip("programs cannot be traced here");
-        run_free(&run);
+        stepped_free(&run);
         return;
     }
     known = depths(&run, leaf);
@@ -438,7 +284,7 @@ static void test_stripped(gconstpointer opaque)
     g_assert_cmpuint(known->len, >, 50);
     g_assert_cmpmem(known->data, known->len * sizeof(unsigned),
                     found->data, found->len * sizeof(unsigned));
-    run_free(&run);
+    stepped_free(&run);
 }
 
 /* Does the function in which a record ends return soon? */
@@ -456,8 +302,8 @@ static bool returns_soon(const GArray *depths, size_t i)
 
 /*
  * The kernel interrupts code here and there, and continues it a bit later.
- * @depths, after each record, become those of the records that are returned: what
- * continues elsewhere looks like a handler until the function returns.
+ * @depths, after each record, become those of the records that are returned:
+ * what continues elsewhere looks like a handler until the function returns.
  */
 static GArray *with_interrupts(const GArray *records, GArray *depths)
 {
@@ -478,7 +324,8 @@ static GArray *with_interrupts(const GArray *records, GArray *depths)
             !((r[i].to | r[i + 1].from) >> 63) && r[i].to < r[i + 1].from &&
             g_test_rand_int_range(0, 4)) {
             const struct btrail_record through[2] = {
-                { r[i].to, KERNEL, 0 }, { KERNEL + 0x10, r[i + 1].from, 0 },
+                { r[i].to, STEPPED_KERNEL, 0 },
+                { STEPPED_KERNEL + 0x10, r[i + 1].from, 0 },
             };
             const unsigned deeper[2] = { depth + 1, depth + 1 };
 
@@ -495,11 +342,11 @@ static void test_elsewhere(gconstpointer opaque)
 {
     const char *sample = opaque;
     g_autoptr(GArray) known = NULL, found = NULL, records = NULL;
-    struct run run = { NULL };
+    struct stepped run = { NULL };
 
-    if (!trace(&run, sample, "pointers")) {
+    if (!stepped_run(&run, folder, sample, "pointers")) {
         g_test_skip("programs cannot be traced here");
-        run_free(&run);
+        stepped_free(&run);
         return;
     }
     known = depths(&run, 0);
@@ -509,27 +356,28 @@ static void test_elsewhere(gconstpointer opaque)
     g_assert_cmpuint(run.records->len, >, records->len + 100);
     found = depths(&run, 0);
     for (size_t i = 0; i < found->len; i++) {
-        if (g_array_index(run.records, struct btrail_record, i).to != KERNEL) {
+        if (g_array_index(run.records, struct btrail_record, i).to !=
+            STEPPED_KERNEL) {
             g_assert_cmpuint(g_array_index(found, unsigned, i), ==,
                              g_array_index(known, unsigned, i));
         }
     }
-    run_free(&run);
+    stepped_free(&run);
 }
 
 /* What is missing makes stacks unknown for a while, and no longer. */
 static void test_gaps(gconstpointer sample)
 {
-    struct run run = { NULL };
+    struct stepped run = { NULL };
     struct symbolizer *s;
     unsigned i;
 
-    if (!trace(&run, sample, "recursion")) {
+    if (!stepped_run(&run, folder, sample, "recursion")) {
         g_test_skip("programs cannot be traced here");
-        run_free(&run);
+        stepped_free(&run);
         return;
     }
-    s = names(&run);
+    s = stepped_names(&run, NULL);
     for (i = 0; i < 200; i++) {
         size_t n = run.records->len;
         size_t begin = g_test_rand_int_range(0, n);
@@ -548,23 +396,23 @@ static void test_gaps(gconstpointer sample)
         fed_free(&f);
     }
     symbolizer_free(s);
-    run_free(&run);
+    stepped_free(&run);
 }
 
 /* Records that no program makes; frames and nodes stay bounded. */
 static void test_random(gconstpointer sample)
 {
-    struct run run = { NULL };
+    struct stepped run = { NULL };
     struct symbolizer *s;
     struct fed f;
     unsigned i, k, n;
 
-    if (!trace(&run, sample, "stacks")) {
+    if (!stepped_run(&run, folder, sample, "stacks")) {
         g_test_skip("programs cannot be traced here");
-        run_free(&run);
+        stepped_free(&run);
         return;
     }
-    s = names(&run);
+    s = stepped_names(&run, NULL);
     f = fed_new(s);
     n = run.records->len;
     for (i = 0; i < 20000; i++) {
@@ -603,7 +451,7 @@ static void test_random(gconstpointer sample)
                                                        struct btrail_record,
                                                        i);
         const struct btrail_batch batch = {
-            .records = r, .count = 1, .cr3 = CR3
+            .records = r, .count = 1, .cr3 = STEPPED_CR3
         };
 
         for (k = 0; k < (i < 3000 ? 20 : 0); k++) {
@@ -612,7 +460,7 @@ static void test_random(gconstpointer sample)
     }
     fed_free(&f);
     symbolizer_free(s);
-    run_free(&run);
+    stepped_free(&run);
 }
 
 static void add_test(const char *name, const char *sample,
