@@ -175,9 +175,7 @@ struct lane_at lane_find(const struct lane *l, const struct moment *m)
     return at;
 }
 
-/* Goes back by @n indices. */
-static struct lane_at back_by(const struct lane *l, struct lane_at at,
-                              uint64_t n)
+struct lane_at lane_back(const struct lane *l, struct lane_at at, uint64_t n)
 {
     while (n) {
         uint64_t here = at.index - run_at(l, at.run)->begin;
@@ -349,7 +347,7 @@ static void read_around(struct lane *l, const struct lane_at *at, size_t before,
     bool all;
 
     do {
-        struct lane_at from = back_by(l, *at, back + 1);
+        struct lane_at from = lane_back(l, *at, back + 1);
 
         g_array_set_size(r.records, 0);
         r.here = -1;

@@ -83,6 +83,9 @@ bool lane_before(const struct lane_at *a, const struct lane_at *b);
  */
 struct lane_at lane_find(const struct lane *l, const struct moment *m);
 
+/* This many indices before, or where the lane begins */
+struct lane_at lane_back(const struct lane *l, struct lane_at at, uint64_t n);
+
 /**
  * lane_read - read the records around one
  * @before, @after: how many before the last one up to @at, and after it: fewer

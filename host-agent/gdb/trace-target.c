@@ -377,9 +377,10 @@ static enum walker_way go_one(struct trace_target *s, bool forward, bool over)
     struct walker *w = general(s)->walker;
     struct stack_edges *edges = s->walk->edges;
     enum walker_way way = forward ? walker_way_on(w, edges) :
-                                    walker_way_back(w, edges);
+        walker_way_back(w, edges, over, FAR, &stops);
 
-    if (way == WALKER_CALLEE && over && !walker_at_stop(w, &stops)) {
+    if (forward && way == WALKER_CALLEE && over &&
+        !walker_at_stop(w, &stops)) {
         enum walker_way out = go_out(s, forward, FAR);
 
         way = out == WALKER_CALLER ? WALKER_SAME :

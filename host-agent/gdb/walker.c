@@ -5,8 +5,8 @@
 
 #include <string.h>
 
+#include "gdb/lane-stack.h"
 #include "gdb/walker.h"
-#include "lib/agent/thread.h"
 #include "lib/agent/trace-files.h"
 #include "symbolize/stack-edge.h"
 #include "util/hash.h"
@@ -49,6 +49,7 @@ struct kind {
  * @before: records that are read before it the next time
  * @behind: the same after it
  * @kinds:  what edges do that it has met
+ * @stack:  along the lane, or NULL; and of struct ended, in order
  */
 struct walker {
     const struct btrail_trace *trace;
@@ -61,6 +62,8 @@ struct walker {
     size_t before;
     size_t behind;
     struct kind *kinds;
+    struct lane_stack *stack;
+    GArray *ended;
 };
 
 struct walker *walker_new(const struct btrail_trace *trace,
@@ -90,6 +93,8 @@ void walker_free(struct walker *w)
 {
     if (w) {
         forget(w);
+        lane_stack_free(w->stack);
+        g_clear_pointer(&w->ended, g_array_unref);
         lane_free(w->lane);
         g_free(w->kinds);
         g_free(w);
@@ -679,13 +684,6 @@ enum walker_answer walker_search(struct walker *w, const uint64_t *addresses,
     return answer;
 }
 
-/* Was a record made by another task, which has a stack of its own? */
-static bool is_other(const struct lane_record *r, const struct lane_record *of)
-{
-    return of->task.known && (!r->task.known || btrail_thread(&r->task) !=
-                              btrail_thread(&of->task));
-}
-
 static enum effect find_effect(struct walker *w, struct stack_edges *edges)
 {
     const struct lane_record *r = walker_record(w);
@@ -776,42 +774,339 @@ static bool has_patience(const struct walker_stops *stops, uint64_t left)
     return left && (left % PATIENCE || stops->go_on(stops->opaque));
 }
 
+/*
+ * What is known of the stack depends on how far before it is followed from:
+ * these many records, and how many times more the next time.
+ */
+#define NEAR        8192u
+#define FARTHER     16
+/*
+ * A function whose call is not known within these has been running long, and
+ * which stack is the right one need not be known from farther before, either.
+ */
+#define NEARBY      (2u << 20)
+
+/* Calls that records have ended, within the last ones that were looked at */
+struct ended {
+    struct lane_at by;
+    struct lane_at call;
+};
+
+static struct lane_stack *stack_of(struct walker *w, struct stack_edges *edges)
+{
+    if (!w->stack) {
+        w->stack = lane_stack_new(w->lane, w->symbols, edges);
+        w->ended = g_array_new(FALSE, FALSE, sizeof(struct ended));
+    }
+    return w->stack;
+}
+
+/* Follows the stack up to a record, from this many before it on. */
+static bool follow_from(struct walker *w, struct stack_edges *edges,
+                        const struct lane_at *at, uint64_t back)
+{
+    struct lane_stack *s = stack_of(w, edges);
+
+    lane_stack_begin(s, at, back);
+    return lane_stack_follow(s, at);
+}
+
+/* The stack after a record, if it is followed to close before that */
+static bool is_followed(struct walker *w, const struct lane_at *at)
+{
+    const struct lane_record *last = w->stack ? lane_stack_last(w->stack) :
+                                                NULL;
+
+    if (!last || last->at.run != at->run || last->at.index > at->index ||
+        at->index - last->at.index > NEAR) {
+        return false;
+    }
+    return last->at.index == at->index ||
+           (lane_stack_follow(w->stack, at) && lane_stack_next(w->stack));
+}
+
+/* Does a record return, if no call is known that does? */
+static bool returns(const struct stack_edge *e,
+                    const struct stack_state *before)
+{
+    return !before->replaced &&
+           (e->kind == STACK_EDGE_RET || e->kind == STACK_EDGE_IRET ||
+            e->kind == STACK_EDGE_EXIT);
+}
+
+/**
+ * enum found - what is known of a call
+ * @FOUND_NONE:   the record is none that a call ends with
+ * @FOUND_CALL:   where it is
+ * @FOUND_UNSURE: more would have to be known of the stack
+ */
+enum found {
+    FOUND_NONE,
+    FOUND_CALL,
+    FOUND_UNSURE,
+};
+
+/*
+ * Which calls have ended with the record that is followed next?  @way: of the
+ * record, backwards.  @guess: be content if it may be another stack
+ */
+static enum found find_ended(struct walker *w, bool guess, enum walker_way *way,
+                             struct lane_at *call)
+{
+    struct lane_stack *s = w->stack;
+    const struct stack_state before = lane_stack_state(s);
+    const struct lane_record *r = lane_stack_next(s);
+    struct stack_state now;
+    uint32_t number;
+
+    if (!r) {
+        return FOUND_NONE;
+    }
+    now = lane_stack_state(s);
+    number = now.begins ? now.call : now.ended;
+    *way = now.begins ? WALKER_CALLER : WALKER_CALLEE;
+    if (number) {
+        *call = lane_stack_where(s, number);
+        return guess || number > now.guessed ? FOUND_CALL : FOUND_UNSURE;
+    }
+    if (now.begins || now.strays ||
+        (!now.depth && returns(lane_stack_edge(s), &before))) {
+        if (!now.whole) {
+            return FOUND_UNSURE;
+        }
+        /* The program has begun this stack. */
+        *way = WALKER_CALLER;
+    }
+    return FOUND_NONE;
+}
+
+/* What was found for a record when a later one was looked at */
+static bool is_noted(const struct walker *w, const struct lane_at *by,
+                     struct lane_at *call)
+{
+    size_t low = 0, high = w->ended ? w->ended->len : 0;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct ended *e = &g_array_index(w->ended, struct ended, middle);
+
+        if (lane_before(&e->by, by)) {
+            low = middle + 1;
+        } else if (lane_before(by, &e->by)) {
+            high = middle;
+        } else {
+            *call = e->call;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is what may be another stack taken for the right one? */
+static bool is_content(const struct walker *w, uint64_t back, uint64_t limit)
+{
+    return back >= MIN(limit, NEARBY) || lane_stack_whole(w->stack);
+}
+
+/* The same as find_ended(), of record @at, and notes what is found before it */
+static enum found look_near(struct walker *w, struct stack_edges *edges,
+                            const struct lane_at *at, uint64_t limit,
+                            enum walker_way *way, struct lane_at *call)
+{
+    const struct lane_record *last;
+    enum found found;
+
+    lane_stack_begin(stack_of(w, edges), at, NEAR);
+    g_array_set_size(w->ended, 0);
+    do {
+        found = find_ended(w, is_content(w, NEAR, limit), way, call);
+        last = lane_stack_last(w->stack);
+        if (last && found == FOUND_CALL && *way == WALKER_CALLEE) {
+            const struct ended e = { last->at, *call };
+
+            g_array_append_val(w->ended, e);
+        }
+    } while (last && lane_before(&last->at, at));
+    return last ? found : FOUND_UNSURE;
+}
+
+/*
+ * Goes back to a stop, in blocks after records from @until on; @before: this
+ * instruction of the block where it is
+ */
+static bool back_to_stop(struct walker *w, const struct walker_stops *stops,
+                         const struct lane_at *until, unsigned before)
+{
+    for (uint64_t n = 1; stops->n && !lane_before(&w->spot.at, until); n++) {
+        if (stop_in_block(w, stops, false, before)) {
+            return true;
+        }
+        if (walker_record(w)->lost || !has_patience(stops, n) ||
+            !move(w, -1)) {
+            break;
+        }
+        before = UINT_MAX;
+    }
+    return false;
+}
+
+/* Goes to before a call; false if that is not known. */
+static bool go_to_call(struct walker *w, const struct lane_at *call)
+{
+    if (!load(w, call) || walker_record(w)->lost || !move_on(w, -1)) {
+        return false;
+    }
+    w->spot.number = size_of(w) - 1;
+    return true;
+}
+
+/* Is nothing more known of the stack if it is followed from farther before? */
+static bool is_farthest(const struct walker *w, uint64_t back, uint64_t limit,
+                        const struct walker_stops *stops)
+{
+    return back >= limit || lane_stack_whole(w->stack) ||
+           !stops->go_on(stops->opaque);
+}
+
+/* To a call from @from on, unless there is a stop in between */
+static enum walker_way back_to_call(struct walker *w,
+                                    const struct walker_stops *stops,
+                                    const struct walker_spot *from,
+                                    const struct lane_at *call)
+{
+    return back_to_stop(w, stops, call, from->number) ? WALKER_STOP :
+           go_to_call(w, call) ? WALKER_CALLER : WALKER_NOWHERE;
+}
+
 enum walker_way walker_caller(struct walker *w, struct stack_edges *edges,
                               uint64_t limit, const struct walker_stops *stops)
 {
     const struct walker_spot from = w->spot;
-    unsigned before = from.number;
-    struct lane_record self;
-    uint64_t depth = 0;
+    enum walker_way way = WALKER_NOWHERE;
 
     if (!walker_record(w)) {
         return WALKER_NOWHERE;
     }
-    self = *walker_record(w);
-    for (; has_patience(stops, limit); limit--) {
-        const struct lane_record *r = walker_record(w);
-        bool lost = r->lost, found = false;
-        enum effect effect;
+    for (uint64_t back = MIN(NEAR, limit);;
+         back = MIN(back * FARTHER, limit)) {
+        struct lane_at call = lane_back(w->lane, from.at, back);
+        struct stack_state s = { 0 };
 
-        if (stop_in_block(w, stops, false, before)) {
-            return WALKER_STOP;
+        if (follow_from(w, edges, &from.at, back) &&
+            lane_stack_next(w->stack)) {
+            s = lane_stack_state(w->stack);
         }
-        effect = is_other(r, &self) ? EFFECT_NONE : effect_here(w, edges);
-        if (effect == EFFECT_RETURN) {
-            depth++;
-        } else if (effect == EFFECT_CALL) {
-            found = !depth--;
-        }
-        if (lost || !move(w, -1)) {
+        if (s.call && (s.call > s.guessed || is_content(w, back, limit))) {
+            call = lane_stack_where(w->stack, s.call);
+            way = back_to_call(w, stops, &from, &call);
             break;
         }
-        if (found && size_of(w)) {
-            w->spot.number = size_of(w) - 1;
+        if (back_to_stop(w, stops, &call, w->spot.number)) {
+            way = WALKER_STOP;
+            break;
+        }
+        if ((s.whole && !s.depth) || is_farthest(w, back, limit, stops)) {
+            break;
+        }
+    }
+    if (way == WALKER_NOWHERE) {
+        walker_go(w, &from);
+    }
+    return way;
+}
+
+/* A stop in the block between two records, which may be known */
+static bool stop_between(struct walker *w, const struct walker_stops *stops,
+                         const struct lane_at *begin,
+                         const struct lane_record *next, uint64_t pc)
+{
+    return stops->n &&
+           (!next || next->lost ||
+            has_address(stops->addresses, stops->n, pc, next->record.from)) &&
+           load(w, begin) && stop_in_block(w, stops, true, 0);
+}
+
+/**
+ * struct way_out - of a function
+ * @own:      the stack in it
+ * @landing:  where it has led to, if it is @out
+ * @farthest: nothing more would be known from farther before
+ * @content:  it is enough to guess which stack continues
+ */
+struct way_out {
+    struct stack_state own;
+    struct stack_state landing;
+    bool out;
+    bool farthest;
+    bool content;
+};
+
+/* Follows the way with one record; false if its end cannot be known. */
+static bool follow_out(struct way_out *o, const struct stack_state *before,
+                       const struct stack_state *now,
+                       const struct stack_edge *e)
+{
+    bool mine = before->stack == o->own.stack;
+
+    if (o->out) {
+        return true;
+    }
+    if (mine && now->strays &&
+        (!o->farthest || now->stack == o->own.stack)) {
+        return false;
+    }
+    if (!o->own.depth) {
+        o->out = mine && !before->depth && returns(e, before);
+    } else if (now->stack == o->own.stack) {
+        o->out = now->depth < o->own.depth ||
+                 (o->own.handler && now->depth == o->own.depth &&
+                  !now->handler);
+    }
+    if (o->out) {
+        o->landing = *now;
+        return o->content || now->guessed == o->own.guessed;
+    }
+    return true;
+}
+
+/* Is it where the way has led to, if that was interrupted at once? */
+static bool has_landed(const struct way_out *o, const struct stack_state *now)
+{
+    return o->out && now->stack == o->landing.stack &&
+           now->depth <= o->landing.depth;
+}
+
+/* As walker_return(), with what is known; WALKER_SAME: that is not enough. */
+static enum walker_way go_out(struct walker *w, struct way_out *o,
+                              uint64_t limit, const struct walker_stops *stops)
+{
+    struct stack_state before = o->own;
+    struct lane_at at = w->spot.at;
+    uint64_t pc = walker_record(w)->record.to;
+    bool first = true;
+
+    for (; has_patience(stops, limit); limit--) {
+        const struct lane_record *r = lane_stack_next(w->stack);
+        struct stack_state now;
+
+        if (!first && stop_between(w, stops, &at, r, pc)) {
+            return WALKER_STOP;
+        }
+        first = false;
+        if (!r || r->lost) {
+            break;
+        }
+        at = r->at;
+        pc = r->record.to;
+        now = lane_stack_state(w->stack);
+        if (!follow_out(o, &before, &now, lane_stack_edge(w->stack))) {
+            return o->farthest ? WALKER_NOWHERE : WALKER_SAME;
+        }
+        if (has_landed(o, &now) && load(w, &at) && size_of(w)) {
             return WALKER_CALLER;
         }
-        before = UINT_MAX;
+        before = now;
     }
-    walker_go(w, &from);
     return WALKER_NOWHERE;
 }
 
@@ -819,9 +1114,9 @@ enum walker_way walker_return(struct walker *w, struct stack_edges *edges,
                               uint64_t limit, const struct walker_stops *stops)
 {
     const struct walker_spot from = w->spot;
-    struct lane_record self;
-    uint64_t depth = 0;
-    bool returned = false;
+    enum walker_way way = WALKER_SAME;
+    uint64_t back = 0;
+    bool known;
 
     if (!walker_record(w)) {
         return WALKER_NOWHERE;
@@ -829,46 +1124,99 @@ enum walker_way walker_return(struct walker *w, struct stack_edges *edges,
     if (stop_in_block(w, stops, true, from.number + 1)) {
         return WALKER_STOP;
     }
-    self = *walker_record(w);
-    for (; has_patience(stops, limit) && move(w, 1); limit--) {
-        enum effect effect = is_other(walker_record(w), &self) ?
-                             EFFECT_NONE : effect_here(w, edges);
+    for (known = is_followed(w, &from.at); way == WALKER_SAME; known = false) {
+        struct way_out out = { .out = false };
 
-        if (walker_record(w)->lost) {
+        if (!known) {
+            back = MIN(back ? back * FARTHER : NEAR, limit);
+            known = follow_from(w, edges, &from.at, back) &&
+                    lane_stack_next(w->stack);
+        }
+        if (!known) {
+            way = WALKER_NOWHERE;
             break;
         }
-        if (effect == EFFECT_CALL) {
-            depth++;
-        } else if (effect == EFFECT_RETURN) {
-            returned |= !depth;
-            depth -= depth > 0;
-        }
-        /* It may have been interrupted before the first instruction. */
-        if (returned && !depth && size_of(w)) {
-            return WALKER_CALLER;
-        }
-        if (stop_in_block(w, stops, true, 0)) {
-            return WALKER_STOP;
+        out.own = lane_stack_state(w->stack);
+        out.farthest = is_farthest(w, back, limit, stops);
+        out.content = is_content(w, back, limit);
+        if (out.own.call || out.farthest || back >= NEARBY) {
+            load(w, &from.at);
+            way = go_out(w, &out, limit, stops);
         }
     }
-    walker_go(w, &from);
-    return WALKER_NOWHERE;
+    if (way == WALKER_NOWHERE) {
+        walker_go(w, &from);
+    }
+    return way;
 }
 
-enum walker_way walker_way_back(struct walker *w, struct stack_edges *edges)
+/* Can a record end calls? */
+static bool can_end(struct walker *w, struct stack_edges *edges)
 {
+    const struct lane_record *r = walker_record(w);
+    const struct symbolizer_where where = lane_where(r);
+    const struct stack_edge *e;
+
+    if (effect_here(w, edges) == EFFECT_RETURN) {
+        return true;
+    }
+    e = stack_edges_get(edges, r->process, &where, &r->record);
+    return e->kind == STACK_EDGE_JUMP_FAR && !e->start &&
+           e->from_fn != e->to_fn && e->to < ADDRESS_SHARED;
+}
+
+/* Where the call is that has ended here, as find_ended() */
+static enum found look_back(struct walker *w, struct stack_edges *edges,
+                            uint64_t limit, const struct walker_stops *stops,
+                            enum walker_way *way, struct lane_at *call)
+{
+    const struct lane_at at = w->spot.at;
+    enum found found;
+
+    *way = WALKER_CALLEE;
+    if (is_noted(w, &at, call)) {
+        return FOUND_CALL;
+    }
+    found = look_near(w, edges, &at, limit, way, call);
+    for (uint64_t back = NEAR; found == FOUND_UNSURE &&
+                               !is_farthest(w, back, limit, stops);) {
+        back = MIN(back * FARTHER, limit);
+        found = !follow_from(w, edges, &at, back) ? FOUND_UNSURE :
+                find_ended(w, is_content(w, back, limit), way, call);
+    }
+    return found;
+}
+
+enum walker_way walker_way_back(struct walker *w, struct stack_edges *edges,
+                                bool over, uint64_t limit,
+                                const struct walker_stops *stops)
+{
+    const struct walker_spot from = w->spot;
     enum walker_way way = WALKER_SAME;
+    enum found found = FOUND_NONE;
+    struct lane_at call;
     bool lost;
 
     if (!walker_record(w)) {
         return WALKER_NOWHERE;
     }
     lost = walker_record(w)->lost;
-    if (!w->spot.number) {
-        enum effect effect = effect_here(w, edges);
+    if (!from.number && can_end(w, edges)) {
+        found = look_back(w, edges, limit, stops, &way, &call);
+        if (found == FOUND_NONE && way == WALKER_CALLEE) {
+            way = WALKER_SAME;
+        }
+    } else if (!from.number && effect_here(w, edges) == EFFECT_CALL) {
+        way = WALKER_CALLER;
+    }
+    if (found == FOUND_CALL && (over || way == WALKER_CALLER)) {
+        enum walker_way gone = back_to_call(w, stops, &from, &call);
 
-        way = effect == EFFECT_RETURN ? WALKER_CALLEE :
-              effect == EFFECT_CALL ? WALKER_CALLER : WALKER_SAME;
+        if (gone != WALKER_NOWHERE) {
+            return gone == WALKER_STOP ? gone :
+                   way == WALKER_CALLEE ? WALKER_SAME : way;
+        }
+        walker_go(w, &from);
     }
     if (!walker_back(w) || (way != WALKER_SAME && lost)) {
         return WALKER_NOWHERE;

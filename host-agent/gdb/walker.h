@@ -97,10 +97,6 @@ enum walker_way {
     WALKER_STOP,
 };
 
-/* To the instruction before, or the next one.  @edges: of the symbolizer */
-enum walker_way walker_way_back(struct walker *w, struct stack_edges *edges);
-enum walker_way walker_way_on(struct walker *w, struct stack_edges *edges);
-
 /**
  * struct walker_stops - what ends a way before its end
  * @addresses: of instructions to stop at, sorted
@@ -115,14 +111,27 @@ struct walker_stops {
 
 bool walker_at_stop(struct walker *w, const struct walker_stops *stops);
 
+/* To the next instruction.  @edges: of the symbolizer */
+enum walker_way walker_way_on(struct walker *w, struct stack_edges *edges);
+
+/*
+ * To the instruction before.  @over: the one before it in the same function, if
+ * what was called from there has ended here, by a return or otherwise, up to
+ * @limit records before
+ */
+enum walker_way walker_way_back(struct walker *w, struct stack_edges *edges,
+                                bool over, uint64_t limit,
+                                const struct walker_stops *stops);
+
 /**
  * walker_caller - back to the call that the function was entered by
  * walker_return - forward to where the function has returned to
  * @limit: the most records to read
  *
- * Calls, interrupts and system calls that have returned are passed over, and
- * what other tasks do meanwhile.  Returns WALKER_CALLER or WALKER_STOP, or
- * WALKER_NOWHERE if it is not found; then the walker stays where it is.
+ * Calls, interrupts and system calls that have ended are passed over, and what
+ * other tasks do meanwhile.  A function ends where its stack says so, which need
+ * not be by a return.  Returns WALKER_CALLER or WALKER_STOP, or WALKER_NOWHERE
+ * if it is not found; then the walker stays where it is.
  */
 enum walker_way walker_caller(struct walker *w, struct stack_edges *edges,
                               uint64_t limit, const struct walker_stops *stops);

@@ -82,7 +82,7 @@ struct stack_context *stack_context_new(struct stack_contexts *st,
     }
     c->process = process;
     c->entry = -1;
-    c->age = st->age++;
+    c->id = c->age = st->age++;
     c->running = true;
     g_ptr_array_add(st->all, c);
     return c;
@@ -118,7 +118,9 @@ void stack_push(struct stack_contexts *st, struct stack_context *c,
     }
     f = &c->frames[c->n];
     *f = (struct stack_frame) {
-        e->from, e->back, c->node, kind, e->inner, c->replaced,
+        .from = e->from, .back = e->back, .caller = c->node,
+        .record = st->record, .kind = kind, .inner = e->inner,
+        .replaced = c->replaced,
     };
     c->replaced = false;
     if (kind == STACK_FRAME_ENTRY) {
@@ -138,10 +140,19 @@ bool stack_goes_back(const struct stack_frame *f, uint64_t to)
     return to > f->from + 1 && to <= f->from + 8;
 }
 
+void stack_end(struct stack_contexts *st, struct stack_context *c, unsigned k)
+{
+    if (k < c->n) {
+        st->ended.first = c->frames[k].record;
+        st->ended.by = st->record;
+        c->n = k;
+    }
+}
+
 void stack_pop_to(struct stack_contexts *st, struct stack_context *c,
                   unsigned k, const struct stack_edge *e)
 {
-    c->n = k;
+    stack_end(st, c, k);
     c->replaced = c->frames[k].replaced;
     if (c->entry >= (int)k) {
         c->entry = -1;
@@ -442,6 +453,7 @@ void stack_park(struct stack_contexts *st, struct stack_cpu *cpu,
     }
     if (next) {
         stack_run(st, cpu, next->context);
+        next->context->doubted = st->record;
         stack_pop_to(st, next->context, next->frame, e);
         st->counts->resumed++;
     } else {

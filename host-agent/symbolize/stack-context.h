@@ -29,16 +29,18 @@ enum stack_frame_kind {
  * @handled: of STACK_FRAME_SIGNAL: the handler has returned, to the code that
  *          asks the kernel to continue what it has interrupted
  * @called: what has begun then may be a function, not the next handler
+ * @record: number of the record that has added it
  */
 struct stack_frame {
     uint64_t from;
     uint64_t back;
     struct stack_node *caller;
+    uint32_t record;
     uint8_t kind;
-    bool inner;
-    bool replaced;
-    bool handled;
-    bool called;
+    bool inner : 1;
+    bool replaced : 1;
+    bool handled : 1;
+    bool called : 1;
 };
 
 struct stack_context {
@@ -60,6 +62,9 @@ struct stack_context {
     GList place;                /* among those that wait */
     uint64_t resume;            /* where in the kernel it will continue */
     uint64_t age;
+    uint64_t id;                /* no other one has had it */
+    uint32_t strayed;           /* a record that may have ended any frames */
+    uint32_t doubted;           /* a record that has chosen it to continue */
     GPtrArray *candidates;      /* contexts that it may continue */
     unsigned level;             /* frames of theirs that have returned */
     uint64_t thread;            /* as in struct stack_cpu */
@@ -101,6 +106,11 @@ struct stack_cpu {
  * @numbers:  of stacks of programs, up to now
  * @counting: the next record counts
  * @switched: a vCPU has called __switch_to_asm(), so others are seen as well
+ * @record:   number of the record that is followed
+ * @ended:    by which record the first frame was added that one has ended last,
+ *            and which one that was
+ * @handler:  which one has begun a signal handler last
+ * @strayed:  which one has last gone to where no known frame leads
  */
 struct stack_contexts {
     struct stack_tree *tree;
@@ -116,6 +126,13 @@ struct stack_contexts {
     uint64_t numbers;
     bool counting;
     bool switched;
+    uint32_t record;
+    struct {
+        uint32_t first;
+        uint32_t by;
+    } ended;
+    uint32_t handler;
+    uint32_t strayed;
 };
 
 void stack_contexts_init(struct stack_contexts *st, struct stack_tree *tree,
@@ -142,6 +159,9 @@ struct stack_node *stack_root_child(struct stack_contexts *st,
 /* Adds a frame for a call, interrupt or entry. */
 void stack_push(struct stack_contexts *st, struct stack_context *c,
                 enum stack_frame_kind kind, const struct stack_edge *e);
+
+/* Frame @k and all frames above it are no more. */
+void stack_end(struct stack_contexts *st, struct stack_context *c, unsigned k);
 
 /* Returns from frame @k and all frames above it. */
 void stack_pop_to(struct stack_contexts *st, struct stack_context *c,

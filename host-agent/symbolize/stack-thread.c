@@ -260,6 +260,7 @@ void stack_thread_return(struct stack_contexts *st, struct stack_cpu *cpu,
         return;
     }
     st->counts->unknown++;
+    st->strayed = c->n > bottom ? st->record : st->strayed;
     c->n = bottom;
     c->node = bottom ? stack_tree_child(st->tree, c->frames[c->entry].caller,
                                         e->to_fn) :

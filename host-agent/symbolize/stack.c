@@ -207,6 +207,9 @@ static void do_jump(struct stacks *st, struct stack_cpu *cpu,
             return;
         }
     }
+    if (far && !e->start && e->to < ADDRESS_SHARED && e->to_fn->known) {
+        c->strayed = st->contexts.strayed = st->contexts.record;
+    }
     if (far && c->n) {
         /* An inner call was a call of what it has jumped to. */
         c->frames[c->n - 1].inner = false;
@@ -299,7 +302,7 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
     }
     k = top && top->kind == STACK_FRAME_SIGNAL ? find_continued(c, e->to) : -1;
     if (k >= 0) {
-        c->n = k + 1;
+        stack_end(&st->contexts, c, k + 1);
         return_to(st, cpu, k, e);
         return;
     }
@@ -337,7 +340,7 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
     }
     if (top->inner && e->start) {
         /* A jump: the inner call's return address was replaced. */
-        c->n--;
+        stack_end(&st->contexts, c, c->n - 1);
         c->node = stack_tree_sibling(&st->tree, top->caller, e->to_fn);
         return;
     }
@@ -350,7 +353,10 @@ static void do_return(struct stacks *st, struct stack_cpu *cpu,
             stack_pop_to(&st->contexts, c, k, e);
             return;
         }
-        st->counts.unknown += !parked && !e->start;
+        if (!parked && !e->start) {
+            st->counts.unknown++;
+            st->contexts.strayed = st->contexts.record;
+        }
         st->counts.mistaken += stack_guessed_wrong(c);
         park(st, cpu, e, parked ? &next : NULL);
         return;
@@ -439,7 +445,8 @@ static void begin_handler(struct stacks *st, struct stack_context *c,
     c->frames[k].kind = STACK_FRAME_SIGNAL;
     c->frames[k].called = c->frames[k].handled && c->frames[k].back;
     c->frames[k].handled = false;
-    c->n = k + 1;
+    stack_end(&st->contexts, c, k + 1);
+    st->contexts.handler = st->contexts.record;
     c->entry = -1;
     c->node = stack_tree_child(&st->tree, c->frames[k].caller, e->to_fn);
     c->node->calls += st->contexts.counting;
@@ -458,13 +465,16 @@ static void begin_signal(struct stacks *st, struct stack_cpu *cpu,
     struct stack_context *c = cpu->ctx;
     int k = c->entry - 1;
 
+    if (!e->start && e->to_fn->known) {
+        c->strayed = st->contexts.strayed = st->contexts.record;
+    }
     if (k < 0 || c->frames[k].kind != STACK_FRAME_SIGNAL ||
         !c->frames[k].handled) {
         begin_handler(st, c, c->entry, e);
     } else if (e->start || !e->to_fn->known) {
         begin_handler(st, c, k, e);
     } else {
-        c->n = k;
+        stack_end(&st->contexts, c, k);
         c->entry = -1;
         c->node = c->frames[k].caller;
         c->replaced = c->frames[k].replaced;
@@ -574,7 +584,7 @@ static void do_iret(struct stacks *st, struct stack_cpu *cpu,
     }
     if (last >= 0) {
         /* It continues elsewhere: an exception was fixed up. */
-        c->n = last;
+        stack_end(&st->contexts, c, last);
         c->node = c->frames[last].caller;
         c->replaced = c->frames[last].replaced;
         if (c->replaced || returns_from(top_frame(c), e->to)) {
@@ -797,6 +807,7 @@ static void follow_record(struct stacks *st, struct stack_cpu *cpu,
         before = place_now(cpu);
         node = cpu->ctx->node;
     }
+    st->contexts.record = part->first + i + 1;
     st->contexts.counting = !part->counts || part->counts[i];
     if (st->contexts.counting) {
         st->counts.likely += BTRAIL_LIKELY == (
@@ -937,6 +948,32 @@ const struct stack_node *stacks_where(const struct stacks *st, unsigned vcpu)
 uint64_t stacks_stack(const struct stacks *st, unsigned vcpu)
 {
     return place_now(stack_cpu_now(&st->contexts, vcpu)).stack;
+}
+
+struct stack_state stacks_state(const struct stacks *st, unsigned vcpu)
+{
+    const struct stack_contexts *all = &st->contexts;
+    const struct stack_context *c = stack_cpu_now(all, vcpu)->ctx;
+    const struct stack_frame *top = c && c->n ? &c->frames[c->n - 1] : NULL;
+    struct stack_state s = { .replaced = c && c->replaced };
+
+    if (c) {
+        s.stack = c->id + 1;
+        s.guessed = c->doubted;
+        s.depth = c->n;
+        s.whole = c->whole;
+    }
+    if (top && top->record > c->strayed) {
+        s.call = top->record;
+    }
+    s.handler = top && top->kind == STACK_FRAME_SIGNAL && !top->handled;
+    s.begins = s.handler && all->handler == all->record;
+    s.strays = all->strayed == all->record;
+    if (all->ended.by == all->record && !s.begins &&
+        (!c || all->ended.first > c->strayed)) {
+        s.ended = all->ended.first;
+    }
+    return s;
 }
 
 unsigned stacks_calls(const struct stacks *st, unsigned vcpu,

@@ -102,6 +102,41 @@ const struct stack_node *stacks_where(const struct stacks *st, unsigned vcpu);
 uint64_t stacks_stack(const struct stacks *st, unsigned vcpu);
 
 /**
+ * struct stack_state - what the records have done that were followed last
+ * @stack:    the vCPU is on; 0 if that is not known.  Each has another number
+ * @depth:    how many calls, interrupts and entries into the kernel it is in
+ *            that were followed
+ * @call:     the record of the last one of them; 0 if it is not known
+ * @ended:    the last record has ended some: the record of the first of these;
+ *            or 0
+ * @guessed:  by this record a program has gone to it, since it waited there;
+ *            another stack may have, too, that was not followed yet
+ * @whole:    all of the stack is known
+ * @handler:  it is in a signal handler itself, that has not returned
+ * @begins:   which the last record has begun
+ * @strays:   the last record went to where no call leads that is known
+ * @replaced: the next return is that of a retpoline
+ *
+ * Records have the numbers of struct stack_part, from 1 on, if these do not
+ * begin again.  What may not be so, since the last record of the stack that
+ * strayed left it open which calls continue, is not known.
+ */
+struct stack_state {
+    uint64_t stack;
+    unsigned depth;
+    uint32_t call;
+    uint32_t ended;
+    uint32_t guessed;
+    bool whole;
+    bool handler;
+    bool begins;
+    bool strays;
+    bool replaced;
+};
+
+struct stack_state stacks_state(const struct stacks *st, unsigned vcpu);
+
+/**
  * struct stack_call - a function that a vCPU is in
  * @from:  where it has called the function before it in the list, or has been
  *         interrupted; 0 for the first one

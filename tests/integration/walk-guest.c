@@ -3,6 +3,8 @@
  * The init of a guest whose calls are known, for the test walk
  */
 
+#include <setjmp.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 #include <sys/reboot.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define CODE    ((unsigned char *)0x20000000)
@@ -72,18 +75,114 @@ __attribute__((noinline)) static void known(void)
     twice(2);
 }
 
+/* Calls that end by a jump to one of their callers */
+static jmp_buf env;
+
+__attribute__((noinline)) static void fall(int n)
+{
+    if (n == 0) {
+        longjmp(env, 1);
+    }
+    if (n < 100) {
+        fall(n - 1);
+    }
+    leaf(n);
+}
+
+__attribute__((noinline)) static void jumper(void)
+{
+    if (!setjmp(env)) {
+        fall(3);
+    }
+    leaf(50);
+}
+
+/* Two stacks, of which the other one continues in between */
+static ucontext_t mine, theirs;
+static char stack[65536];
+
+__attribute__((noinline)) static void give(int n)
+{
+    leaf(n);
+    swapcontext(&theirs, &mine);
+    leaf(n + 60);
+}
+
+static void body(void)
+{
+    give(1);
+    give(2);
+}
+
+__attribute__((noinline)) static void take(int n)
+{
+    leaf(n);
+    swapcontext(&mine, &theirs);
+    leaf(n + 70);
+}
+
+__attribute__((noinline)) static void turns(void)
+{
+    getcontext(&theirs);
+    theirs.uc_stack.ss_sp = stack;
+    theirs.uc_stack.ss_size = sizeof(stack);
+    theirs.uc_link = &mine;
+    makecontext(&theirs, body, 0);
+    take(1);
+    take(2);
+    take(3);
+}
+
+/* Handlers: one returns, and one does not */
+static sigjmp_buf sigenv;
+
+static void handle(int number)
+{
+    leaf(number);
+}
+
+static void escape(int number)
+{
+    siglongjmp(sigenv, number);
+}
+
+__attribute__((noinline)) static void signalled(void)
+{
+    signal(SIGUSR1, handle);
+    raise(SIGUSR1);
+    leaf(80);
+}
+
+__attribute__((noinline)) static void escaped(void)
+{
+    signal(SIGUSR2, escape);
+    if (!sigsetjmp(sigenv, 1)) {
+        raise(SIGUSR2);
+    }
+    leaf(90);
+}
+
+__attribute__((noinline)) static void odd(void)
+{
+    jumper();
+    turns();
+    signalled();
+    escaped();
+    twice(3);
+}
+
 /* Of a process that ends, whose program is this one at other addresses */
 __attribute__((noinline)) static void give_up(void)
 {
     leaf(1000);
 }
 
-static void run_child(void)
+static void run(const char *program)
 {
     pid_t child = fork();
 
     if (child == 0) {
-        execl("/child", "child", "gives up", NULL);
+        execl(program, "child", "gives up", NULL);
         _exit(1);
     }
     waitpid(child, NULL, 0);
@@ -102,9 +201,12 @@ int main(int argc, char **argv)
     /* The agent has to find the kernel first, to have tasks named. */
     sleep(3);
     known();
+    odd();
     printf("BT: %s sum=%d\n", greeting, sum);
     fflush(stdout);
-    run_child();
+    run("/child");
+    run("/throws-O0");
+    run("/throws-O2");
     sleep(1);
     reboot(RB_POWER_OFF);
     return 0;
