@@ -11,15 +11,15 @@
 #   there.
 # What is so:
 #   - gdb for GNU/Linux reads qXfer:libraries-svr4:read at such a stop, also if
-#     nothing there looks like a dynamic linker.  For qXfer:libraries:read, which
-#     the same stop is documented for, it never asks.
+#     nothing there looks like a dynamic linker.  For qXfer:libraries:read,
+#     which the same stop is documented for, it never asks.
 #   - Where it connects, it reads the list, but no symbols of what is in it,
 #     until somebody says "sharedlibrary".
 #   - Of breakpoints in a library that the list has no more it sends no z0: to
 #     gdb they are gone with it.  A target that keeps them stops at them in
 #     whatever is mapped there then.
-#   - At that stop it looks at no breakpoint, and lets the target go on.  If the
-#     target says, without having moved, that it is at one, that is a hit, of a
+#   - At that stop it looks at no breakpoint, and lets the target go on.  If
+#     the target says, without having moved, that it is at one, that is a hit, of a
 #     breakpoint that was set again by then, with the new symbols.
 #   gdb 13.1 and 16.3.
 # Why it matters:
