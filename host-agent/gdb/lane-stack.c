@@ -12,10 +12,10 @@
 #define MANY    65536u
 
 /**
- * struct span - consecutive records of a run
+ * struct lane_span - consecutive records of a run
  * @first: number of the first one
  */
-struct span {
+struct lane_span {
     struct lane_at at;
     uint32_t first;
 };
@@ -28,7 +28,7 @@ struct span {
  * @parts:   of struct stack_part
  * @part:    which has record @next
  * @rest:    what a part has after the record that is followed
- * @spans:   of struct span
+ * @spans:   of struct lane_span
  * @first:   number of @begin
  * @many:    how many are read the next time
  * @whole:   records are missing before the first one, or there are none
@@ -103,7 +103,7 @@ struct lane_stack *lane_stack_new(struct lane *lane, struct symbolizer *symbols,
     s->edges = edges;
     s->vcpu = g_array_index(lane_runs(lane), struct lane_run, 0).vcpu;
     s->parts = g_array_new(FALSE, FALSE, sizeof(struct stack_part));
-    s->spans = g_array_new(FALSE, FALSE, sizeof(struct span));
+    s->spans = g_array_new(FALSE, FALSE, sizeof(struct lane_span));
     begin_stacks(s);
     return s;
 }
@@ -156,7 +156,7 @@ static void add_parts(struct lane_stack *s, size_t begin, size_t end)
         .index = r->at.index, .cr3 = r->cr3, .time = r->time, .task = r->task,
         .kernel = r->kernel, .leaves = record(s, end - 1)->leaves,
     };
-    const struct span span = { r->at, s->first + (begin - s->begin) };
+    const struct lane_span span = { r->at, s->first + (begin - s->begin) };
     struct btrail_batch part = { .count = 0 };
     struct stack_part add = { .vcpu = s->vcpu };
 
@@ -348,10 +348,10 @@ bool lane_stack_whole(const struct lane_stack *s)
 struct lane_at lane_stack_where(const struct lane_stack *s, uint32_t number)
 {
     size_t i = s->spans->len;
-    const struct span *span;
+    const struct lane_span *span;
 
     do {
-        span = &g_array_index(s->spans, struct span, --i);
+        span = &g_array_index(s->spans, struct lane_span, --i);
     } while (i && span->first > number);
     return (struct lane_at) {
         span->at.run, span->at.index + (number - span->first),

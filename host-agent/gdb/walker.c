@@ -835,12 +835,12 @@ static bool returns(const struct stack_edge *e,
 }
 
 /**
- * enum found - what is known of a call
+ * enum call_found - what is known of a call
  * @FOUND_NONE:   the record is none that a call ends with
  * @FOUND_CALL:   where it is
  * @FOUND_UNSURE: more would have to be known of the stack
  */
-enum found {
+enum call_found {
     FOUND_NONE,
     FOUND_CALL,
     FOUND_UNSURE,
@@ -850,8 +850,8 @@ enum found {
  * Which calls have ended with the record that is followed next?  @way: of the
  * record, backwards.  @guess: be content if it may be another stack
  */
-static enum found find_ended(struct walker *w, bool guess, enum walker_way *way,
-                             struct lane_at *call)
+static enum call_found find_ended(struct walker *w, bool guess,
+                                  enum walker_way *way, struct lane_at *call)
 {
     struct lane_stack *s = w->stack;
     const struct stack_state before = lane_stack_state(s);
@@ -909,12 +909,12 @@ static bool is_content(const struct walker *w, uint64_t back, uint64_t limit)
 }
 
 /* The same as find_ended(), of record @at, and notes what is found before it */
-static enum found look_near(struct walker *w, struct stack_edges *edges,
-                            const struct lane_at *at, uint64_t limit,
-                            enum walker_way *way, struct lane_at *call)
+static enum call_found look_near(struct walker *w, struct stack_edges *edges,
+                                 const struct lane_at *at, uint64_t limit,
+                                 enum walker_way *way, struct lane_at *call)
 {
     const struct lane_record *last;
-    enum found found;
+    enum call_found found;
 
     lane_stack_begin(stack_of(w, edges), at, NEAR);
     g_array_set_size(w->ended, 0);
@@ -1166,12 +1166,13 @@ static bool can_end(struct walker *w, struct stack_edges *edges)
 }
 
 /* Where the call is that has ended here, as find_ended() */
-static enum found look_back(struct walker *w, struct stack_edges *edges,
-                            uint64_t limit, const struct walker_stops *stops,
-                            enum walker_way *way, struct lane_at *call)
+static enum call_found look_back(struct walker *w, struct stack_edges *edges,
+                                 uint64_t limit,
+                                 const struct walker_stops *stops,
+                                 enum walker_way *way, struct lane_at *call)
 {
     const struct lane_at at = w->spot.at;
-    enum found found;
+    enum call_found found;
 
     *way = WALKER_CALLEE;
     if (is_noted(w, &at, call)) {
@@ -1193,7 +1194,7 @@ enum walker_way walker_way_back(struct walker *w, struct stack_edges *edges,
 {
     const struct walker_spot from = w->spot;
     enum walker_way way = WALKER_SAME;
-    enum found found = FOUND_NONE;
+    enum call_found found = FOUND_NONE;
     struct lane_at call;
     bool lost;
 

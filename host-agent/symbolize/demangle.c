@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "symbolize/demangle.h"
-#include "symbolize/function-name.h"
+#include "symbolize/plain-name.h"
 
 /* What back references of D may add up to: libiberty follows all of them, and
  * has it all in memory. */
@@ -55,7 +55,7 @@ static char *call(callback_fn *fn, const char *mangled, int options)
 /* What compilers add has no form of its own in Rust. */
 static char *demangle_rust(const char *symbol, bool whole)
 {
-    size_t n = function_name_plain(symbol);
+    size_t n = plain_name(symbol);
     g_autofree char *plain = g_strndup(symbol, n);
     g_autofree char *name = call(rust_demangle_callback, plain, DMGL_NO_OPTS);
 

@@ -16,6 +16,7 @@
 
 #include "symbolize/elf-file.h"
 #include "symbolize/function-name.h"
+#include "symbolize/plain-name.h"
 #include "util/hash.h"
 #include "util/search.h"
 
@@ -430,7 +431,7 @@ static void add_plain_names(struct elf_file *f)
     for (unsigned i = 0; i < f->symbols->len; i++) {
         const char *name = g_array_index(f->symbols, struct elf_symbol,
                                          i).name;
-        size_t n = function_name_plain(name);
+        size_t n = plain_name(name);
         const char *plain = name[n] ?
             g_string_chunk_insert_len(f->plain_names, name, n) : NULL;
 

@@ -8,42 +8,7 @@
 
 #include "symbolize/demangle.h"
 #include "symbolize/function-name.h"
-
-/* A number, or a hash, follows each. */
-static const char *const additions[] = {
-    ".constprop.", ".isra.", ".llvm.", ".lto_priv.",
-};
-
-/* How long an addition is that begins here; 0 if there is none */
-static size_t addition(const char *text)
-{
-    for (unsigned i = 0; i < G_N_ELEMENTS(additions); i++) {
-        size_t n = strlen(additions[i]);
-        size_t digits = strncmp(text, additions[i], n) ? 0 :
-                        strspn(text + n, G_CSET_DIGITS);
-
-        if (digits) {
-            return n + digits;
-        }
-    }
-    return 0;
-}
-
-size_t function_name_plain(const char *symbol)
-{
-    for (const char *c = strchr(symbol, '.'); c; c = strchr(c + 1, '.')) {
-        const char *end = c;
-        size_t n;
-
-        while ((n = addition(end))) {
-            end += n;
-        }
-        if (!*end && c > symbol) {
-            return c - symbol;
-        }
-    }
-    return strlen(symbol);
-}
+#include "symbolize/plain-name.h"
 
 /* As it is, or without additions */
 static bool is_symbol(const char *symbol, const char *name)
@@ -52,8 +17,7 @@ static bool is_symbol(const char *symbol, const char *name)
 
     /* Most symbols begin with something else. */
     return !strncmp(symbol, name, n) &&
-           (!symbol[n] || (symbol[n] == '.' &&
-                           function_name_plain(symbol) == n));
+           (!symbol[n] || (symbol[n] == '.' && plain_name(symbol) == n));
 }
 
 /* Are they the same but for blanks? */
@@ -143,9 +107,9 @@ bool function_name_is_known(const char *symbol, const char *demangled,
     if (!strcmp(demangled, name)) {
         return true;
     }
-    plain = g_strndup(symbol, function_name_plain(symbol));
+    plain = g_strndup(symbol, plain_name(symbol));
     whole = demangle(plain, true);
-    /* Parts, see function_name_plain(), have other names. */
+    /* Parts, see plain_name(), have other names. */
     if (!whole || strstr(whole, " [clone ")) {
         return false;
     }

@@ -30,7 +30,7 @@ struct map_file {
 };
 
 /* What the lines that follow are of */
-struct section {
+struct map_section {
     struct address_space *spaces[SPACES];   /* the second one can be NULL */
     struct map_functions *functions;        /* or NULL */
 };
@@ -140,7 +140,7 @@ static struct map_functions *get_functions(struct map_file *map, uint32_t pid)
 
 /* pid N */
 static bool parse_pid(struct map_file *map, char *rest,
-                      struct section *section)
+                      struct map_section *section)
 {
     char *word = take_word(&rest);
     uint64_t pid;
@@ -175,7 +175,7 @@ static bool parse_function(struct map_functions *functions, const char *line)
 
 /* cr3 ADDRESS|* [pid=N] [NAME] */
 static bool parse_cr3(struct map_file *map, char *rest,
-                      struct section *section)
+                      struct map_section *section)
 {
     struct address_space **spaces = section->spaces;
     char *word = take_word(&rest);
@@ -254,7 +254,7 @@ static bool parse_in_space(struct address_space *space, const char *line)
     return parse_mapping(space, copy);
 }
 
-static bool parse_line(struct map_file *map, struct section *section,
+static bool parse_line(struct map_file *map, struct map_section *section,
                        char *line)
 {
     if (!g_utf8_validate(line, -1, NULL)) {
@@ -276,7 +276,7 @@ static bool parse_line(struct map_file *map, struct section *section,
 struct map_file *map_file_parse(char *text, const char *path, GError **error)
 {
     struct map_file *map = g_new0(struct map_file, 1);
-    struct section section = { { NULL } };
+    struct map_section section = { { NULL } };
     char *line = text, *next;
     unsigned number = 0;
     uint32_t pid;
