@@ -4,6 +4,7 @@
  */
 
 #include <stdexcept>
+#include <unistd.h>
 
 static volatile int sum;
 
@@ -41,5 +42,7 @@ __attribute__((noinline)) static void throws(void)
 int main()
 {
     throws();
+    /* Who looks at the guest's memory now and then has to see it. */
+    sleep(1);
     return 0;
 }
