@@ -98,6 +98,5 @@ bool name_functions_due(const struct name_functions *f, bool end)
 GByteArray *name_functions_file(const struct name_functions *f)
 {
     return compiled_functions_file((struct compiled_function *)f->all.data,
-                                   f->all.len, f->names.data, FILE_MAX, f->id,
-                                   sizeof(f->id));
+                                   f->all.len, f->names.data, FILE_MAX, f->id);
 }

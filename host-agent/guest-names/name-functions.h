@@ -18,8 +18,6 @@
 #include "guest-names/name-queue.h"
 #include "util/compiled-functions.h"
 
-#define NAME_FUNCTIONS_ID   20
-
 /**
  * struct name_functions
  * @path: what they are called in place of a file
@@ -29,7 +27,7 @@
  */
 struct name_functions {
     char path[COMPILED_FUNCTIONS_PATH];
-    uint8_t id[NAME_FUNCTIONS_ID];
+    uint8_t id[COMPILED_FUNCTIONS_ID];
     struct name_queue all;
     struct name_queue names;
     guint sent;

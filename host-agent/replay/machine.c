@@ -573,9 +573,8 @@ static bool handle_device(struct builder *b, const char *option,
     g_autoptr(GPtrArray) list = option_list_parse(value, "driver");
     const char *type = option_list_get(list, "driver");
     const char *instead = type ? devices_refuse(type) : NULL;
-    g_autofree char *lower = type ? g_ascii_strdown(type, -1) : NULL;
 
-    b->vga |= lower && strstr(lower, "vga");
+    b->vga |= type && strcasestr(type, "vga");
     if (*value == '{') {
         return refuse(error, "%s %s: write it without JSON", option, value);
     }
@@ -835,10 +834,10 @@ static void leave_out_drive(struct builder *b)
 
 static bool add_defaults(struct builder *b, GError **error)
 {
-    if (b->defaults && is_q35(b)) {
-        leave_out_drive(b);
-    }
     if (b->defaults) {
+        if (is_q35(b)) {
+            leave_out_drive(b);
+        }
         if (!b->serial &&
             !handle_serial(b, "-serial", b->graphic ? "null" : "stdio",
                            error)) {

@@ -361,18 +361,19 @@ bool elf_files_add_image(struct elf_files *files, const char *path,
     return true;
 }
 
-static bool add_functions(struct elf_files *files, const void *image,
-                          size_t size, size_t most)
+/* Returns its build-id; NULL if it cannot be used. */
+static const char *add_functions(struct elf_files *files, const void *image,
+                                 size_t size, size_t most)
 {
     struct elf_file *f = open_image(image, size, most);
 
     if (!f || !elf_file_info(f)->build_id) {
         elf_file_close(f);
-        return false;
+        return NULL;
     }
     g_hash_table_insert(files->functions,
                         g_strdup(elf_file_info(f)->build_id), f);
-    return true;
+    return elf_file_info(f)->build_id;
 }
 
 bool elf_files_add_functions(struct elf_files *files, const void *image,
@@ -382,7 +383,8 @@ bool elf_files_add_functions(struct elf_files *files, const void *image,
            add_functions(files, image, size, IMAGE_SIZE);
 }
 
-bool elf_files_add_own(struct elf_files *files, const void *image, size_t size)
+const char *elf_files_add_own(struct elf_files *files, const void *image,
+                              size_t size)
 {
     return add_functions(files, image, size, SIZE_MAX);
 }

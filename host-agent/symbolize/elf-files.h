@@ -67,9 +67,12 @@ bool elf_files_add_image(struct elf_files *files, const char *path,
 bool elf_files_add_functions(struct elf_files *files, const void *image,
                              size_t size);
 
-/* The same of a file that is ours, of any size and besides any number */
-bool elf_files_add_own(struct elf_files *files, const void *image,
-                       size_t size);
+/*
+ * The same of a file that is ours, of any size and besides any number.  Returns
+ * its build-id, in digits, or NULL.
+ */
+const char *elf_files_add_own(struct elf_files *files, const void *image,
+                              size_t size);
 
 /*
  * The path on the host of the file that is @path in the guest whose root

@@ -160,17 +160,14 @@ static bool parse_function(struct map_functions *functions, const char *line)
         .number = functions->all->len, .name = functions->names->len,
     };
     const char *name;
+    enum compiled_line kind = compiled_functions_parse(line, strlen(line), &f,
+                                                       &name);
 
-    switch (compiled_functions_parse(line, strlen(line), &f, &name)) {
-    case COMPILED_LINE_FUNCTION:
+    if (kind == COMPILED_LINE_FUNCTION) {
         g_string_append_len(functions->names, name, strlen(name) + 1);
         g_array_append_val(functions->all, f);
-        return true;
-    case COMPILED_LINE_NOTHING:
-        return true;
-    default:
-        return false;
     }
+    return kind != COMPILED_LINE_BAD;
 }
 
 /* cr3 ADDRESS|* [pid=N] [NAME] */

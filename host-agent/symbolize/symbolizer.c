@@ -18,9 +18,6 @@
 #include "symbolize/symbolizer.h"
 #include "util/random.h"
 
-/* Bytes of the build-id of a file that we have made */
-#define COMPILED_ID 20
-
 struct symbolizer {
     const struct btrail_trace *trace;
     struct map_file *map;
@@ -130,21 +127,20 @@ static void add_compiled(struct symbolizer *s)
     const struct map_functions *f;
 
     for (unsigned i = 0; (f = map_file_functions(s->map, i)); i++) {
-        uint8_t id[COMPILED_ID];
-        g_autoptr(GString) digits = g_string_new(NULL);
+        uint8_t id[COMPILED_FUNCTIONS_ID];
         char path[COMPILED_FUNCTIONS_PATH];
         g_autoptr(GByteArray) file = NULL;
+        const char *build_id;
 
         random_bytes(id, sizeof(id));
-        for (size_t j = 0; j < sizeof(id); j++) {
-            g_string_append_printf(digits, "%02x", id[j]);
-        }
         file = compiled_functions_file(
             (const struct compiled_function *)f->all->data, f->all->len,
-            f->names->str, SIZE_MAX, id, sizeof(id));
-        compiled_functions_path(path, f->pid);
-        if (file && elf_files_add_own(s->files, file->data, file->len)) {
-            processes_set_compiled(s->processes, f->pid, path, digits->str);
+            f->names->str, SIZE_MAX, id);
+        build_id = file ? elf_files_add_own(s->files, file->data, file->len) :
+                   NULL;
+        if (build_id) {
+            compiled_functions_path(path, f->pid);
+            processes_set_compiled(s->processes, f->pid, path, build_id);
         }
     }
 }

@@ -107,7 +107,7 @@ static GArray *get_valid(const struct compiled_function *functions, guint n)
 
 GByteArray *compiled_functions_file(const struct compiled_function *functions,
                                     guint n, const char *names, size_t most,
-                                    const uint8_t *id, size_t id_size)
+                                    const uint8_t id[COMPILED_FUNCTIONS_ID])
 {
     g_autoptr(GArray) valid = get_valid(functions, n);
     const struct compiled_function *all =
@@ -137,7 +137,7 @@ GByteArray *compiled_functions_file(const struct compiled_function *functions,
             functions_file_add(file, 0, &symbol, name);
         }
     }
-    made = functions_file_make(file, id, id_size);
+    made = functions_file_make(file, id, COMPILED_FUNCTIONS_ID);
     functions_file_free(file);
     return made;
 }

@@ -40,6 +40,9 @@ enum compiled_line compiled_functions_parse(const char *line, size_t n,
                                             struct compiled_function *f,
                                             const char **name);
 
+/* Bytes of the build-id of such a file, which are random */
+#define COMPILED_FUNCTIONS_ID   20
+
 /* The path that they are known by, in place of a file's */
 #define COMPILED_FUNCTIONS_PATH 32
 void compiled_functions_path(char path[COMPILED_FUNCTIONS_PATH], uint32_t pid);
@@ -54,6 +57,6 @@ bool compiled_functions_is_path(const char *path, uint32_t *pid);
  */
 GByteArray *compiled_functions_file(const struct compiled_function *all,
                                     guint n, const char *names, size_t most,
-                                    const uint8_t *id, size_t id_size);
+                                    const uint8_t id[COMPILED_FUNCTIONS_ID]);
 
 #endif /* BTRAIL_COMPILED_FUNCTIONS_H */

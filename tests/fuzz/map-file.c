@@ -49,14 +49,14 @@ static void check_space(struct address_space *as)
 
 static void check_functions(const struct map_file *map)
 {
-    static const uint8_t id[20];
+    static const uint8_t id[COMPILED_FUNCTIONS_ID];
     const struct map_functions *f;
 
     for (unsigned i = 0; (f = map_file_functions(map, i)); i++) {
         const struct compiled_function *all =
             (const struct compiled_function *)f->all->data;
         GByteArray *file = compiled_functions_file(
-            all, f->all->len, f->names->str, 1 << 20, id, sizeof(id));
+            all, f->all->len, f->names->str, 1 << 20, id);
 
         fuzz_require(!file == !f->all->len);
         for (guint j = 0; j < f->all->len; j++) {
