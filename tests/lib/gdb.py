@@ -18,7 +18,9 @@ class Gdb:
     def __init__(self, command):
         self.process = qemu.spawn(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, bufsize=1)
+            # MI of gdb 18 has parts of UTF-8 characters as they are.
+            stderr=subprocess.STDOUT, text=True, errors='replace',
+            bufsize=1)
         self.banner = self.run('set confirm off')
         self.run('set pagination off')
         self.run('set width 0')
