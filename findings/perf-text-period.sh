@@ -4,17 +4,18 @@
 # The Firefox Profiler counts the samples of perf script, and not their periods.
 #
 # One would guess:
-#   A line of perf script has the period of its sample, the number of events that
-#   it stands for.  A profiler that imports the text weighs samples by it, as perf
-#   report does, and stackcollapse-perf.pl of FlameGraph.
+#   A line of perf script has the period of its sample, the number of events
+#   that it stands for.  A profiler that imports the text weighs samples by it,
+#   as perf report does, and stackcollapse-perf.pl of FlameGraph.
 # What is so:
 #   The Firefox Profiler takes name, thread, time and stack of a sample, and
-#   leaves out the number.  A sample of 1000 events and one of 1 event have half
-#   of a profile each.
+#   leaves out the number.  A sample of 1000 events and one of 1 event have
+#   half of a profile each.
 #   @firefox-devtools/profiler-cli 0.10.0, which has the importers of the page.
 # Why it matters:
-#   Where perf samples by frequency, periods vary from the beginning on.  What is
-#   rare there has as much of the profile as what is not, and nothing says so.
+#   Where perf samples by frequency, periods vary from the beginning on.  What
+#   is rare there has as much of the profile as what is not, and nothing says
+#   so.
 # How to cope:
 #   Give such readers samples of one period (perf record -c), or stacks with
 #   counts, in the format of stackcollapse.

@@ -18,7 +18,7 @@ class Gdb:
     def __init__(self, command):
         self.process = qemu.spawn(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            # MI of gdb 18 has parts of UTF-8 characters as they are.
+            # MI has parts of characters before the first prompt.
             stderr=subprocess.STDOUT, text=True, errors='replace',
             bufsize=1)
         self.banner = self.run('set confirm off')
