@@ -29,6 +29,23 @@ void breakpoints_set(GHashTable *breakpoints, const char *key,
     }
 }
 
+/* False if it is a watchpoint */
+static bool address_of(const char *key, uint64_t *address)
+{
+    if ((key[0] != '0' && key[0] != '1') || key[1] != ',') {
+        return false;
+    }
+    *address = strtoull(key + 2, NULL, 16);
+    return true;
+}
+
+bool breakpoints_is_at(const char *key, uint64_t address)
+{
+    uint64_t at;
+
+    return address_of(key, &at) && at == address;
+}
+
 GArray *breakpoints_addresses(GHashTable *breakpoints)
 {
     g_autoptr(GArray) addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
@@ -37,13 +54,11 @@ GArray *breakpoints_addresses(GHashTable *breakpoints)
 
     g_hash_table_iter_init(&iter, breakpoints);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        const char *text = key;
         uint64_t address;
 
-        if ((text[0] != '0' && text[0] != '1') || text[1] != ',') {
+        if (!address_of(key, &address)) {
             return NULL;
         }
-        address = strtoull(text + 2, NULL, 16);
         g_array_append_val(addresses, address);
     }
     return g_steal_pointer(&addresses);

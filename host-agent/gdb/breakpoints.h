@@ -8,6 +8,7 @@
 #define BTRAIL_GDB_BREAKPOINTS_H
 
 #include <glib.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The most that a gdb can have */
@@ -21,6 +22,9 @@ char *breakpoints_key(uint64_t type, uint64_t address, uint64_t kind);
 /* Adds one, or removes it: @conditions is NULL. */
 void breakpoints_set(GHashTable *breakpoints, const char *key,
                      const char *conditions);
+
+/* Is it a breakpoint at an address, and no watchpoint? */
+bool breakpoints_is_at(const char *key, uint64_t address);
 
 /* The addresses of breakpoints, to be unreffed; NULL if one of them is a
  * watchpoint */

@@ -4,7 +4,8 @@
  *
  * Of files, what is needed is copied to the private folder, see program-file.h,
  * and numbered.  Of the copy's name a guest chooses only an end of letters and
- * digits.
+ * digits.  To gdb, two libraries of one name are one, wherever they are mapped:
+ * the copy has a name for each place.
  */
 
 #include <inttypes.h>
@@ -15,84 +16,102 @@
 #include "gdb/process-symbols.h"
 #include "gdb/program-file.h"
 
-/* The most sets, and the most files in each: a guest can map many */
-#define MAX_SETS    10000
+/* The most lists, and the most files in each: a guest can map many */
+#define MAX_LISTS   10000
 #define MAX_FILES   500
 
 #define COPY    "mapped-"
 #define NAME_MAX_SHOWN  64
-#define SET     "symbols-"
+
+/**
+ * struct placed - a file at a place
+ * @home:  its number, from 1
+ * @name:  of a copy in the folder
+ * @start: the first address that is loaded of it
+ * @copied: there is a copy
+ */
+struct placed {
+    unsigned home;
+    char *name;
+    uint64_t start;
+    bool copied;
+};
+
+/* Addresses of a file in a list */
+struct range {
+    const struct placed *file;
+    uint64_t start;
+    uint64_t end;
+};
+
+/**
+ * struct copy - of a file, wherever it is mapped
+ * @path:  NULL if there can be none
+ * @start: of program_file_copy()
+ */
+struct copy {
+    char *path;
+    uint64_t start;
+};
 
 /**
  * struct process_symbols
- * @owner: of the sets, 0 for all gdbs
- * @copies: path of a file -> path of its copy, NULL if there can be none
- * @sets:  commands of gdb that add a set -> its number, without that of the
- *         owner
+ * @owner:  of the files, 0 for all gdbs
+ * @copies: path of a file -> struct copy
+ * @placed: "BIAS PATH" -> struct placed
+ * @lists:  arrays of struct range, in the order of their numbers
+ * @numbers: what a list is made of -> its number
  */
 struct process_symbols {
     struct symbolizer *symbols;
     char *folder;
     unsigned owner;
     GHashTable *copies;
-    GHashTable *sets;
+    GHashTable *placed;
+    GPtrArray *lists;
+    GHashTable *numbers;
 };
 
-/* What gdb knows a set by.  The first one is empty, and belongs to all. */
-static unsigned full_number(const struct process_symbols *p, unsigned number)
+static void free_copy(gpointer opaque)
 {
-    return number ? p->owner * MAX_SETS + number : 0;
+    struct copy *c = opaque;
+
+    g_free(c->path);
+    g_free(c);
 }
 
-/* A file of a set */
-static bool write_file(struct process_symbols *p, const char *what,
-                       unsigned number, const char *text, GError **error)
+static void free_placed(gpointer opaque)
 {
-    g_autofree char *path = g_strdup_printf("%s/" SET "%u-%s", p->folder,
-                                            full_number(p, number), what);
+    struct placed *f = opaque;
 
-    return g_file_set_contents(path, text, -1, error);
+    g_free(f->name);
+    g_free(f);
 }
 
-/*
- * What is to run at each stop besides a hook of the user's, which only their
- * gdb knows; a gdb that has no Python cannot say what it is.
- */
-static bool write_hook(struct process_symbols *p, GError **error)
+/* The number of a list, which is taken */
+static unsigned add_list(struct process_symbols *p, GArray *ranges,
+                         const char *key)
 {
-    g_autofree char *path = g_strdup_printf("%s/symbols-hook.py", p->folder);
-
-    return g_file_set_contents(
-        path,
-        "import gdb\n"
-        "try:\n"
-        "    hook = gdb.execute('show user hook-stop', to_string=True)\n"
-        "except gdb.error:\n"
-        "    hook = ''\n"
-        "if '" PROCESS_SYMBOLS_COMMAND "' not in hook:\n"
-        "    gdb.execute('define hook-stop\\n" PROCESS_SYMBOLS_COMMAND
-        "\\n' +\n"
-        "                hook.partition('\\n')[2].rstrip() + '\\nend')\n",
-        -1, error);
+    g_hash_table_insert(p->numbers, g_strdup(key),
+                        GUINT_TO_POINTER(p->lists->len));
+    g_ptr_array_add(p->lists, ranges);
+    return p->lists->len - 1;
 }
 
 struct process_symbols *process_symbols_new(struct symbolizer *symbols,
-                                            const char *folder,
-                                            GError **error)
+                                            const char *folder)
 {
     struct process_symbols *p = g_new0(struct process_symbols, 1);
 
     p->symbols = symbols;
     p->folder = g_strdup(folder);
-    p->copies = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    p->sets = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    /* The first set is empty. */
-    g_hash_table_insert(p->sets, g_strdup(""), GUINT_TO_POINTER(0));
-    if (!write_file(p, "add", 0, "", error) ||
-        !write_file(p, "remove", 0, "", error) || !write_hook(p, error)) {
-        process_symbols_free(p);
-        return NULL;
-    }
+    p->copies = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                      free_copy);
+    p->placed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                      free_placed);
+    p->lists = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+    p->numbers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    add_list(p, g_array_new(FALSE, FALSE, sizeof(struct range)), "");
     return p;
 }
 
@@ -100,7 +119,9 @@ void process_symbols_free(struct process_symbols *p)
 {
     if (p) {
         g_hash_table_unref(p->copies);
-        g_hash_table_unref(p->sets);
+        g_hash_table_unref(p->placed);
+        g_ptr_array_unref(p->lists);
+        g_hash_table_unref(p->numbers);
         g_free(p->folder);
         g_free(p);
     }
@@ -111,23 +132,14 @@ void process_symbols_own(struct process_symbols *p, unsigned number)
     p->owner = number;
 }
 
-/* Is it a file of an owner? */
-static bool is_of(const char *name, unsigned owner)
-{
-    if (g_str_has_prefix(name, COPY)) {
-        return strtoul(name + strlen(COPY), NULL, 10) == owner;
-    }
-    return g_str_has_prefix(name, SET) &&
-           strtoul(name + strlen(SET), NULL, 10) / MAX_SETS == owner;
-}
-
 void process_symbols_forget(struct process_symbols *p, unsigned number)
 {
     GDir *dir = g_dir_open(p->folder, 0, NULL);
     const char *name;
 
     while (dir && (name = g_dir_read_name(dir))) {
-        if (is_of(name, number)) {
+        if (g_str_has_prefix(name, COPY) &&
+            strtoul(name + strlen(COPY), NULL, 10) == number) {
             g_autofree char *path = g_build_filename(p->folder, name, NULL);
 
             unlink(path);
@@ -137,37 +149,6 @@ void process_symbols_forget(struct process_symbols *p, unsigned number)
         g_dir_close(dir);
     }
 }
-
-void process_symbols_define(const struct process_symbols *p, GString *commands)
-{
-    g_string_append_printf(
-        commands,
-        "set $backtrail_set = 0\n"
-        "tvariable $backtrail_next = 0\n"
-        "define " PROCESS_SYMBOLS_COMMAND "\n"
-        "if $backtrail_next != $backtrail_set\n"
-        "eval \"source %s/" SET "%%d-remove\", $backtrail_set\n"
-        "set $backtrail_set = $backtrail_next\n"
-        "eval \"source %s/" SET "%%d-add\", $backtrail_set\n"
-        "end\n"
-        "end\n"
-        /* A function that gdb has if it has Python */
-        "if $_isvoid($_strlen)\n"
-        "define hook-stop\n"
-        PROCESS_SYMBOLS_COMMAND "\n"
-        "end\n"
-        "else\n"
-        "source %s/symbols-hook.py\n"
-        "end\n", p->folder, p->folder, p->folder);
-}
-
-/* What adds and removes the symbols of a set */
-struct set {
-    struct process_symbols *symbols;
-    GString *add;
-    GString *remove;
-    unsigned n;
-};
 
 /* The name that people know a file by, if it is a plain one */
 static const char *name_of(const char *path)
@@ -180,91 +161,150 @@ static const char *name_of(const char *path)
     return name[n] || n > NAME_MAX_SHOWN ? "" : name;
 }
 
-/* The path of the copy of a file; NULL if there is none */
-static const char *copy_of(struct process_symbols *p, const char *path)
+/* Makes a copy of a file that is called @name; false if there is none. */
+static bool make_copy(struct process_symbols *p, const char *path,
+                      const char *name, uint64_t *start)
 {
-    gpointer known;
-    char *copy;
+    struct copy *c = g_hash_table_lookup(p->copies, path);
+    g_autofree char *to = g_build_filename(p->folder, name, NULL);
+    bool copied;
 
-    if (g_hash_table_lookup_extended(p->copies, path, NULL, &known)) {
-        return known;
+    if (c) {
+        copied = c->path && !link(c->path, to);
+    } else {
+        c = g_new0(struct copy, 1);
+        g_hash_table_insert(p->copies, g_strdup(path), c);
+        copied = program_file_copy(path, to, &c->start);
+        c->path = copied ? g_steal_pointer(&to) : NULL;
     }
-    copy = g_strdup_printf("%s/" COPY "%u-%u-%s", p->folder, p->owner,
-                           g_hash_table_size(p->copies), name_of(path));
-    if (!program_file_copy(path, copy)) {
-        g_clear_pointer(&copy, g_free);
-    }
-    g_hash_table_insert(p->copies, g_strdup(path), copy);
-    return copy;
+    *start = c->start;
+    return copied;
 }
 
-/* A function in a mapping, where gdb has a section; 0 if there is none */
-static uint64_t function_in(const struct mapping *m, uint64_t bias)
+/* A file at a place; NULL if gdb can get none */
+static const struct placed *place(struct process_symbols *p, const char *path,
+                                  uint64_t bias)
 {
-    size_t n;
-    const struct elf_symbol *symbols = elf_file_symbols(m->elf, &n);
+    g_autofree char *key = g_strdup_printf("%" PRIx64 " %s", bias, path);
+    struct placed *f = g_hash_table_lookup(p->placed, key);
 
-    for (size_t i = 0; i < n; i++) {
-        uint64_t at = symbols[i].start + bias;
+    if (!f) {
+        f = g_new0(struct placed, 1);
+        f->home = g_hash_table_size(p->placed) + 1;
+        f->name = g_strdup_printf(COPY "%u-%u-%s", p->owner, f->home,
+                                  name_of(path));
+        f->copied = make_copy(p, path, f->name, &f->start);
+        f->start += bias;
+        g_hash_table_insert(p->placed, g_steal_pointer(&key), f);
+    }
+    return f->copied ? f : NULL;
+}
 
-        if (at >= m->start && at < m->end) {
-            return at;
+/**
+ * struct making - of a list
+ * @key:   what it is made of
+ * @files: how many there are
+ */
+struct making {
+    struct process_symbols *symbols;
+    GArray *ranges;
+    GString *key;
+    unsigned files;
+};
+
+static bool has_file(const GArray *ranges, unsigned home)
+{
+    for (guint i = 0; i < ranges->len; i++) {
+        if (g_array_index(ranges, struct range, i).file->home == home) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_file(void *opaque, const struct mapping *m, uint64_t bias)
+{
+    struct making *making = opaque;
+    const char *path = elf_file_info(m->elf)->path;
+    /* An image of the trace, such as the vDSO, is in no file. */
+    const struct placed *f = making->files < MAX_FILES &&
+                             !g_str_has_prefix(path, "/proc/self/") ?
+                             place(making->symbols, path, bias) : NULL;
+    const struct range range = { f, m->start, m->end };
+
+    if (f) {
+        making->files += !has_file(making->ranges, f->home);
+        g_array_append_val(making->ranges, range);
+        g_string_append_printf(making->key, "%u %" PRIx64 " %" PRIx64 "\n",
+                               f->home, m->start, m->end);
+    }
+}
+
+unsigned process_symbols_list(struct process_symbols *p,
+                              const struct process *process,
+                              const struct symbolizer_where *where,
+                              uint64_t pc)
+{
+    g_autoptr(GArray) ranges = g_array_new(FALSE, FALSE, sizeof(struct range));
+    g_autoptr(GString) key = g_string_new(NULL);
+    struct making making = { p, ranges, key, 0 };
+    gpointer known;
+
+    if (process) {
+        symbolizer_files(p->symbols, process, where, pc, add_file, &making);
+    }
+    if (g_hash_table_lookup_extended(p->numbers, key->str, NULL, &known)) {
+        return GPOINTER_TO_UINT(known);
+    }
+    return p->lists->len < MAX_LISTS ?
+        add_list(p, g_steal_pointer(&ranges), key->str) : 0;
+}
+
+static const GArray *ranges_of(const struct process_symbols *p, unsigned list)
+{
+    return g_ptr_array_index(p->lists, list < p->lists->len ? list : 0);
+}
+
+char *process_symbols_xml(const struct process_symbols *p, unsigned list)
+{
+    const GArray *ranges = ranges_of(p, list);
+    GString *xml = g_string_new("<library-list>");
+
+    for (guint i = 0; i < ranges->len; i++) {
+        const struct placed *f = g_array_index(ranges, struct range, i).file;
+        bool before = false;
+
+        /* It can have several mappings of code. */
+        for (guint j = 0; j < i; j++) {
+            before |= g_array_index(ranges, struct range, j).file == f;
+        }
+        if (!before) {
+            g_string_append_printf(xml, "<library name=\"%s\"><segment "
+                                   "address=\"0x%" PRIx64 "\"/></library>",
+                                   f->name, f->start);
+        }
+    }
+    g_string_append(xml, "</library-list>");
+    return g_string_free(xml, FALSE);
+}
+
+unsigned process_symbols_home(const struct process_symbols *p, unsigned list,
+                              uint64_t address)
+{
+    const GArray *ranges = ranges_of(p, list);
+
+    for (guint i = 0; i < ranges->len; i++) {
+        const struct range *r = &g_array_index(ranges, struct range, i);
+
+        if (address - r->start < r->end - r->start) {
+            return r->file->home;
         }
     }
     return 0;
 }
 
-static void add_file(void *opaque, const struct mapping *m, uint64_t bias)
+bool process_symbols_has(const struct process_symbols *p, unsigned list,
+                         unsigned home)
 {
-    struct set *set = opaque;
-    const char *path = elf_file_info(m->elf)->path;
-    /* An image of the trace, such as the vDSO, is in no file. */
-    uint64_t function = function_in(m, bias);
-    const char *copy = function && set->n < MAX_FILES &&
-                       !g_str_has_prefix(path, "/proc/self/") ?
-                       copy_of(set->symbols, path) : NULL;
-    g_autofree char *add = copy ? g_strdup_printf(
-        "add-symbol-file %s -o 0x%" PRIx64 "\n", copy, bias) : NULL;
-
-    /* A file can have several mappings of code. */
-    if (add && !strstr(set->add->str, add)) {
-        set->n++;
-        g_string_append(set->add, add);
-        g_string_append_printf(set->remove, "remove-symbol-file -a 0x%" PRIx64
-                               "\n", function);
-    }
-}
-
-/* The number of a set, which is written if it is new; 0 if that fails */
-static unsigned number_of(struct process_symbols *p, const struct set *set)
-{
-    unsigned number = g_hash_table_size(p->sets);
-    gpointer known;
-
-    if (g_hash_table_lookup_extended(p->sets, set->add->str, NULL, &known)) {
-        return full_number(p, GPOINTER_TO_UINT(known));
-    }
-    if (number >= MAX_SETS ||
-        !write_file(p, "add", number, set->add->str, NULL) ||
-        !write_file(p, "remove", number, set->remove->str, NULL)) {
-        return 0;
-    }
-    g_hash_table_insert(p->sets, g_strdup(set->add->str),
-                        GUINT_TO_POINTER(number));
-    return full_number(p, number);
-}
-
-unsigned process_symbols_set(struct process_symbols *p,
-                             const struct process *process,
-                             const struct symbolizer_where *where,
-                             uint64_t pc)
-{
-    g_autoptr(GString) add = g_string_new(NULL);
-    g_autoptr(GString) remove = g_string_new(NULL);
-    struct set set = { p, add, remove, 0 };
-
-    if (process) {
-        symbolizer_files(p->symbols, process, where, pc, add_file, &set);
-    }
-    return number_of(p, &set);
+    return has_file(ranges_of(p, list), home);
 }

@@ -2,11 +2,9 @@
 /*
  * The symbols of the process that runs where the guest is, for gdb
  *
- * At each stop, gdb runs a command that we have defined.  It asks which set of
- * files the process has mapped, by a trace state variable: a number that gdb
- * reads from its target, so that each gdb hears of its own place.  If this is
- * another set than the last time, it takes out the symbols of that one and adds
- * those of the new one.  The files are those on the host that the trace's
+ * To gdb, the files that a process has mapped are shared libraries: a list that
+ * it asks its target for, and again whenever the target says that it is another
+ * one.  It has a number here.  The files are those on the host that the trace's
  * mappings and build-ids name.
  */
 
@@ -20,36 +18,41 @@ struct process_symbols;
 /**
  * process_symbols_new
  * @symbols: outlives the result
- * @folder:  private; gets the files
+ * @folder:  private; gets the files.  gdb has to search it for libraries.
  */
 struct process_symbols *process_symbols_new(struct symbolizer *symbols,
-                                            const char *folder,
-                                            GError **error);
+                                            const char *folder);
 void process_symbols_free(struct process_symbols *p);
 
 /*
- * The sets are from now on those of a process that serves one gdb; @number: of
- * it, from 1.  When that has ended, the process that made the folder forgets
+ * The files are from now on those of a process that serves one gdb; @number: of
+ * it, from 1.  When that has ended, the process that made the folder removes
  * them.
  */
 void process_symbols_own(struct process_symbols *p, unsigned number);
 void process_symbols_forget(struct process_symbols *p, unsigned number);
 
 /*
- * What gdb has to know, for its file of commands.  PROCESS_SYMBOLS_COMMAND is
- * to be run wherever the guest has moved.
+ * The number of the list where a process, or NULL, runs at @where; 0 is empty,
+ * as it is when there are too many
  */
-#define PROCESS_SYMBOLS_COMMAND "backtrail-symbols"
-void process_symbols_define(const struct process_symbols *p, GString *commands);
+unsigned process_symbols_list(struct process_symbols *p,
+                              const struct process *process,
+                              const struct symbolizer_where *where,
+                              uint64_t pc);
+
+/* What gdb reads of a list (qXfer:libraries:read), to be freed */
+char *process_symbols_xml(const struct process_symbols *p, unsigned list);
 
 /*
- * The number of the set where a process, or NULL, runs at @where: what gdb asks
- * with this request, the rest of which is its number for the variable
+ * The file of a list that is mapped at an address: a number that is another one
+ * if it is mapped elsewhere; 0 if there is none
  */
-#define PROCESS_SYMBOLS_REQUEST "qTV:"
-unsigned process_symbols_set(struct process_symbols *p,
-                             const struct process *process,
-                             const struct symbolizer_where *where,
-                             uint64_t pc);
+unsigned process_symbols_home(const struct process_symbols *p, unsigned list,
+                              uint64_t address);
+
+/* Is that file in a list? */
+bool process_symbols_has(const struct process_symbols *p, unsigned list,
+                         unsigned home);
 
 #endif /* BTRAIL_GDB_PROCESS_SYMBOLS_H */

@@ -53,6 +53,7 @@ struct copy {
     Elf *out;
     size_t names;       /* the section that has the names of all */
     enum need *needs;   /* of each section */
+    uint64_t start;     /* the first address that is loaded */
     size_t n;
 };
 
@@ -71,7 +72,10 @@ static enum need need_of(const struct copy *c, size_t index,
         if (g_strv_contains(unwinding, name)) {
             return NEED_SYMBOLS;
         }
-        if (g_strv_contains(lines, name)) {
+        /* The header of what is packed has the file's bits. */
+        if (g_strv_contains(lines, name) &&
+            (!(h->sh_flags & SHF_COMPRESSED) ||
+             gelf_getclass(c->in) == ELFCLASS64)) {
             return NEED_LINES;
         }
     }
@@ -161,6 +165,33 @@ static bool copy_contents(Elf_Scn *from, Elf_Scn *to)
     return out || !data->d_size;
 }
 
+/*
+ * gdb takes no library of a program of 32 bits where it debugs 64 bits: the
+ * copy is one of 64, which only symbols differ in.
+ */
+static bool widen_symbols(Elf_Scn *from, Elf_Scn *to, GElf_Shdr *h)
+{
+    Elf_Data *data = elf_getdata(from, NULL), *out = elf_newdata(to);
+    size_t n = data ? data->d_size / sizeof(Elf32_Sym) : 0;
+    Elf64_Sym *symbols = g_new0(Elf64_Sym, n);
+
+    for (size_t i = 0; i < n; i++) {
+        if (!gelf_getsym(data, i, &symbols[i])) {
+            return false;
+        }
+    }
+    if (out) {
+        h->sh_size = n * sizeof(*symbols);
+        h->sh_entsize = sizeof(*symbols);
+        out->d_buf = symbols;
+        out->d_size = h->sh_size;
+        out->d_type = ELF_T_SYM;
+        out->d_version = EV_CURRENT;
+        out->d_align = 1;
+    }
+    return out;
+}
+
 static bool copy_section(struct copy *c, size_t i)
 {
     Elf_Scn *from = elf_getscn(c->in, i), *to = elf_newscn(c->out);
@@ -188,10 +219,47 @@ static bool copy_section(struct copy *c, size_t i)
         data->d_type = ELF_T_BYTE;
         data->d_version = EV_CURRENT;
         data->d_align = 1;
+    } else if (gelf_getclass(c->in) == ELFCLASS32 &&
+               (h.sh_type == SHT_SYMTAB || h.sh_type == SHT_DYNSYM)) {
+        if (!widen_symbols(from, to, &out)) {
+            return false;
+        }
     } else if (!copy_contents(from, to)) {
         return false;
     }
     return gelf_update_shdr(to, &out);
+}
+
+/*
+ * One segment that has all that is loaded: gdb places a library by its
+ * segments.
+ */
+static bool add_segment(struct copy *c)
+{
+    GElf_Phdr segment = {
+        .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_align = 1,
+    };
+    uint64_t end = 0;
+
+    c->start = UINT64_MAX;
+    for (size_t i = 1; i < c->n; i++) {
+        GElf_Shdr h;
+
+        gelf_getshdr(elf_getscn(c->in, i), &h);
+        if (h.sh_flags & SHF_ALLOC && h.sh_size) {
+            if (h.sh_addr + h.sh_size < h.sh_addr) {
+                return false;
+            }
+            c->start = MIN(c->start, h.sh_addr);
+            end = MAX(end, h.sh_addr + h.sh_size);
+        }
+    }
+    if (!end || !gelf_newphdr(c->out, 1)) {
+        return false;
+    }
+    segment.p_vaddr = segment.p_paddr = c->start;
+    segment.p_memsz = end - c->start;
+    return gelf_update_phdr(c->out, 0, &segment);
 }
 
 static bool write_all(struct copy *c)
@@ -208,13 +276,13 @@ static bool write_all(struct copy *c)
         return false;
     }
     c->needs = g_new0(enum need, c->n);
-    if (!choose(c) || !gelf_newehdr(c->out, gelf_getclass(c->in)) ||
+    if (!choose(c) || !gelf_newehdr(c->out, ELFCLASS64) ||
         !gelf_getehdr(c->out, &out)) {
         return false;
     }
     out.e_ident[EI_DATA] = in.e_ident[EI_DATA];
     out.e_type = in.e_type;
-    out.e_machine = in.e_machine;
+    out.e_machine = EM_X86_64;
     out.e_version = EV_CURRENT;
     out.e_entry = in.e_entry;
     out.e_shstrndx = c->names;
@@ -226,7 +294,25 @@ static bool write_all(struct copy *c)
             return false;
         }
     }
-    return elf_update(c->out, ELF_C_WRITE) >= 0;
+    return add_segment(c) && elf_update(c->out, ELF_C_WRITE) >= 0;
+}
+
+/* The segment ends where the file does, so that what gdb reads is in it. */
+static bool end_segment(int file)
+{
+    Elf *elf = elf_begin(file, ELF_C_RDWR, NULL);
+    GElf_Phdr segment;
+    struct stat st;
+    bool ok = !fstat(file, &st) && gelf_getphdr(elf, 0, &segment);
+
+    if (ok) {
+        segment.p_filesz = st.st_size;
+        elf_flagelf(elf, ELF_C_SET, ELF_F_LAYOUT);
+        ok = gelf_update_phdr(elf, 0, &segment) &&
+             elf_update(elf, ELF_C_WRITE) >= 0;
+    }
+    elf_end(elf);
+    return ok;
 }
 
 static void limit(void)
@@ -252,8 +338,10 @@ static void copy(void *opaque, GByteArray *out)
         st.st_size <= FILE_MAX) {
         c->in = elf_begin(in, ELF_C_READ, NULL);
         c->out = elf_begin(to, ELF_C_WRITE, NULL);
-        if (c->in && elf_kind(c->in) == ELF_K_ELF && c->out && write_all(c)) {
-            g_byte_array_append(out, (const uint8_t *)"", 1);
+        if (c->in && elf_kind(c->in) == ELF_K_ELF && c->out && write_all(c) &&
+            end_segment(to)) {
+            g_byte_array_append(out, (const void *)&c->start,
+                                sizeof(c->start));
         }
     }
 }
@@ -263,14 +351,15 @@ static bool has_time(void *opaque)
     return g_get_monotonic_time() < *(const gint64 *)opaque;
 }
 
-bool program_file_copy(const char *from, const char *to)
+bool program_file_copy(const char *from, const char *to, uint64_t *start)
 {
     g_autofree char *part = g_strconcat(to, ".part", NULL);
     struct copy c = { .from = from, .to = part };
     gint64 end = g_get_monotonic_time() + SECONDS * G_USEC_PER_SEC;
     g_autoptr(GByteArray) done = apart_run(copy, &c, has_time, &end);
 
-    if (done && done->len == 1 && !rename(part, to)) {
+    if (done && done->len == sizeof(*start) && !rename(part, to)) {
+        memcpy(start, done->data, sizeof(*start));
         return true;
     }
     unlink(part);

@@ -101,12 +101,43 @@ static bool goto_searches(const char *argument)
     return searches;
 }
 
+static char *search(struct replay_view *v, const char *command,
+                    const char *argument, GError **error)
+{
+    if (!find_place(v->r->trace, argument, &v->found.icount, error)) {
+        return NULL;
+    }
+    v->found.by = command;
+    return g_strdup("");
+}
+
 static char *search_goto(void *view, const char *argument, GError **error)
 {
-    struct replay_view *v = view;
+    return search(view, "goto", argument, error);
+}
 
-    return find_place(v->r->trace, argument, &v->found, error) ?
-           g_strdup("") : NULL;
+static char *search_symbols(void *view, const char *argument, GError **error)
+{
+    return search(view, "symbols", argument, error);
+}
+
+static char *run_symbols(void *view, const char *argument, GError **error)
+{
+    struct replay_view *v = view;
+    g_autofree char *task = NULL;
+    uint64_t icount;
+    struct where where;
+
+    if (!find_place(v->r->trace, argument, &icount, error)) {
+        return NULL;
+    }
+    if (!v->r->trace || !trace_index_running(v->r->trace, icount, &where)) {
+        refuse(error, "the trace does not say what ran there");
+        return NULL;
+    }
+    v->shown = icount;
+    task = where_task(&where);
+    return g_strdup_printf("task      %s\n", task);
 }
 
 static char *run_goto(void *view, const char *argument, GError **error)
@@ -118,6 +149,7 @@ static char *run_goto(void *view, const char *argument, GError **error)
         !vm_go_icount(v->r->vm, icount, error)) {
         return NULL;
     }
+    v->shown = UINT64_MAX;
     v->server->moved = vm_place(v->r->vm)->vcpu + 1;
     return describe(v);
 }
@@ -266,6 +298,9 @@ const struct monitor_command replay_monitor_commands[] = {
       "last FUNCTION, last exit of PROCESS", run_goto, search_goto,
       goto_searches },
     { "help", "help COMMAND for QEMU's own commands", run_help },
+    { "symbols", "symbols PLACE: have the symbols of the process there, to set "
+      "breakpoints in it, until the guest moves", run_symbols, search_symbols,
+      goto_searches },
     { "where", "where the guest is", run_where },
     { NULL },
 };

@@ -173,14 +173,14 @@ static void on_gdb(void *opaque, int sock)
     replay_target_add(s->replay, sock);
 }
 
-static bool write_commands(struct replay_session *s, const char *kernel,
-                           GError **error)
+static bool write_commands(struct replay_session *s, const char *folder,
+                           const char *kernel, GError **error)
 {
     g_autofree char *by_hand = start_gdb_by_hand(s->commands);
     g_autofree char *more = g_strdup_printf("echo Other gdbs connect with "
                                             "%s\\n\n", by_hand);
     const struct start_gdb_commands commands = {
-        .symbols = s->symbols,
+        .files = s->symbols ? folder : NULL,
         .kernel = kernel,
         .more = more,
         .target = s->socket,
@@ -195,8 +195,7 @@ static bool open_trace(struct replay_session *s,
                        const char *folder, GError **error)
 {
     s->trace = trace_index_new(trace, s->turns, symbols, error);
-    s->symbols = s->trace ? process_symbols_new(s->trace->symbols,
-                                                   folder, error) :
+    s->symbols = s->trace ? process_symbols_new(s->trace->symbols, folder) :
                  NULL;
     return s->symbols;
 }
@@ -227,7 +226,7 @@ static bool start(struct replay_session *s, const struct btrail_trace *trace,
                   !open_trace(s, trace, symbols_of, folder, error))) {
         return false;
     }
-    if (!write_commands(s, any ? symbols : NULL, error)) {
+    if (!write_commands(s, folder, any ? symbols : NULL, error)) {
         return false;
     }
     sock = unix_connect(stub, error);

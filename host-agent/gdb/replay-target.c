@@ -70,18 +70,18 @@ static void append_found(void *opaque, GByteArray *then)
 {
     struct replay_view *v = opaque;
 
-    if (v->found != UINT64_MAX) {
-        g_byte_array_append(then, (void *)&v->found, sizeof(v->found));
+    if (v->found.by) {
+        g_byte_array_append(then, (const void *)&v->found, sizeof(v->found));
     }
 }
 
 /* The guest may run for another one. */
 static char *follow(void *opaque, const void *then, size_t n)
 {
-    uint64_t found = 0;
+    struct replay_found found = { 0 };
 
     memcpy(&found, then, MIN(n, sizeof(found)));
-    return g_strdup_printf("goto %" PRIu64, found);
+    return g_strdup_printf("%s %" PRIu64, found.by, found.icount);
 }
 
 static void pass_on(void *opaque, const char *request, size_t n)
@@ -134,23 +134,86 @@ static char *describe(void *opaque, uint64_t thread)
     return g_strdup_printf("vCPU %u: %s", where.vcpu, task);
 }
 
-static bool symbols(void *opaque, unsigned *set)
+static struct process_symbols *get_files(void *opaque)
 {
     struct replay_view *v = opaque;
-    const struct process *process;
-    struct symbolizer_where where;
 
-    if (!v->r->symbols) {
-        return false;
+    return v->r->symbols;
+}
+
+/* The process whose files gdb has here */
+static const struct process *shown_process(struct replay_view *v,
+                                           struct symbolizer_where *where)
+{
+    struct trace_index *trace = v->r->trace;
+    const struct process *process =
+        trace_index_process(trace, v->shown == UINT64_MAX ? v->place.icount :
+                                                            v->shown);
+
+    *where = where_record(&trace->last);
+    return process;
+}
+
+static unsigned list_files(void *opaque)
+{
+    struct replay_view *v = opaque;
+    struct symbolizer_where where;
+    const struct process *process = shown_process(v, &where);
+
+    return process_symbols_list(v->r->symbols, process, &where, v->place.pc);
+}
+
+static uint64_t get_pc(void *opaque, uint64_t thread)
+{
+    struct replay_view *v = opaque;
+
+    return v->place.pcs[thread - 1];
+}
+
+/*
+ * A process has the files that gdb has also where QEMU cannot read them: where
+ * the page is not in memory yet, or its page table is not in force.
+ */
+static void serve_memory(void *opaque, const struct packet_value *values)
+{
+    struct replay_view *v = opaque;
+    uint64_t address = values[0].number;
+    const struct process *process = NULL;
+    struct symbolizer_where where;
+    char buf[VM_PACKET_SIZE / 2];
+    g_autofree char *said = NULL;
+    GError *error = NULL;
+    bool absent = false;
+    size_t length = 0, n = 0;
+
+    if (v->r->symbols && !v->physical && address < ADDRESS_SHARED) {
+        process = shown_process(v, &where);
+        absent = process && (v->r->trace->left || v->shown != UINT64_MAX);
     }
-    process = trace_index_process(v->r->trace, v->place.icount);
-    where = where_record(&v->r->trace->last);
-    *set = process_symbols_set(v->r->symbols, process, &where, v->place.pc);
-    return true;
+    if (!absent && replay_view_claim(v, &error)) {
+        said = vm_forward(v->r->vm, replay_view_vcpu(v), v->server->request,
+                          v->server->n, &length, &error);
+    }
+    if (error) {
+        replay_view_refuse(v, error);
+        return;
+    }
+    if (process && (absent || said[0] == 'E')) {
+        n = symbolizer_constant(v->r->trace->symbols, process, &where, address,
+                                buf, MIN(values[1].number, sizeof(buf)));
+    }
+    if (n) {
+        gdb_server_answer_hex(v->server, buf, n);
+    } else if (absent) {
+        gdb_server_answer(v->server, "E14");
+    } else {
+        gdb_server_answer_bytes(v->server, said, length);
+    }
 }
 
 static const struct packet packets[] = {
     { PHYSICAL, "n", PACKET_ASKS, serve_physical },
+    { "m", "n,n", PACKET_ASKS, serve_memory },
     { NULL },
 };
 
@@ -167,7 +230,9 @@ static const struct target_ops ops = {
     .step = replay_view_step,
     .go_on = replay_view_go_on,
     .breakpoint = insert,
-    .symbols = symbols,
+    .files = get_files,
+    .list = list_files,
+    .pc = get_pc,
     .unknown = pass_on,
     .command = run_command,
     .remains = append_found,
@@ -186,7 +251,7 @@ void replay_target_add(struct replay_target *r, int sock)
     v = g_new0(struct replay_view, 1);
     v->r = r;
     v->place = r->running ? r->running->place : *vm_place(r->vm);
-    v->found = UINT64_MAX;
+    v->shown = UINT64_MAX;
     v->steps = -1;
     v->server = gdb_server_new(&ops, v, NULL, sock, sock, v->place.vcpu + 1);
     g_ptr_array_add(r->views, v);

@@ -21,6 +21,9 @@
 #define HOLD_MS         100
 #define MAX_HOLD_MS     10000
 
+/* What lets QEMU run until something happens */
+#define CONTINUE        "vCont;c"
+
 /* For how long a debugger's call of a function runs; and if others wait */
 #define CALL_MS         10000
 #define SHARED_CALL_MS  200
@@ -277,15 +280,30 @@ static bool stop_at_watchpoint(struct replay_view *v, bool *watched,
     return true;
 }
 
+static char *step_request(unsigned vcpu)
+{
+    return g_strdup_printf("vCont;s:%x;c", vcpu + 1);
+}
+
 /* Lets the guest run for a view, whose @run is set. */
 static bool start(struct replay_view *v, GError **error)
 {
     struct replay_target *r = v->r;
+    g_autofree char *step = NULL;
 
     if (!(is_backward(v->run) ? claim_back(v, error) :
                                 replay_view_claim(v, error)) ||
-        !vm_set_breakpoints(r->vm, v->server->breakpoints, error) ||
-        !stub_run(vm_stub(r->vm), v->run, error)) {
+        !vm_set_breakpoints(r->vm, v->server->breakpoints, error)) {
+        return false;
+    }
+    v->over = !strcmp(v->run, CONTINUE) && !vm_diverted(r->vm) &&
+              at_breakpoint(v);
+    if (v->over) {
+        /* QEMU would not leave it. */
+        v->steps = vm_place(r->vm)->vcpu;
+        step = step_request(v->steps);
+    }
+    if (!stub_run(vm_stub(r->vm), step ?: v->run, error)) {
         return false;
     }
     r->running = v;
@@ -607,11 +625,30 @@ static void on_call_stopped(struct replay_view *v, const char *said)
     }
 }
 
+/*
+ * Has it left the breakpoint where its run has begun, so that it can continue?
+ */
+static bool ends_over(struct replay_view *v, const char *said)
+{
+    bool over = v->over;
+    unsigned vcpu;
+
+    v->over = false;
+    if (over) {
+        over = g_str_has_prefix(said, "T05") && !strstr(said, "watch:") &&
+               stopped_by(v->r, said, &vcpu) && (int)vcpu == v->steps &&
+               !vcpu_at_breakpoint(v, vcpu);
+        v->steps = -1;
+    }
+    return over;
+}
+
 /* The guest has stopped: for its view, or because another one needs it. */
 static void on_stop(struct replay_target *r, const char *said)
 {
     struct replay_view *v = r->running;
     GError *error = NULL;
+    bool over;
 
     r->running = NULL;
     g_clear_handle_id(&r->hold_source, g_source_remove);
@@ -640,6 +677,7 @@ static void on_stop(struct replay_target *r, const char *said)
         return;
     }
     replay_view_note(v);
+    over = ends_over(v, said);
     if (!v->server->client) {
         g_ptr_array_remove(r->views, v);
     } else if (said[0] == 'E') {
@@ -649,10 +687,10 @@ static void on_stop(struct replay_target *r, const char *said)
     } else if (g_str_has_prefix(said, SHUT_DOWN)) {
         r->end = v->place.icount;
         stopped_here(v, GDB_STOP_END);
-    } else if (is_early(v, said) && !r->interrupting) {
+    } else if ((over || is_early(v, said)) && !r->interrupting) {
         start_or_refuse(v);
     } else if (r->interrupting && !v->server->interrupted &&
-               (g_str_has_prefix(said, "T02") || is_early(v, said))) {
+               (g_str_has_prefix(said, "T02") || over || is_early(v, said))) {
         v->suspended = true;
     } else {
         pass_stop(v, said);
@@ -812,8 +850,7 @@ static void run_forward(struct replay_view *v, int steps)
     bool diverted;
 
     v->steps = steps;
-    v->run = steps < 0 ? g_strdup("vCont;c") :
-             g_strdup_printf("vCont;s:%x;c", steps + 1);
+    v->run = steps < 0 ? g_strdup(CONTINUE) : step_request(steps);
     if (!begin_diversion(v, &diverted, &error)) {
         replay_view_refuse(v, error);
     } else if (v->place.icount >= v->r->end && !diverted) {
@@ -825,6 +862,7 @@ static void run_forward(struct replay_view *v, int steps)
 
 void replay_view_step(void *opaque, uint64_t thread, bool forward)
 {
+    ((struct replay_view *)opaque)->shown = UINT64_MAX;
     if (forward) {
         run_forward(opaque, thread - 1);
     } else {
@@ -836,6 +874,7 @@ void replay_view_go_on(void *opaque, uint64_t thread, bool forward)
 {
     struct replay_view *v = opaque;
 
+    v->shown = UINT64_MAX;
     if (forward) {
         run_forward(v, -1);
     } else {

@@ -13,17 +13,26 @@
 /* What QEMU reads then is physical memory. */
 #define PHYSICAL        "Qqemu.PhyMemMode:"
 
+/* An instruction, and the command that it was searched for, or NULL */
+struct replay_found {
+    const char *by;
+    uint64_t icount;
+};
+
 /**
  * struct replay_view - what one gdb sees
  * @server:      which outlives its gdb while the guest runs for it
  * @place:       where its guest is
- * @found:       where a search for its monitor has led to; UINT64_MAX: nowhere
+ * @found:       where a search for its monitor has led to
+ * @shown:       of which instruction it has the process's files, instead of
+ *               those of its own, until it moves; UINT64_MAX: none
  * @physical:    what it has set by PHYSICAL
  * @waiting:     its request is not served yet, because the guest runs for
  *               another one
  * @later:       it is served when the others are quiet
  * @run:         what lets the guest run for it, until it stops
  * @steps:       the vCPU that executes one instruction then, or -1
+ * @over:        it does so to leave a breakpoint where it begins
  * @begins:      where QEMU's own way back began, or continues
  * @reverse:     what the trace says of the way back, or NULL
  * @hold_ms:     for how long it is not interrupted for others
@@ -34,12 +43,14 @@ struct replay_view {
     struct replay_target *r;
     struct gdb_server *server;
     struct vm_place place;
-    uint64_t found;
+    struct replay_found found;
+    uint64_t shown;
     uint64_t physical;
     bool waiting;
     bool later;
     char *run;
     int steps;
+    bool over;
     uint64_t begins;
     struct reverse *reverse;
     unsigned hold_ms;

@@ -6,9 +6,9 @@
 #include <glib-unix.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "gdb/breakpoints.h"
-#include "gdb/process-symbols.h"
 #include "gdb/rsp.h"
 #include "gdb/server.h"
 #include "util/quote.h"
@@ -42,12 +42,6 @@ void gdb_server_answer_hex(struct gdb_server *s, const void *bytes, size_t n)
     gdb_server_answer_bytes(s, digits->str, digits->len);
 }
 
-void gdb_server_stopped(struct gdb_server *s, const char *how, uint64_t thread)
-{
-    s->thread = thread;
-    gdb_server_answer(s, "%sthread:%02" PRIx64 ";", how, thread);
-}
-
 void gdb_server_print_error(struct gdb_server *s, const char *message)
 {
     if (s->client) {
@@ -70,6 +64,179 @@ static enum packet_kind kind_of(const struct gdb_server *s)
     return s->packet ? s->packet->kind : PACKET_ASKS;
 }
 
+/*
+ * The files of the process, which are a list of libraries to gdb
+ */
+
+static struct process_symbols *files_of(const struct gdb_server *s)
+{
+    return s->lists && s->ops->files ? s->ops->files(s->target) : NULL;
+}
+
+/* A list of files */
+struct list {
+    const struct process_symbols *files;
+    unsigned number;
+};
+
+static bool is_in_list(void *opaque, unsigned home)
+{
+    const struct list *l = opaque;
+
+    return process_symbols_has(l->files, l->number, home);
+}
+
+static enum breakpoint_owner owner_here(struct gdb_server *s, struct list *l,
+                                        bool set)
+{
+    return breakpoint_homes_owner(s->homes,
+                                  s->ops->pc(s->target, s->thread), set,
+                                  is_in_list, l);
+}
+
+static void report_stop(struct gdb_server *s, const char *how)
+{
+    gdb_server_answer(s, "%sthread:%02" PRIx64 ";", how, s->thread);
+}
+
+static void ask(struct gdb_server *s);
+
+static gboolean on_again(gpointer opaque)
+{
+    struct gdb_server *s = opaque;
+
+    g_clear_pointer(&s->again, g_source_unref);
+    if (s->client) {
+        ask(s);
+    }
+    return G_SOURCE_REMOVE;
+}
+
+static void end_again(struct gdb_server *s)
+{
+    if (s->again) {
+        g_source_destroy(s->again);
+        g_clear_pointer(&s->again, g_source_unref);
+    }
+}
+
+/* Not from here: it can have been no stop many times, one in another. */
+static void run_again(struct gdb_server *s)
+{
+    s->again = g_idle_source_new();
+    g_source_set_callback(s->again, on_again, s, NULL);
+    g_source_attach(s->again, s->context);
+}
+
+/* gdb is first told of the files, if they are others. */
+static void tell_stopped(struct gdb_server *s, const char *how)
+{
+    if (files_of(s) && s->ops->list(s->target) != s->told) {
+        g_free(s->held);
+        s->held = g_strdup(how);
+        how = "T05library:;";
+    }
+    report_stop(s, how);
+}
+
+/* Does a request let the target run until something happens? */
+static bool is_continue(const struct gdb_server *s)
+{
+    struct packet_move move;
+
+    return s->request[0] == 'c' || s->request[0] == 'C' ||
+           !strcmp(s->request, "bc") ||
+           (g_str_has_prefix(s->request, "vCont;") &&
+            packet_move_parse(s->request + strlen("vCont;"), &move) &&
+            !move.step);
+}
+
+/* Has it stopped at breakpoints, and at nothing else, of others? */
+static bool is_others(struct gdb_server *s, const char *how)
+{
+    struct list here = { files_of(s) };
+
+    if (!here.files || !is_continue(s) || strcmp(how, GDB_STOP)) {
+        return false;
+    }
+    here.number = s->ops->list(s->target);
+    return owner_here(s, &here, false) == BREAKPOINT_OTHERS;
+}
+
+void gdb_server_stopped(struct gdb_server *s, const char *how, uint64_t thread)
+{
+    s->thread = thread;
+    if (kind_of(s) != PACKET_RUNS) {
+        report_stop(s, how);
+    } else if (!s->interrupted && is_others(s, how)) {
+        run_again(s);
+    } else {
+        tell_stopped(s, how);
+    }
+}
+
+/*
+ * A gdb that lets the target run is told how that has stopped, if it has first
+ * been told of another list, and still means the breakpoint.
+ */
+static bool serve_held(struct gdb_server *s)
+{
+    struct list here = { files_of(s), s->told };
+    g_autofree char *how = g_steal_pointer(&s->held);
+
+    if (!how) {
+        return false;
+    }
+    if (is_continue(s) && !strcmp(how, GDB_STOP) &&
+        owner_here(s, &here, false) != BREAKPOINT_NOBODYS &&
+        owner_here(s, &here, true) != BREAKPOINT_OWN) {
+        return false;
+    }
+    report_stop(s, how);
+    return true;
+}
+
+/* What a gdb has set, and what it has forgotten */
+static void prepare_run(struct gdb_server *s)
+{
+    struct list told = { files_of(s), s->told };
+
+    if (told.files) {
+        breakpoint_homes_insert(s->homes, is_continue(s), is_in_list, &told,
+                                s->breakpoints);
+    }
+}
+
+static void serve_list(void *opaque, const struct packet_value *v)
+{
+    struct gdb_server *s = opaque;
+    struct list list = { files_of(s) };
+    g_autofree char *xml = NULL;
+
+    if (!list.files) {
+        gdb_server_answer(s, "%s", "");
+        return;
+    }
+    if (!v[0].number) {
+        s->told = list.number = s->ops->list(s->target);
+        breakpoint_homes_leave(s->homes, is_in_list, &list);
+    }
+    xml = process_symbols_xml(list.files, s->told);
+    gdb_server_answer_piece(s, xml, strlen(xml), v[0].number, v[1].number);
+}
+
+void gdb_server_answer_piece(struct gdb_server *s, const char *text, size_t n,
+                             uint64_t offset, uint64_t size)
+{
+    g_autoptr(GString) piece = g_string_new(NULL);
+
+    offset = MIN(offset, n);
+    size = MIN(size, MIN(n - offset, s->ops->packet_size - 16));
+    g_string_append_c(piece, offset + size < n ? 'm' : 'l');
+    g_string_append_len(piece, text + offset, size);
+    gdb_server_answer_bytes(s, piece->str, piece->len);
+}
+
 void gdb_server_fail(struct gdb_server *s, GError *error)
 {
     bool cancelled = !error || agent_is_cancelled(error);
@@ -80,8 +247,7 @@ void gdb_server_fail(struct gdb_server *s, GError *error)
         if (!cancelled) {
             gdb_server_print_error(s, error->message);
         }
-        gdb_server_stopped(s, cancelled ? GDB_STOP_INTERRUPTED : GDB_STOP,
-                           s->thread);
+        tell_stopped(s, cancelled ? GDB_STOP_INTERRUPTED : GDB_STOP);
         break;
     case PACKET_MONITOR:
         if (!cancelled) {
@@ -247,6 +413,9 @@ static void serve_breakpoint(void *opaque, const struct packet_value *v)
     g_autofree char *key = breakpoints_key(v[0].number, v[1].number,
                                            v[2].number);
     const char *conditions = v[3].text;
+    const struct process_symbols *files = files_of(s);
+    unsigned home = files ? process_symbols_home(files, s->told, v[1].number) :
+                            0;
     g_autofree char *answer = NULL;
     GError *error = NULL;
 
@@ -255,7 +424,7 @@ static void serve_breakpoint(void *opaque, const struct packet_value *v)
         return;
     }
     if (conditions &&
-        g_hash_table_size(s->breakpoints) >= BREAKPOINTS_MAX) {
+        breakpoint_homes_count(s->homes) >= BREAKPOINTS_MAX) {
         gdb_server_answer(s, "E.there are too many breakpoints");
         return;
     }
@@ -266,6 +435,7 @@ static void serve_breakpoint(void *opaque, const struct packet_value *v)
     }
     if (!strcmp(answer, "OK")) {
         breakpoints_set(s->breakpoints, key, conditions);
+        breakpoint_homes_set(s->homes, key, home, conditions);
     }
     gdb_server_answer(s, "%s", answer);
 }
@@ -300,7 +470,6 @@ static void answer_monitor(struct gdb_server *s, const char *text,
 }
 
 static void set_request(struct gdb_server *s, const char *request, size_t n);
-static void ask(struct gdb_server *s);
 
 /* Another command in place of the one that it has asked for */
 static void ask_command(struct gdb_server *s, const char *line)
@@ -408,6 +577,9 @@ static void serve_supported(void *opaque, const struct packet_value *v)
 
     s->ops->features(s->target, text);
     g_string_append(text, ";ReverseStep+;ReverseContinue+");
+    if (files_of(s)) {
+        g_string_append(text, ";qXfer:libraries:read+");
+    }
     gdb_server_answer_bytes(s, text->str, text->len);
 }
 
@@ -417,18 +589,6 @@ static void serve_no_acks(void *opaque, const struct packet_value *v)
 
     gdb_server_answer(s, "OK");
     client_stop_acks(s->client);
-}
-
-static void serve_symbols(void *opaque, const struct packet_value *v)
-{
-    struct gdb_server *s = opaque;
-    unsigned set;
-
-    if (s->ops->symbols(s->target, &set)) {
-        gdb_server_answer(s, "V%x", set);
-    } else {
-        gdb_server_answer(s, "U");
-    }
 }
 
 static void serve_moved(void *opaque, const struct packet_value *v)
@@ -470,8 +630,8 @@ static const struct packet packets[] = {
     { "qC", "", PACKET_ALONE, serve_current },
     { "qRcmd,", "s", PACKET_MONITOR, serve_monitor },
     { "qSupported", "s", PACKET_ALONE, serve_supported },
-    { PROCESS_SYMBOLS_REQUEST, "s", PACKET_ALONE, serve_symbols },
     { "qThreadExtraInfo,", "t", PACKET_ASKS, serve_thread_info },
+    { "qXfer:libraries:read::", "n,n", PACKET_ALONE, serve_list },
     { "qfThreadInfo", "", PACKET_ALONE, serve_threads },
     { "qsThreadInfo", "", .answer = "l" },
     { "s", "", PACKET_RUNS, serve_step, .which = true },
@@ -515,6 +675,15 @@ static void on_packet(void *opaque, const char *request, size_t n)
     set_request(s, request, n);
     s->interrupted = false;
     s->deadline = g_get_monotonic_time() + REQUEST_S * G_USEC_PER_SEC;
+    if (kind_of(s) == PACKET_RUNS) {
+        if (serve_held(s)) {
+            return;
+        }
+        prepare_run(s);
+    } else if (kind_of(s) == PACKET_MONITOR) {
+        /* It can move the target. */
+        g_clear_pointer(&s->held, g_free);
+    }
     ask(s);
 }
 
@@ -537,7 +706,10 @@ void gdb_server_serve(struct gdb_server *s)
 void gdb_server_interrupt(struct gdb_server *s)
 {
     s->interrupted = true;
-    if (s->search) {
+    if (s->again) {
+        end_again(s);
+        gdb_server_fail(s, NULL);
+    } else if (s->search) {
         end_search(s);
         gdb_server_fail(s, NULL);
     } else if (s->ops->interrupt) {
@@ -550,6 +722,7 @@ static void on_closed(void *opaque)
     struct gdb_server *s = opaque;
 
     g_clear_pointer(&s->client, client_free);
+    end_again(s);
     end_search(s);
     s->ops->left(s->target);
 }
@@ -557,6 +730,16 @@ static void on_closed(void *opaque)
 static void on_interrupt(void *opaque)
 {
     gdb_server_interrupt(opaque);
+}
+
+/* Whoever has the private folder, where the socket is, has the files, too. */
+static bool is_unix(int sock)
+{
+    struct sockaddr_storage address;
+    socklen_t size = sizeof(address);
+
+    return !getsockname(sock, (struct sockaddr *)&address, &size) &&
+           address.ss_family == AF_UNIX;
 }
 
 struct gdb_server *gdb_server_new(const struct target_ops *ops, void *target,
@@ -575,6 +758,8 @@ struct gdb_server *gdb_server_new(const struct target_ops *ops, void *target,
     s->context = context;
     s->thread = thread;
     s->breakpoints = breakpoints_new();
+    s->homes = breakpoint_homes_new();
+    s->lists = is_unix(in);
     s->client = client_new(context, in, out, ops->packet_size, &functions, s);
     return s;
 }
@@ -582,8 +767,11 @@ struct gdb_server *gdb_server_new(const struct target_ops *ops, void *target,
 void gdb_server_free(struct gdb_server *s)
 {
     if (s) {
+        end_again(s);
         end_search(s);
         client_free(s->client);
+        breakpoint_homes_free(s->homes);
+        g_free(s->held);
         g_hash_table_unref(s->breakpoints);
         g_free(s->request);
         g_free(s);

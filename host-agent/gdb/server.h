@@ -11,9 +11,11 @@
 #ifndef BTRAIL_GDB_SERVER_H
 #define BTRAIL_GDB_SERVER_H
 
+#include "gdb/breakpoint-homes.h"
 #include "gdb/client.h"
 #include "gdb/monitor.h"
 #include "gdb/packet.h"
+#include "gdb/process-symbols.h"
 
 /* This many gdbs are served at a time; others are disconnected. */
 #define GDB_SERVERS_MAX     16
@@ -35,7 +37,14 @@ struct target_ops;
  * @moved:    the thread that a command of the monitor has taken somewhere, of
  *            which the gdb does not know yet; or PACKET_ANY
  * @runner:   the thread that runs alone, or PACKET_ANY
- * @breakpoints: see breakpoints.h
+ * @breakpoints: those that are to be met when the target runs; see
+ *            breakpoints.h
+ * @homes:    those that gdb has set
+ * @lists:    it is one of ours, which has the folder of files
+ * @told:     the list of files that it has; see process-symbols.h
+ * @held:     how the target has stopped, which gdb is told after it has another
+ *            list; or NULL
+ * @again:    the target is to run again, since that was no stop; or NULL
  * @request:  the last one, with a NUL after its @n bytes
  * @packet:   what kind it is, or NULL; what follows its name, and whose it is
  * @deadline: of the request, of g_get_monotonic_time()
@@ -51,6 +60,11 @@ struct gdb_server {
     uint64_t moved;
     uint64_t runner;
     GHashTable *breakpoints;
+    struct breakpoint_homes *homes;
+    bool lists;
+    unsigned told;
+    char *held;
+    GSource *again;
     char *request;
     size_t n;
     const struct packet *packet;
@@ -80,7 +94,10 @@ struct gdb_server {
  * @go_on:    lets the target run; @thread alone if it can, unless PACKET_ANY
  * @breakpoint: inserts one if it has this kind, or removes it: @conditions is
  *            NULL.  Returns the answer, to be freed, or NULL with an error
- * @symbols:  the number of the set of symbols here; false if there is none
+ * @files:    the files of processes; NULL if there are none, @list is not
+ *            asked for then
+ * @list:     of files, where the target is; see process-symbols.h
+ * @pc:       where a thread is
  * @unknown:  a request that is in no table, or whose thread has no description.
  *            NULL: there is no such request
  * @command:  runs a command of the monitor that does not search; if @c is NULL,
@@ -107,7 +124,9 @@ struct target_ops {
     void (*go_on)(void *target, uint64_t thread, bool forward);
     char *(*breakpoint)(void *target, const char *key, const char *conditions,
                         GError **error);
-    bool (*symbols)(void *target, unsigned *set);
+    struct process_symbols *(*files)(void *target);
+    unsigned (*list)(void *target);
+    uint64_t (*pc)(void *target, uint64_t thread);
     void (*unknown)(void *target, const char *request, size_t n);
     char *(*command)(void *target, const struct monitor_command *c,
                      const char *argument, const char *line, GError **error);
@@ -145,9 +164,15 @@ void gdb_server_answer_bytes(struct gdb_server *s, const void *bytes, size_t n);
 /* Answers with digits for bytes. */
 void gdb_server_answer_hex(struct gdb_server *s, const void *bytes, size_t n);
 
+/* Answers with a piece of a text of @n bytes, as of qXfer. */
+void gdb_server_answer_piece(struct gdb_server *s, const char *text, size_t n,
+                             uint64_t offset, uint64_t size);
+
 /*
  * Answers that a thread has stopped, which requests are about from now on.
  * @how: one of these, or another begin of such an answer
+ *
+ * If that is at a breakpoint of another process, the target runs again.
  */
 #define GDB_STOP                "T05"
 #define GDB_STOP_BEGIN          "T05replaylog:begin;"

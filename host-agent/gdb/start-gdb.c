@@ -27,11 +27,12 @@ static const char *const settings[] = {
     "set remote hostio-open-packet off",
     "set remote hostio-readlink-packet off",
     "set remote hostio-setfs-packet off",
-    "set remote library-info-packet off",
     "set remote library-info-svr4-packet off",
     "set remote pid-to-exec-file-packet off",
     "set remote system-call-allowed 0",
     "set sysroot /dev/null",
+    /* Also those of a program that does not run here when gdb runs on */
+    "set breakpoint always-inserted on",
     /* When the server has ended, another one may come to its address. */
     "set tcp auto-retry off",
     "set remotetimeout 120",
@@ -52,6 +53,12 @@ static const char after_monitor[] =
     "end\n"
     "maintenance flush register-cache\n"
     "maintenance flush dcache\n";
+
+/*
+ * gdb reads the list of files and their symbols by itself when a stop says that
+ * it has changed.
+ */
+#define FILES_OF_PROCESS    "sharedlibrary\n"
 
 /* What only a gdb that has Python can: it is at the thread that has moved. */
 static const char follow_moved[] =
@@ -85,16 +92,17 @@ bool start_gdb_write(const char *path, const struct start_gdb_commands *c,
     for (unsigned i = 0; i < G_N_ELEMENTS(settings); i++) {
         g_string_append_printf(text, "%s\n", settings[i]);
     }
-    if (c->symbols) {
-        process_symbols_define(c->symbols, text);
-    }
-    g_string_append_printf(text, "%s%s%s\nbacktrail-moved\nend\n",
+    g_string_append_printf(text, "set remote library-info-packet %s\n"
+                           "set solib-search-path %s\n"
+                           "%s%s%sbacktrail-moved\nend\n",
+                           c->files ? "on" : "off", c->files ?: "",
                            follow_moved, after_monitor,
-                           c->symbols ? PROCESS_SYMBOLS_COMMAND : "");
+                           c->files ? FILES_OF_PROCESS : "");
     if (c->kernel) {
         g_string_append_printf(text, "symbol-file %s\n", c->kernel);
     }
-    g_string_append_printf(text, "%starget remote %s\n", c->more, c->target);
+    g_string_append_printf(text, "%starget remote %s\n%s", c->more, c->target,
+                           c->files ? FILES_OF_PROCESS : "");
     return g_file_set_contents(path, text->str, text->len, error);
 }
 

@@ -6,7 +6,6 @@
 #ifndef BTRAIL_GDB_START_GDB_H
 #define BTRAIL_GDB_START_GDB_H
 
-#include "gdb/process-symbols.h"
 #include "util/agent-error.h"
 
 /*
@@ -21,13 +20,13 @@ char *start_gdb_by_hand(const char *commands);
 
 /**
  * struct start_gdb_commands - what differs between files of commands
- * @symbols: of processes, or NULL
+ * @files:   the folder of the files that processes have mapped, or NULL
  * @kernel:  a file with its symbols, or NULL
  * @more:    commands more
  * @target:  the socket of a server
  */
 struct start_gdb_commands {
-    const struct process_symbols *symbols;
+    const char *files;
     const char *kernel;
     const char *more;
     const char *target;
@@ -35,8 +34,8 @@ struct start_gdb_commands {
 
 /*
  * Writes a file of commands: gdb asks whoever answers for nothing but what is
- * debugged, loads no files on their word, and runs nothing of a guest's
- * files.
+ * debugged, loads no files on their word but those in the folder, and runs
+ * nothing of a guest's files.
  */
 bool start_gdb_write(const char *path, const struct start_gdb_commands *c,
                      GError **error);

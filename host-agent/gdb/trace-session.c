@@ -51,7 +51,7 @@ static bool write_commands(const struct trace_session *s, GError **error)
     g_autoptr(GString) more = g_string_new("set record btrace "
                                            "replay-memory-access read-write\n");
     struct start_gdb_commands commands = {
-        .symbols = s->files,
+        .files = s->folder,
         .kernel = s->kernel,
         .target = target,
     };
@@ -86,8 +86,8 @@ static bool write_files(struct trace_session *s,
     }
     s->kernel = any ? g_steal_pointer(&kernel) : NULL;
     s->commands = file_of(s, "gdb-commands");
-    s->files = process_symbols_new(options->symbols, s->folder, error);
-    return s->files;
+    s->files = process_symbols_new(options->symbols, s->folder);
+    return true;
 }
 
 static gboolean on_ctrl_c(gint fd, GIOCondition condition, gpointer opaque)

@@ -204,12 +204,7 @@ static void make_trace(struct trace_target *s, bool whole)
 static void send_piece(struct trace_target *s, const char *text, size_t n,
                        const struct packet_value *v)
 {
-    uint64_t offset = MIN(v[0].number, n);
-    uint64_t size = MIN(v[1].number, MIN(n - offset, PACKET_SIZE - 16));
-    g_autoptr(GString) piece = g_string_new(offset + size < n ? "m" : "l");
-
-    g_string_append_len(piece, text + offset, size);
-    gdb_server_answer_bytes(s->server, piece->str, piece->len);
+    gdb_server_answer_piece(s->server, text, n, v[0].number, v[1].number);
 }
 
 static void serve_trace(void *opaque, const struct packet_value *v)
@@ -300,7 +295,7 @@ static void serve_window(void *opaque, const struct packet_value *v)
            walk_window_number(w, walk_window_end(w)));
 }
 
-/* The symbols where gdb is in its window */
+/* Are the files where gdb is in its window others than gdb has? */
 static void serve_view(void *opaque, const struct packet_value *v)
 {
     struct trace_target *s = opaque;
@@ -327,8 +322,9 @@ static void serve_view(void *opaque, const struct packet_value *v)
         };
 
         walk_own_space(general(s), &spot.at, &space);
-        answer(s, "%x", process_symbols_set(s->options.files, space.process,
-                                            &space.where, space.pc));
+        answer(s, "%d", process_symbols_list(s->options.files, space.process,
+                                             &space.where, space.pc) !=
+                        s->server->told);
     }
     lane_release(lane, records);
 }
@@ -557,24 +553,34 @@ static char *describe(void *opaque, uint64_t thread)
     return walk_describe(s->walk, walk_thread(s->walk, thread));
 }
 
-static bool symbols(void *opaque, unsigned *set)
+static struct process_symbols *get_files(void *opaque)
+{
+    struct trace_target *s = opaque;
+
+    return s->options.files;
+}
+
+static unsigned list_files(void *opaque)
 {
     struct trace_target *s = opaque;
     struct walker *w = walker_of(s);
     struct walk_space space = { NULL };
 
-    if (!s->options.files) {
-        return false;
-    }
     if (walker_spot(w)) {
         space = (struct walk_space) {
             walker_process(w), walker_where(w), walker_pc(w),
         };
         walk_own_space(general(s), &walker_spot(w)->at, &space);
     }
-    *set = process_symbols_set(s->options.files, space.process, &space.where,
-                               space.pc);
-    return true;
+    return process_symbols_list(s->options.files, space.process, &space.where,
+                                space.pc);
+}
+
+static uint64_t get_pc(void *opaque, uint64_t thread)
+{
+    struct trace_target *s = opaque;
+
+    return walker_pc(walk_walker(s->walk, walk_thread(s->walk, thread)));
 }
 
 static void add_features(void *opaque, GString *features)
@@ -680,7 +686,9 @@ static const struct target_ops ops = {
     .step = step,
     .go_on = search,
     .breakpoint = insert,
-    .symbols = symbols,
+    .files = get_files,
+    .list = list_files,
+    .pc = get_pc,
     .remains = append_walked,
     .follow = follow,
 };

@@ -267,14 +267,11 @@ def symbols():
     """Those of the process that runs here"""
     at = number()
     if not at:
-        quiet('backtrail-symbols')
-        return
-    said = ask(f'view:{at:x}')
-    if said and int(said, 16) != int(gdb.convenience_variable(
-            'backtrail_set')):
+        quiet('sharedlibrary')
+    elif ask(f'view:{at:x}') == '1':
         # gdb forgets its window where symbols go.
         window.leave()
-        quiet('backtrail-symbols')
+        quiet('sharedlibrary')
         window.around(0)
 
 

@@ -9,6 +9,9 @@
 #include "replay/trace-index.h"
 #include "util/quote.h"
 
+/* The most branches from one switch to the other */
+#define SWITCH  64
+
 struct trace_index *trace_index_new(const struct btrail_trace *trace,
                                     const struct turns *turns,
                                     const struct symbolizer_options *options,
@@ -69,6 +72,34 @@ bool trace_index_running(struct trace_index *t, uint64_t icount,
            trace_index_where(t, turns_vcpu(t->turns, icount), icount, where);
 }
 
+/* Does a process run in the address space of another one? */
+static bool is_elsewhere(const struct process *p)
+{
+    return p && !p->kernel && p->pid >= 0 && p->owner->pid != p->pid;
+}
+
+/*
+ * The kernel switches to the next task's page table a few branches before it
+ * switches to the task: back to where the last one's was in force.
+ */
+static void find_own(struct trace_index *t)
+{
+    struct where own = t->last;
+
+    for (unsigned i = 0; i < SWITCH && is_elsewhere(own.process) &&
+                         own.at.since; i++) {
+        if (!trace_index_where(t, own.vcpu, own.at.since - 1, &own)) {
+            return;
+        }
+    }
+    t->left = own.process && own.process != t->last.process &&
+              !is_elsewhere(own.process) &&
+              own.process->pid == t->last.process->pid;
+    if (t->left) {
+        t->last = own;
+    }
+}
+
 const struct process *trace_index_process(struct trace_index *t,
                                           uint64_t icount)
 {
@@ -77,11 +108,13 @@ const struct process *trace_index_process(struct trace_index *t,
     /* Another vCPU can run in between. */
     if (t->last.process && !t->turns &&
         icount >= at->since && icount < at->until) {
+        t->left = false;
         return t->last.process;
     }
     if (!trace_index_running(t, icount, &t->last)) {
         t->last.process = NULL;
     }
+    find_own(t);
     return t->last.process;
 }
 

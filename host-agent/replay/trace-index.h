@@ -29,6 +29,7 @@ struct where {
  * @symbols: its names
  * @turns:   of its vCPUs, which belong to the caller; NULL if it has one
  * @last:    what trace_index_process() has found last
+ * @left:    another page table than that of @last is in force already
  */
 struct trace_index {
     const struct btrail_trace *trace;
@@ -37,6 +38,7 @@ struct trace_index {
     struct symbolizer *symbols;
     const struct turns *turns;
     struct where last;
+    bool left;
 };
 
 /* Returns NULL with an error if a file of @options cannot be read. */
@@ -57,8 +59,11 @@ bool trace_index_running(struct trace_index *t, uint64_t icount,
 /* The record's place in the trace */
 struct symbolizer_where where_record(const struct where *where);
 
-/* The task alone, which is quick near the moment of the last call; NULL if the
- * trace does not say it */
+/*
+ * The task alone, in its own address space also while the kernel leaves it,
+ * which is quick near the moment of the last call; NULL if the trace does not
+ * say it
+ */
 const struct process *trace_index_process(struct trace_index *t,
                                           uint64_t icount);
 

@@ -10,7 +10,8 @@ PLACES = ('@0', '@-1', '0:0', '1023:7', '1.5s', '-1s', '1e300s', 'vfs_read',
 MONITOR = ('where', 'why', 'help', 'prev-switch', 'goto {}', 'next-call {}',
            'prev-call {}', '{}', '{} {}')
 FIXED = ('?', 'g', 'qC', 'qAttached', 'qfThreadInfo', 'qsThreadInfo', 'vCont?',
-         'Qbtrace:bts', 'Qbtrace:off', 'Qbtrace:pt', 'qTV:1', 'k0', '!', '',
+         'Qbtrace:bts', 'Qbtrace:off', 'Qbtrace:pt', 'k0', '!', '',
+         'qXfer:libraries:read::0,ffb',
          'QStartNoAckMode', 'qBacktrail.here', 'vMustReplyEmpty', 'qTStatus',
          'qSupported:multiprocess+;swbreak+;xmlRegisters=i386', 'vFile:open:,0',
          'F-1', 'QPassSignals:', 'jThreadsInfo', 'bogus')

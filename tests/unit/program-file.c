@@ -23,6 +23,7 @@
 
 static const char *sample;
 static char *folder;
+static uint64_t start;          /* of the last copy */
 
 static char *path_of(const char *name)
 {
@@ -81,6 +82,37 @@ static void check_symbols(const char *from, const char *to)
     }
 }
 
+/* As gdb sees it: where a library of one segment is that begins at its start */
+static void check_start(const char *from, const char *copy)
+{
+    g_autofree char *sections = run("readelf -SW %s", from);
+    g_autofree char *segments = run("readelf -lW %s", copy);
+    g_autofree char *want = g_strdup_printf("0x%016" G_GINT64_MODIFIER "x",
+                                            start);
+    g_auto(GStrv) lines = g_strsplit(sections, "\n", -1);
+    uint64_t first = UINT64_MAX;
+
+    for (char **line = lines; *line; line++) {
+        g_auto(GStrv) words = g_strsplit_set(g_strstrip(*line + strcspn(
+            *line, "]") + (strchr(*line, ']') ? 1 : 0)), " ", -1);
+        unsigned n = 0;
+        char *word[12] = { NULL };
+
+        for (char **w = words; *w && n < 12; w++) {
+            if (**w) {
+                word[n++] = *w;
+            }
+        }
+        /* Name, type, address, offset, size, -, flags */
+        if (n >= 10 && strchr(word[6], 'A')) {
+            first = MIN(first, g_ascii_strtoull(word[2], NULL, 16));
+        }
+    }
+    g_assert_cmphex(start, ==, first);
+    g_assert_nonnull(strstr(segments, want));
+    g_assert_nonnull(strstr(segments, "LOAD"));
+}
+
 static void test_whole(void)
 {
     g_autofree char *copy = path_of("copy"), *contents = NULL, *want = NULL;
@@ -91,8 +123,9 @@ static void test_whole(void)
     if (!have("nm") || !have("objcopy") || !have("addr2line")) {
         return;
     }
-    g_assert_true(program_file_copy(sample, copy));
+    g_assert_true(program_file_copy(sample, copy, &start));
     check_symbols(sample, copy);
+    check_start(sample, copy);
     /* No byte of the code */
     code = path_of("code");
     g_free(run("objcopy -O binary -j .text %s %s", sample, code));
@@ -145,7 +178,7 @@ static void test_hostile(void)
                    what, bad));
         g_assert_cmpuint(sections_of(bad, names[i]), ==, 1);
     }
-    g_assert_true(program_file_copy(bad, copy));
+    g_assert_true(program_file_copy(bad, copy, &start));
     for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
         g_assert_cmpuint(sections_of(copy, names[i]), ==, 0);
     }
@@ -179,14 +212,14 @@ static void test_packed(void)
     }
     g_free(run("objcopy --compress-debug-sections=zlib-gabi %s %s", sample,
                packed));
-    g_assert_true(program_file_copy(packed, copy));
+    g_assert_true(program_file_copy(packed, copy, &start));
     g_assert_cmpuint(sections_of(copy, ".debug_info"), ==, 1);
     g_assert_true(g_file_get_contents(packed, &contents, &n, NULL));
     head = (void *)(contents + section_called(contents,
                                               ".debug_info")->sh_offset);
     head->ch_size = UINT64_C(1) << 40;
     g_assert_true(g_file_set_contents(packed, contents, n, NULL));
-    g_assert_true(program_file_copy(packed, copy));
+    g_assert_true(program_file_copy(packed, copy, &start));
     g_assert_cmpuint(sections_of(copy, ".debug_info"), ==, 0);
     check_symbols(packed, copy);
 }
@@ -204,7 +237,7 @@ static void test_no_program(void)
     g_assert_cmpint(ftruncate(fd, INT64_C(1) << 40), ==, 0);
     close(fd);
     for (unsigned i = 0; i < G_N_ELEMENTS(paths); i++) {
-        g_assert_false(program_file_copy(paths[i], copy));
+        g_assert_false(program_file_copy(paths[i], copy, &start));
         g_assert_false(g_file_test(copy, G_FILE_TEST_EXISTS));
     }
 }
@@ -233,7 +266,7 @@ static void test_mutated(void)
                 (char)g_test_rand_int();
         }
         g_assert_true(g_file_set_contents(bad, other, cut, NULL));
-        if (program_file_copy(bad, copy)) {
+        if (program_file_copy(bad, copy, &start)) {
             copied++;
             g_assert_cmpuint(size_of(copy), <, 300u << 20);
         }

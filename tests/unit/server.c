@@ -98,12 +98,6 @@ static char *breakpoint(void *opaque, const char *key, const char *conditions,
     return g_strdup(key[0] < '2' ? "OK" : "");
 }
 
-static bool symbols(void *opaque, unsigned *set)
-{
-    *set = 0x1a;
-    return true;
-}
-
 static void unknown(void *opaque, const char *request, size_t n)
 {
     struct fake *f = opaque;
@@ -214,7 +208,6 @@ static const struct target_ops ops = {
     .step = step,
     .go_on = go_on,
     .breakpoint = breakpoint,
-    .symbols = symbols,
     .unknown = unknown,
     .command = command,
     .remains = remains,
@@ -259,7 +252,7 @@ static void test_requests(void)
     check(&f->gdb, "own:", "E01");
     check(&f->gdb, "own:1,2", "E01");
     check(&f->gdb, "fixed", "it%s");
-    check(&f->gdb, "qTV:1", "V1a");
+    check(&f->gdb, "qXfer:libraries:read::0,1000", "");
     check(&f->gdb, "qAttached:1", "1");
     require_calls(f, "");
     /* As the target answers it, whatever bytes there are */

@@ -145,7 +145,7 @@ static void test_registers(void)
     }
     check(&f->gdb, "vFile:open:", "");
     check(&f->gdb, "Z2,1000,8", "");
-    check(&f->gdb, "qTV:1", "U");
+    check(&f->gdb, "qXfer:libraries:read::0,1000", "");
     end(f);
 }
 
