@@ -172,13 +172,9 @@ def line_of(pc):
 def one_back(way, into, start=0, end=0):
     """Into a function only if it has lines; returns if it is in one."""
     if way.back(start, end, not into) == way.CALLEE and not line_of(way.pc):
-        if into:
-            # What has called this need not be what called where it led to.
-            way.on()
-            way.back()
-        if way.way == way.CALLEE:
-            way.way = way.NOWHERE
-        return False
+        # What has called this need not be what called where it led to.
+        way.on()
+        way.back()
     return way.way == way.CALLEE
 
 

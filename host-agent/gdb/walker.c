@@ -1219,6 +1219,10 @@ enum walker_way walker_way_back(struct walker *w, struct stack_edges *edges,
         }
         walker_go(w, &from);
     }
+    /* Not into what somebody wants to go over, if it is not known to where */
+    if (over && way == WALKER_CALLEE) {
+        return WALKER_NOWHERE;
+    }
     if (!walker_back(w) || (way != WALKER_SAME && lost)) {
         return WALKER_NOWHERE;
     }

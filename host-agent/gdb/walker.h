@@ -117,7 +117,7 @@ enum walker_way walker_way_on(struct walker *w, struct stack_edges *edges);
 /*
  * To the instruction before.  @over: the one before it in the same function, if
  * what was called from there has ended here, by a return or otherwise, up to
- * @limit records before
+ * @limit records before; WALKER_NOWHERE if it is not known from where
  */
 enum walker_way walker_way_back(struct walker *w, struct stack_edges *edges,
                                 bool over, uint64_t limit,

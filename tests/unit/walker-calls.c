@@ -165,14 +165,15 @@ static void truth_free(struct truth *t)
     stepped_free(&t->run);
 }
 
-static void write_trace(const struct truth *t, const char *path)
+/* From record @from on */
+static void write_trace(const struct truth *t, unsigned from, const char *path)
 {
     struct btrail_event event = {
         .type = BTRAIL_EVENT_CR3, .data = { STEPPED_CR3 },
     };
     const struct btrail_slab slab = {
-        .records = (struct btrail_record *)t->run.records->data,
-        .n_records = t->run.records->len, .events = &event, .n_events = 1,
+        .records = (struct btrail_record *)t->run.records->data + from,
+        .n_records = t->run.records->len - from, .events = &event, .n_events = 1,
     };
     struct btrail_writer *w;
 
@@ -189,6 +190,8 @@ static bool always(void *opaque)
 
 struct walk {
     const struct truth *truth;
+    struct btrail_trace *trace;
+    struct symbolizer *names;
     struct walker *walker;
     struct stack_edges *edges;
 };
@@ -275,32 +278,88 @@ static void check_some(const struct walk *w,
     }
 }
 
-static void check_sample(const char *sample, const char *what)
+/* A walk through a trace that begins at a record */
+static void begin_walk(struct walk *w, const struct truth *t, unsigned from)
 {
     g_autofree char *path = g_build_filename(folder, "trace", NULL);
-    struct truth t = { .calls = NULL };
-    struct btrail_trace *trace;
-    struct symbolizer *s;
-    struct walk w = { &t };
 
-    if (!stepped_run(&t.run, folder, sample, what)) {
+    write_trace(t, from, path);
+    w->truth = t;
+    g_assert_cmpint(btrail_trace_open(&w->trace, path), ==, 0);
+    w->names = stepped_names(&t->run, w->trace);
+    w->walker = walker_new(w->trace, w->names,
+                           lane_new_vcpu(w->trace, w->names, 0));
+    w->edges = stack_edges_new(w->names, 0);
+}
+
+static void end_walk(struct walk *w)
+{
+    walker_free(w->walker);
+    stack_edges_free(w->edges);
+    symbolizer_free(w->names);
+    btrail_trace_close(w->trace);
+}
+
+static bool run(struct truth *t, const char *sample, const char *what)
+{
+    if (!stepped_run(&t->run, folder, sample, what)) {
         g_test_skip("programs cannot be traced here");
+        truth_free(t);
+        return false;
+    }
+    find_truth(t);
+    return true;
+}
+
+static void check_sample(const char *sample, const char *what)
+{
+    struct truth t = { .calls = NULL };
+    struct walk w;
+
+    if (run(&t, sample, what)) {
+        begin_walk(&w, &t, 0);
+        check_some(&w, check_caller);
+        check_some(&w, check_return);
+        check_some(&w, check_over);
+        end_walk(&w);
         truth_free(&t);
+    }
+}
+
+/* What was called before the trace begins is not gone over, nor into. */
+static void test_cut(gconstpointer sample)
+{
+    struct truth t = { .calls = NULL };
+    unsigned from = 0, longest = 0, unknown = 0;
+    struct walk w;
+
+    if (!run(&t, sample, "recursion")) {
         return;
     }
-    find_truth(&t);
-    write_trace(&t, path);
-    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
-    s = stepped_names(&t.run, trace);
-    w.walker = walker_new(trace, s, lane_new_vcpu(trace, s, 0));
-    w.edges = stack_edges_new(s, 0);
-    check_some(&w, check_caller);
-    check_some(&w, check_return);
-    check_some(&w, check_over);
-    walker_free(w.walker);
-    stack_edges_free(w.edges);
-    symbolizer_free(s);
-    btrail_trace_close(trace);
+    for (unsigned i = 0; i < t.run.records->len; i++) {
+        unsigned ended = ended_at(&t, i);
+        unsigned first = ended ? call_at(&t, ended)->first : i;
+
+        if (i - first > longest) {
+            longest = i - first;
+            from = first + 1;
+        }
+    }
+    begin_walk(&w, &t, from);
+    for (unsigned i = from + 1; i < t.run.records->len; i++) {
+        unsigned ended = ended_at(&t, i);
+
+        if (ended && call_at(&t, ended)->first < from && go(&w, i - from)) {
+            enum walker_way way = walker_way_back(w.walker, w.edges, true,
+                                                  UINT64_MAX, &stops);
+
+            g_assert_cmpint(way, ==, WALKER_NOWHERE);
+            g_assert_cmpuint(walker_record(w.walker)->at.index, ==, i - from);
+            unknown++;
+        }
+    }
+    g_assert_cmpuint(unknown, >, 0);
+    end_walk(&w);
     truth_free(&t);
 }
 
@@ -347,6 +406,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/walker-calls/tail", argv[1], test_tail);
     g_test_add_data_func("/walker-calls/stacks", argv[1], test_stacks);
     g_test_add_data_func("/walker-calls/pointers", argv[1], test_pointers);
+    g_test_add_data_func("/walker-calls/cut", argv[1], test_cut);
     ret = g_test_run();
     scratch_remove(folder);
     return ret;
