@@ -12,7 +12,10 @@
 # What is so:
 #   - gdb for GNU/Linux reads qXfer:libraries-svr4:read at such a stop, also if
 #     nothing there looks like a dynamic linker.  For qXfer:libraries:read,
-#     which the same stop is documented for, it never asks.
+#     which the same stop is documented for, it never asks.  It is the other
+#     way round if the target describes its registers, as QEMU and others do,
+#     and Linux's own (orig_rax) are not among them, although gdb says that the
+#     OS ABI is GNU/Linux then, too.
 #   - Where it connects, it reads the list, but no symbols of what is in it,
 #     until somebody says "sharedlibrary".
 #   - Of breakpoints in a library that the list has no more it sends no z0: to
@@ -63,13 +66,14 @@ continue
 continue
 info symbol $pc
 info breakpoints
+show osabi
 EOF
 
-# debug LIST: has gdb debug the stub; what it prints is in $DIR/out
+# debug LIST [described]: has gdb debug the stub; what it prints is in $DIR/out
 debug() {
     local port stub
     coproc STUB { exec python3 "$HERE/gdb_stub.py" "$1" "$DIR/log" \
-        "$DIR/one" "$DIR/two"; }
+        "$DIR/one" "$DIR/two" "${@:2}"; }
     stub=$STUB_PID
     read -r port <&"${STUB[0]}"
     sed "s/:PORT/127.0.0.1:$port/" "$DIR/commands" >"$DIR/now"
@@ -108,6 +112,17 @@ EOF
         "$(grep -cE '^(here|only_one) in section .text' "$DIR/out")"
     expect "hits" 'breakpoint already hit 2 times' \
         "$(grep 'already hit' "$DIR/out" | xargs)"
+    debug libraries-svr4 described
+    expect "of qXfer:libraries-svr4:read without Linux's registers" \
+        'continue T05library continue W00' \
+        "$(grep -v '^[Zz]' "$DIR/log" | uniq | xargs)"
+    debug libraries described
+    sed 's/^/  /' "$DIR/log"
+    expect "of qXfer:libraries:read without Linux's registers" 3 \
+        "$(grep -c '^qXfer:libraries:read' "$DIR/log")"
+    expect "hits without Linux's registers" 'breakpoint already hit 2 times' \
+        "$(grep 'already hit' "$DIR/out" | xargs)"
+    say "OS ABI: $(grep -o 'currently "[^"]*"' "$DIR/out")"
 }
 
 from trixie

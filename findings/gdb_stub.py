@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""usage: gdb_stub.py LIST LOG ONE TWO
+"""usage: gdb_stub.py LIST LOG ONE TWO [described]
 
 A remote target for gdb whose process changes its program: ONE, then TWO, then
 ONE again, both at the same addresses.  What it is made of it says by LIST:
 "libraries" or "libraries-svr4".  Prints its port, and writes to LOG what comes
-of breakpoints, moves and lists of files, and what it answers to moves.
+of breakpoints, moves and lists of files, and what it answers to moves.  If
+described, it describes its registers: those of x86-64, and none of Linux.
 """
 
 import re
@@ -12,7 +13,21 @@ import socket
 import struct
 import sys
 
-KIND, LOG, *PROGRAMS = sys.argv[1:]
+KIND, LOG, *PROGRAMS = sys.argv[1:5]
+DESCRIBED = sys.argv[5:] == ['described']
+REGISTERS = [(name, 64, 'int64') for name in
+             'rax rbx rcx rdx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip'
+             .split()]
+REGISTERS += [(name, 32, 'int') for name in 'eflags cs ss ds es fs gs'.split()]
+REGISTERS += [(f'st{i}', 80, 'i387_ext') for i in range(8)]
+REGISTERS += [(name, 32, 'int') for name in
+              'fctrl fstat ftag fiseg fioff foseg fooff fop'.split()]
+FEATURES = ('l<?xml version="1.0"?><!DOCTYPE target SYSTEM "gdb-target.dtd">'
+            '<target><architecture>i386:x86-64</architecture>'
+            '<feature name="org.gnu.gdb.i386.core">' +
+            ''.join(f'<reg name="{name}" bitsize="{bits}" type="{kind}"/>'
+                    for name, bits, kind in REGISTERS) +
+            '</feature></target>')
 # A run leads to: (program, where, is that said to be a breakpoint?)
 RUNS = [(0, 'only_one', True), (1, 'here', False), (0, 'only_one', True)]
 RIP = 16
@@ -98,7 +113,10 @@ class Stub:
 
     def answer(self, request):
         if request.startswith('qSupported'):
-            return f'PacketSize=4000;qXfer:{KIND}:read+;swbreak+'
+            return (f'PacketSize=4000;qXfer:{KIND}:read+;swbreak+' +
+                    (';qXfer:features:read+' if DESCRIBED else ''))
+        if request.startswith('qXfer:features:read:target.xml'):
+            return FEATURES
         if request.startswith(f'qXfer:{KIND}:read'):
             return self.libraries()
         if request[0] in 'Zz':
@@ -107,7 +125,10 @@ class Stub:
             change(int(request.split(',')[1], 16))
             return 'OK'
         if request == 'g':
-            return '0' * 256 + struct.pack('<Q', self.pc).hex() + '0' * 56
+            size = sum(bits for _, bits, _ in REGISTERS) // 8 \
+                if DESCRIBED else 164
+            return (bytes(128) + struct.pack('<Q', self.pc) +
+                    bytes(size - 136)).hex()
         if request[0] == 'm':
             address, size = (int(x, 16) for x in request[1:].split(','))
             return self.programs[self.now].read(address, size).hex()
@@ -126,7 +147,7 @@ class Stub:
                 file=self.log)
         else:
             answer = self.answer(request)
-            if request[0] in 'Zz' or request.startswith('qXfer'):
+            if request[0] in 'Zz' or request.startswith('qXfer:lib'):
                 print(request.partition('::')[0], file=self.log)
         return answer
 
