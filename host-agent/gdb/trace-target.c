@@ -35,9 +35,34 @@
 #define PC_NUMBER       16
 #define REGISTERS       24      /* up to gs, as "g" has them */
 
+/*
+ * Registers as QEMU describes them, none of which is Linux's own: to gdb, files
+ * of a process are those of a dynamic linker otherwise, which it would look for
+ * in memory.
+ */
+#define REGISTER(name, bits, type) \
+    "<reg name=\"" name "\" bitsize=\"" bits "\" type=\"" type "\"/>"
+#define GENERAL(name)   REGISTER(name, "64", "int64")
+#define NARROW(name)    REGISTER(name, "32", "int")
+#define FLOATING(name)  REGISTER(name, "80", "i387_ext")
+
 static const char target_xml[] =
     "<?xml version=\"1.0\"?><!DOCTYPE target SYSTEM \"gdb-target.dtd\">"
-    "<target><architecture>i386:x86-64</architecture></target>";
+    "<target><architecture>i386:x86-64</architecture>"
+    "<feature name=\"org.gnu.gdb.i386.core\">"
+    GENERAL("rax") GENERAL("rbx") GENERAL("rcx") GENERAL("rdx")
+    GENERAL("rsi") GENERAL("rdi") REGISTER("rbp", "64", "data_ptr")
+    REGISTER("rsp", "64", "data_ptr")
+    GENERAL("r8") GENERAL("r9") GENERAL("r10") GENERAL("r11")
+    GENERAL("r12") GENERAL("r13") GENERAL("r14") GENERAL("r15")
+    REGISTER("rip", "64", "code_ptr")
+    NARROW("eflags") NARROW("cs") NARROW("ss") NARROW("ds") NARROW("es")
+    NARROW("fs") NARROW("gs")
+    FLOATING("st0") FLOATING("st1") FLOATING("st2") FLOATING("st3")
+    FLOATING("st4") FLOATING("st5") FLOATING("st6") FLOATING("st7")
+    NARROW("fctrl") NARROW("fstat") NARROW("ftag") NARROW("fiseg")
+    NARROW("fioff") NARROW("foseg") NARROW("fooff") NARROW("fop")
+    "</feature></target>";
 
 /**
  * struct trace_target
