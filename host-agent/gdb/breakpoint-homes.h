@@ -4,11 +4,11 @@
  * addresses
  *
  * gdb has one list of files, and does not say of the breakpoints in files that
- * are not in it any more whether it still wants them: it forgets that it has set
- * them, and sets them again when the file is back.  So each breakpoint belongs
- * to the file that was mapped at its address when it was set, its home; one
- * whose home is elsewhere stays, and one whose home is here is gone if gdb has
- * not set it.  A home is a number, see process-symbols.h; 0 is everywhere.
+ * are not in it any more whether it still wants them: it forgets that it has
+ * set them, and sets them again when the file is back.  So each breakpoint
+ * belongs to the file that was mapped at its address when it was set, its home;
+ * one whose home is elsewhere stays, and one whose home is here is gone if gdb
+ * has not set it.  A home is a number, see process-symbols.h; 0 is everywhere.
  */
 
 #ifndef BTRAIL_GDB_BREAKPOINT_HOMES_H

@@ -38,18 +38,18 @@ struct placed {
 };
 
 /* Addresses of a file in a list */
-struct range {
+struct placed_range {
     const struct placed *file;
     uint64_t start;
     uint64_t end;
 };
 
 /**
- * struct copy - of a file, wherever it is mapped
+ * struct copied_file - of a file, wherever it is mapped
  * @path:  NULL if there can be none
  * @start: of program_file_copy()
  */
-struct copy {
+struct copied_file {
     char *path;
     uint64_t start;
 };
@@ -57,9 +57,9 @@ struct copy {
 /**
  * struct process_symbols
  * @owner:  of the files, 0 for all gdbs
- * @copies: path of a file -> struct copy
+ * @copies: path of a file -> struct copied_file
  * @placed: "BIAS PATH" -> struct placed
- * @lists:  arrays of struct range, in the order of their numbers
+ * @lists:  arrays of struct placed_range, in the order of their numbers
  * @numbers: what a list is made of -> its number
  */
 struct process_symbols {
@@ -74,7 +74,7 @@ struct process_symbols {
 
 static void free_copy(gpointer opaque)
 {
-    struct copy *c = opaque;
+    struct copied_file *c = opaque;
 
     g_free(c->path);
     g_free(c);
@@ -86,6 +86,11 @@ static void free_placed(gpointer opaque)
 
     g_free(f->name);
     g_free(f);
+}
+
+static GArray *new_ranges(void)
+{
+    return g_array_new(FALSE, FALSE, sizeof(struct placed_range));
 }
 
 /* The number of a list, which is taken */
@@ -111,7 +116,7 @@ struct process_symbols *process_symbols_new(struct symbolizer *symbols,
                                       free_placed);
     p->lists = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
     p->numbers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    add_list(p, g_array_new(FALSE, FALSE, sizeof(struct range)), "");
+    add_list(p, new_ranges(), "");
     return p;
 }
 
@@ -165,14 +170,14 @@ static const char *name_of(const char *path)
 static bool make_copy(struct process_symbols *p, const char *path,
                       const char *name, uint64_t *start)
 {
-    struct copy *c = g_hash_table_lookup(p->copies, path);
+    struct copied_file *c = g_hash_table_lookup(p->copies, path);
     g_autofree char *to = g_build_filename(p->folder, name, NULL);
     bool copied;
 
     if (c) {
         copied = c->path && !link(c->path, to);
     } else {
-        c = g_new0(struct copy, 1);
+        c = g_new0(struct copied_file, 1);
         g_hash_table_insert(p->copies, g_strdup(path), c);
         copied = program_file_copy(path, to, &c->start);
         c->path = copied ? g_steal_pointer(&to) : NULL;
@@ -201,21 +206,26 @@ static const struct placed *place(struct process_symbols *p, const char *path,
 }
 
 /**
- * struct making - of a list
+ * struct list_making - of a list
  * @key:   what it is made of
  * @files: how many there are
  */
-struct making {
+struct list_making {
     struct process_symbols *symbols;
     GArray *ranges;
     GString *key;
     unsigned files;
 };
 
+static const struct placed_range *range_at(const GArray *ranges, guint i)
+{
+    return &g_array_index(ranges, struct placed_range, i);
+}
+
 static bool has_file(const GArray *ranges, unsigned home)
 {
     for (guint i = 0; i < ranges->len; i++) {
-        if (g_array_index(ranges, struct range, i).file->home == home) {
+        if (range_at(ranges, i)->file->home == home) {
             return true;
         }
     }
@@ -224,13 +234,13 @@ static bool has_file(const GArray *ranges, unsigned home)
 
 static void add_file(void *opaque, const struct mapping *m, uint64_t bias)
 {
-    struct making *making = opaque;
+    struct list_making *making = opaque;
     const char *path = elf_file_info(m->elf)->path;
     /* An image of the trace, such as the vDSO, is in no file. */
     const struct placed *f = making->files < MAX_FILES &&
                              !g_str_has_prefix(path, "/proc/self/") ?
                              place(making->symbols, path, bias) : NULL;
-    const struct range range = { f, m->start, m->end };
+    const struct placed_range range = { f, m->start, m->end };
 
     if (f) {
         making->files += !has_file(making->ranges, f->home);
@@ -245,9 +255,9 @@ unsigned process_symbols_list(struct process_symbols *p,
                               const struct symbolizer_where *where,
                               uint64_t pc)
 {
-    g_autoptr(GArray) ranges = g_array_new(FALSE, FALSE, sizeof(struct range));
+    g_autoptr(GArray) ranges = new_ranges();
     g_autoptr(GString) key = g_string_new(NULL);
-    struct making making = { p, ranges, key, 0 };
+    struct list_making making = { p, ranges, key, 0 };
     gpointer known;
 
     if (process) {
@@ -271,12 +281,12 @@ char *process_symbols_xml(const struct process_symbols *p, unsigned list)
     GString *xml = g_string_new("<library-list>");
 
     for (guint i = 0; i < ranges->len; i++) {
-        const struct placed *f = g_array_index(ranges, struct range, i).file;
+        const struct placed *f = range_at(ranges, i)->file;
         bool before = false;
 
         /* It can have several mappings of code. */
         for (guint j = 0; j < i; j++) {
-            before |= g_array_index(ranges, struct range, j).file == f;
+            before |= range_at(ranges, j)->file == f;
         }
         if (!before) {
             g_string_append_printf(xml, "<library name=\"%s\"><segment "
@@ -294,7 +304,7 @@ unsigned process_symbols_home(const struct process_symbols *p, unsigned list,
     const GArray *ranges = ranges_of(p, list);
 
     for (guint i = 0; i < ranges->len; i++) {
-        const struct range *r = &g_array_index(ranges, struct range, i);
+        const struct placed_range *r = range_at(ranges, i);
 
         if (address - r->start < r->end - r->start) {
             return r->file->home;

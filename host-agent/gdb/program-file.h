@@ -20,11 +20,9 @@
  * @to:   is replaced
  * @start: gets the first address that is loaded of it
  *
- * It is one of 64 bits.  Addresses and numbers of sections are those of the other
- * one.  Done by a
- * process of its own that has little time and memory; what is large is left
- * out, first lines, then all.
- * False if there is no file then.
+ * It is one of 64 bits.  Addresses and numbers of sections are those of the
+ * other one.  Done by a process of its own that has little time and memory; what
+ * is large is left out, first lines, then all.  False if there is no file then.
  */
 bool program_file_copy(const char *from, const char *to, uint64_t *start);
 

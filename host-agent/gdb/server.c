@@ -74,20 +74,20 @@ static struct process_symbols *files_of(const struct gdb_server *s)
 }
 
 /* A list of files */
-struct list {
+struct file_list {
     const struct process_symbols *files;
     unsigned number;
 };
 
 static bool is_in_list(void *opaque, unsigned home)
 {
-    const struct list *l = opaque;
+    const struct file_list *l = opaque;
 
     return process_symbols_has(l->files, l->number, home);
 }
 
-static enum breakpoint_owner owner_here(struct gdb_server *s, struct list *l,
-                                        bool set)
+static enum breakpoint_owner owner_here(struct gdb_server *s,
+                                        struct file_list *l, bool set)
 {
     return breakpoint_homes_owner(s->homes,
                                   s->ops->pc(s->target, s->thread), set,
@@ -154,7 +154,7 @@ static bool is_continue(const struct gdb_server *s)
 /* Has it stopped at breakpoints, and at nothing else, of others? */
 static bool is_others(struct gdb_server *s, const char *how)
 {
-    struct list here = { files_of(s) };
+    struct file_list here = { files_of(s) };
 
     if (!here.files || !is_continue(s) || strcmp(how, GDB_STOP)) {
         return false;
@@ -181,7 +181,7 @@ void gdb_server_stopped(struct gdb_server *s, const char *how, uint64_t thread)
  */
 static bool serve_held(struct gdb_server *s)
 {
-    struct list here = { files_of(s), s->told };
+    struct file_list here = { files_of(s), s->told };
     g_autofree char *how = g_steal_pointer(&s->held);
 
     if (!how) {
@@ -199,7 +199,7 @@ static bool serve_held(struct gdb_server *s)
 /* What a gdb has set, and what it has forgotten */
 static void prepare_run(struct gdb_server *s)
 {
-    struct list told = { files_of(s), s->told };
+    struct file_list told = { files_of(s), s->told };
 
     if (told.files) {
         breakpoint_homes_insert(s->homes, is_continue(s), is_in_list, &told,
@@ -210,7 +210,7 @@ static void prepare_run(struct gdb_server *s)
 static void serve_list(void *opaque, const struct packet_value *v)
 {
     struct gdb_server *s = opaque;
-    struct list list = { files_of(s) };
+    struct file_list list = { files_of(s) };
     g_autofree char *xml = NULL;
 
     if (!list.files) {
