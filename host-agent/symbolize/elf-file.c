@@ -748,6 +748,9 @@ void elf_file_lines(struct elf_file *f, elf_file_line_fn *fn, void *opaque)
 
 /* Deeper than anybody writes functions into each other */
 #define MAX_DEPTH       64
+/* As DWARF has them, and not each elfutils: DW_LANG_C_plus_plus_17 and _20 */
+#define CXX_17          0x2a
+#define CXX_20          0x2b
 
 /* Of all functions of a file: a hostile one can have one many times. */
 #define MAX_RANGES      (1u << 24)
@@ -759,9 +762,40 @@ struct function_walk {
     GArray *ranges;             /* of struct elf_range, of one function */
     size_t ranges_left;
     size_t dies_left;
-    elf_file_function_fn *fn;
+    GHashTable *symbols;        /* place of a declaration -> its symbol */
+    elf_file_function_fn *fn;   /* NULL: only finds symbols */
     void *opaque;
 };
+
+/* Where a function is declared, of which this is one or is inlined */
+static gpointer declaration(const Dwarf_Die *die)
+{
+    Dwarf_Die at = *die;
+    Dwarf_Attribute attr;
+
+    for (unsigned i = 0; i < MAX_DEPTH &&
+                         (dwarf_attr(&at, DW_AT_abstract_origin, &attr) ||
+                          dwarf_attr(&at, DW_AT_specification, &attr)) &&
+                         dwarf_formref_die(&attr, &at); i++) {
+        continue;
+    }
+    return GSIZE_TO_POINTER(dwarf_dieoffset(&at));
+}
+
+/*
+ * GCC writes no linkage name of what is in an anonymous namespace, of which
+ * there can be several of one name in a file: their symbols have it.
+ */
+static void find_symbol(struct function_walk *w, Dwarf_Die *die,
+                        uint64_t entry)
+{
+    const struct elf_symbol *s = elf_file_symbol(w->file, entry);
+
+    if (s && s->start == entry && g_str_has_prefix(s->name, "_Z")) {
+        g_hash_table_insert(w->symbols, declaration(die),
+                            (gpointer)s->name);
+    }
+}
 
 /* Reads the ranges of a function's code, and where it begins. */
 static void read_ranges(struct function_walk *w, Dwarf_Die *die,
@@ -797,7 +831,16 @@ static void take_function(struct function_walk *w, Dwarf_Die *die)
 
     read_ranges(w, die, &found);
     found.name = dwarf_formstring(dwarf_attr_integrate(
-                                      die, DW_AT_linkage_name, &attr)) ?:
+                                      die, DW_AT_linkage_name, &attr));
+    if (!w->fn) {
+        if (!found.name && found.n_ranges &&
+            dwarf_tag(die) == DW_TAG_subprogram) {
+            find_symbol(w, die, found.entry);
+        }
+        return;
+    }
+    found.name = found.name ?:
+                 g_hash_table_lookup(w->symbols, declaration(die)) ?:
                  dwarf_diename(die);
     found.source = source_path(w->file, w->unit, dwarf_decl_file(die));
     if (found.n_ranges && found.name && found.source &&
@@ -838,6 +881,15 @@ static void walk_functions(struct function_walk *w, Dwarf_Die *parent,
     } while (w->dies_left && w->dies_left-- && !dwarf_siblingof(&die, &die));
 }
 
+static bool is_cxx(int language)
+{
+    return language == DW_LANG_C_plus_plus ||
+           language == DW_LANG_C_plus_plus_03 ||
+           language == DW_LANG_C_plus_plus_11 ||
+           language == DW_LANG_C_plus_plus_14 ||
+           language == CXX_17 || language == CXX_20;
+}
+
 void elf_file_functions(struct elf_file *f, elf_file_function_fn *fn,
                         void *opaque)
 {
@@ -856,11 +908,18 @@ void elf_file_functions(struct elf_file *f, elf_file_function_fn *fn,
         return;
     }
     w.ranges = g_array_new(FALSE, FALSE, sizeof(struct elf_range));
+    w.symbols = g_hash_table_new(NULL, NULL);
     while (!dwarf_get_units(f->dwarf, cu, &cu, NULL, NULL, &die, NULL)) {
         if (dwarf_tag(&die) == DW_TAG_compile_unit) {
             w.unit = &die;
+            if (is_cxx(dwarf_srclang(&die))) {
+                w.fn = NULL;
+                walk_functions(&w, &die, 0);
+                w.fn = fn;
+            }
             walk_functions(&w, &die, 0);
         }
     }
+    g_hash_table_unref(w.symbols);
     g_array_unref(w.ranges);
 }

@@ -62,9 +62,16 @@ int shop::all(int n)
            box.of[3];
 }
 
+namespace other {
+namespace {
+//= other::(anonymous namespace)::inner(double)
+NOINLINE int inner(double d) { return d + 1; }
+}
+}
+
 extern "C" NOINLINE int plain(int n) { return n; }
 
 int main(int argc, char **)
 {
-    return shop::all(argc) + plain(argc);
+    return shop::all(argc) + plain(argc) + other::inner(argc);
 }

@@ -2,7 +2,7 @@
 /*
  * Against binutils, which share no code with elfutils
  *
- * usage: elf-file SAMPLE
+ * usage: elf-file SAMPLE CXX-SAMPLE
  */
 #include <elf.h>
 #include <errno.h>
@@ -14,6 +14,7 @@
 #include "symbolize/elf-file.h"
 
 static const char *sample;
+static const char *cxx_sample;
 
 /* What a program prints, or NULL if it is not there */
 static char *run(const char *command)
@@ -176,6 +177,40 @@ static void test_functions(void)
     g_assert_nonnull(strstr(all->str, "sample_leaf:7 "));
     g_assert_nonnull(strstr(all->str, "sample_local:12 "));
     g_assert_nonnull(strstr(all->str, "main:21 "));
+    elf_file_close(f);
+}
+
+/* The symbol of a function, as nm has it */
+static void check_symbol(void *opaque, const struct elf_function *f)
+{
+    const char *symbols = opaque;
+    g_autofree char *line = g_strdup_printf(
+        "%016" G_GINT64_MODIFIER "x %s %s\n", f->entry,
+        strstr(f->name, "_GLOBAL__N_") ? "t" : "T", f->name);
+
+    if (!strcmp(f->name, "plain") || strstr(f->name, "5inner")) {
+        g_assert_nonnull(strstr(symbols, line));
+    }
+    g_assert_cmpstr(f->name, !=, "inner");
+}
+
+/* Those of one name have names that tell them apart. */
+static void test_anonymous(void)
+{
+    struct elf_file *f = elf_file_open(cxx_sample);
+    g_autofree char *command = g_strdup_printf("nm '%s'", cxx_sample);
+    g_autofree char *symbols = NULL;
+    const char *first;
+
+    if (!g_spawn_command_line_sync(command, &symbols, NULL, NULL, NULL)) {
+        g_test_skip("binutils are missing");
+        elf_file_close(f);
+        return;
+    }
+    first = strstr(symbols, "_GLOBAL__N_15inner");
+    g_assert_nonnull(first);
+    g_assert_nonnull(strstr(first + 1, "_GLOBAL__N_15inner"));
+    elf_file_functions(f, check_symbol, symbols);
     elf_file_close(f);
 }
 
@@ -362,13 +397,15 @@ static void test_hostile(void)
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_assert_cmpint(argc, ==, 2);
+    g_assert_cmpint(argc, ==, 3);
     sample = argv[1];
+    cxx_sample = argv[2];
     g_test_add_func("/elf-file/symbols", test_symbols);
     g_test_add_func("/elf-file/long-name", test_long_name);
     g_test_add_func("/elf-file/lines", test_lines);
     g_test_add_func("/elf-file/endless-strings", test_endless_strings);
     g_test_add_func("/elf-file/functions", test_functions);
+    g_test_add_func("/elf-file/anonymous", test_anonymous);
     g_test_add_func("/elf-file/bytes", test_bytes);
     g_test_add_func("/elf-file/debug", test_debug);
     g_test_add_func("/elf-file/hostile", test_hostile);

@@ -18,7 +18,6 @@ ROWS = {f'lcov-{version}': {'version': version} for version in VERSIONS}
 # How often lines run that are there once
 LINES = {'leaf(3);': 100, 'deep(n - 1);': 40, 'leaf(5);': 1, 'sink--;': 0}
 # Its file has no whole name of one without a linkage of its own.
-HIDDEN = 'known::(anonymous namespace)::hidden(int)'
 
 
 def page(folder, name):
@@ -34,7 +33,6 @@ def functions(text):
     found = {html.unescape(name): int(count) for name, count in re.findall(
         r'class="coverFn"><a [^>]*>(.*?)</a></td>\s*'
         r'<td class="coverFn(?:Hi|Lo)">(\d+)<', text)}
-    found[HIDDEN] = found.pop('hidden', found.get(HIDDEN))
     return found
 
 
