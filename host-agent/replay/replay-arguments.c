@@ -228,6 +228,20 @@ static unsigned check_option(char *const *at)
     return 0;
 }
 
+/*
+ * The number of elements of an option that was checked.  A value can be what
+ * looks like an option, and must not be changed like one.
+ */
+static unsigned width(char *const *at)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(options); i++) {
+        if (!strcmp(*at, options[i].name)) {
+            return options[i].check && at[1] ? 2 : 1;
+        }
+    }
+    return 1;
+}
+
 bool replay_arguments_check(char *const *arguments, GError **error)
 {
     while (*arguments) {
@@ -376,7 +390,7 @@ static void connect_port(char **arguments, const char *serial)
 {
     const char *prefix = "chardev:";
 
-    for (char **a = arguments; *a; a++) {
+    for (char **a = arguments; *a; a += width(a)) {
         if (!strcmp(*a, "-serial") && strcmp(a[1], "none")) {
             char **made = g_str_has_prefix(a[1], prefix) ?
                 find_chardev(arguments, a[1] + strlen(prefix)) : NULL;

@@ -150,6 +150,23 @@ static void test_named_port(struct fixture *f, gconstpointer data)
     recording_free(r);
 }
 
+/*
+ * What looks like a port is a value for QEMU.  If it were changed like a port,
+ * the next option would be gone, and its value the path of a disk.
+ */
+static void test_hidden_port(struct fixture *f, gconstpointer data)
+{
+    struct recording *r = recording_new(f->folder);
+    g_auto(GStrv) arguments = NULL;
+
+    r->arguments = g_strsplit("-append -serial -name /x -serial null", " ",
+                              -1);
+    arguments = replay_arguments_new(r, "stdio", NULL);
+    g_assert_cmpstr(arguments[2], ==, "-name");
+    g_assert_cmpstr(arguments[5], ==, "stdio");
+    recording_free(r);
+}
+
 static void test_trace(struct fixture *f, gconstpointer data)
 {
     g_auto(GStrv) with = g_strsplit("-nodefaults -device branch-trace", " ",
@@ -191,6 +208,7 @@ int main(int argc, char **argv)
         { "/replay-arguments/hostile-image", test_hostile_image },
         { "/replay-arguments/overlay", test_overlay },
         { "/replay-arguments/named-port", test_named_port },
+        { "/replay-arguments/hidden-port", test_hidden_port },
         { "/replay-arguments/trace", test_trace },
         { "/replay-arguments/no-port", test_no_port },
     };
