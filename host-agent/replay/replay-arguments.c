@@ -263,7 +263,7 @@ bool replay_arguments_check(char *const *arguments, GError **error)
 
 bool replay_arguments_trace(char *const *arguments)
 {
-    for (; *arguments; arguments++) {
+    for (; *arguments; arguments += width(arguments)) {
         if (!strcmp(arguments[0], "-device") && arguments[1] &&
             !strcmp(arguments[1], "branch-trace")) {
             return true;
@@ -289,7 +289,7 @@ static bool check_image(const struct recording *r, const char *value,
 
 static bool check_images(const struct recording *r, GError **error)
 {
-    for (char **a = r->arguments; *a; a++) {
+    for (char **a = r->arguments; *a; a += width(a)) {
         if (!strcmp(*a, "-drive") && !check_image(r, a[1], error)) {
             return false;
         }
@@ -341,7 +341,7 @@ static const struct recorded_file *overlaid(const struct recording *r,
 
 static void add_overlays(const struct recording *r, char **arguments)
 {
-    for (char **a = arguments; *a; a++) {
+    for (char **a = arguments; *a; a += width(a)) {
         const struct recorded_file *f = !strcmp(*a, "-drive") ?
                                         overlaid(r, a[1]) : NULL;
 
@@ -370,7 +370,7 @@ static char *chardev_to(const char *value, const char *port)
 /* The value of the option that makes a character device, or NULL */
 static char **find_chardev(char **arguments, const char *id)
 {
-    for (char **a = arguments; *a; a++) {
+    for (char **a = arguments; *a; a += width(a)) {
         if (!strcmp(*a, "-chardev")) {
             g_autoptr(GPtrArray) list = option_list_parse(a[1], "backend");
 

@@ -167,6 +167,24 @@ static void test_hidden_port(struct fixture *f, gconstpointer data)
     recording_free(r);
 }
 
+/* What looks like an option at the end has nothing after it. */
+static void test_cut_off(struct fixture *f, gconstpointer data)
+{
+    static const char *const cases[] = {
+        "-serial chardev:c -append -chardev", "-append -drive",
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        struct recording *r = recording_new(f->folder);
+        g_auto(GStrv) arguments = NULL;
+
+        r->arguments = g_strsplit(cases[i], " ", -1);
+        arguments = replay_arguments_new(r, "stdio", NULL);
+        g_assert_nonnull(arguments);
+        recording_free(r);
+    }
+}
+
 static void test_trace(struct fixture *f, gconstpointer data)
 {
     g_auto(GStrv) with = g_strsplit("-nodefaults -device branch-trace", " ",
@@ -209,6 +227,7 @@ int main(int argc, char **argv)
         { "/replay-arguments/overlay", test_overlay },
         { "/replay-arguments/named-port", test_named_port },
         { "/replay-arguments/hidden-port", test_hidden_port },
+        { "/replay-arguments/cut-off", test_cut_off },
         { "/replay-arguments/trace", test_trace },
         { "/replay-arguments/no-port", test_no_port },
     };
