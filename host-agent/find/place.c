@@ -13,6 +13,7 @@
 #include "lib/agent/meta.h"
 #include "symbolize/function-name.h"
 #include "util/parse.h"
+#include "util/unquote.h"
 
 #define fail(error, ...) \
     agent_fail(error, AGENT_ERROR_COMMAND, __VA_ARGS__)
@@ -120,6 +121,34 @@ static bool parse_mark(const char *text, struct find_place *p)
            (!(first || p->last) || !strcmp(name, text));
 }
 
+/* A name that begins like this is not meant. */
+static bool is_output(const char *text)
+{
+    if (!take_word(&text, "first")) {
+        take_word(&text, "last");
+    }
+    return take_word(&text, "output") && *text == '"';
+}
+
+static bool parse_output(const char *text, struct find_place *p)
+{
+    bool first = take_word(&text, "first"), numbered;
+
+    p->last = !first && take_word(&text, "last");
+    p->kind = FIND_PLACE_OUTPUT;
+    p->number = 1;
+    take_word(&text, "output");
+    p->name = unquote(text, &text, &p->length);
+    if (!p->name || !p->length) {
+        return false;
+    }
+    numbered = *text == '#';
+    p->one = first || p->last || numbered;
+    return numbered ? !first && !p->last &&
+                      parse_text_number(text + 1, NULL, &p->number) &&
+                      p->number : !*text;
+}
+
 static bool parse_name(const char *text, struct find_place *p)
 {
     bool first = take_word(&text, "first");
@@ -160,7 +189,11 @@ bool find_place_parse(const char *text, struct find_place *place,
         place->kind = FIND_PLACE_ICOUNT;
         return true;
     }
-    if (parse_text_time(text, NULL, &place->number)) {
+    if (is_output(text)) {
+        if (parse_output(text, place)) {
+            return true;
+        }
+    } else if (parse_text_time(text, NULL, &place->number)) {
         if (g_ascii_isalpha(text[strlen(text) - 1])) {
             place->kind = FIND_PLACE_TIME;
             return true;
@@ -174,7 +207,8 @@ bool find_place_parse(const char *text, struct find_place *place,
                 "instructions (123456), a time of the guest (1.5s), a record "
                 "(@N or VCPU:N), a function of the kernel (panic, panic#3, "
                 "last panic) or of a process (PROCESS:FUNCTION), 'last "
-                "PROCESS', 'last exit of PROCESS', and a mark (mark:NAME)",
+                "PROCESS', 'last exit of PROCESS', a mark (mark:NAME), and "
+                "what the guest writes to a serial port (output \"TEXT\")",
                 text);
 }
 
@@ -412,6 +446,10 @@ bool find_place_find(const struct find_place *p,
         return find_process(trace, p, at, error);
     case FIND_PLACE_MARK:
         return find_mark(trace, symbols, p, at, error);
+    case FIND_PLACE_OUTPUT:
+        return fail(error, "a trace does not have what the guest has written; "
+                    "its recording has: backtrail rr goto RECORDING 'output "
+                    "\"TEXT\"'");
     default:
         return process_runs_find(trace, p->name, p->last ? PROCESS_EXIT_LAST :
                                  PROCESS_EXIT_FIRST, at, error);

@@ -23,7 +23,12 @@
  *                       where a program has left a mark, see marks.h; also with
  *                       #N, and first and last before it
  *
- * In a replay, all but the first need the trace.
+ *   output "TEXT"       where the guest has written the last byte of a text to
+ *                       a serial port, with escapes as in unquote.h; also with
+ *                       #N, and first and last before it.  A recording has it,
+ *                       and no trace: see replay/guest-output.h
+ *
+ * In a replay, all but the first and the last need the trace.
  */
 
 #ifndef BTRAIL_PLACE_H
@@ -44,19 +49,21 @@ enum find_place_kind {
     FIND_PLACE_PROCESS,
     FIND_PLACE_EXIT,
     FIND_PLACE_MARK,
+    FIND_PLACE_OUTPUT,
 };
 
 /**
  * struct find_place
  * @kind:   of these
- * @number: instructions; nanoseconds; index; of a function or mark, how often,
- *          from 1
- * @last:   of a name, the last one
- * @one:    of a function or mark: one time is meant in particular, by a number,
+ * @number: instructions; nanoseconds; index; of a function, mark or output, how
+ *          often, from 1
+ * @last:   of a name or output, the last one
+ * @one:    of a function, mark or output: one time is meant in particular, by a number,
  *          first or last
  * @vcpu:   of a record
  * @process: that a function is run by, or NULL
- * @name:   of a function or process
+ * @name:   of a function or process; the bytes of output
+ * @length: how many bytes of output there are, at least 1
  * @mark:   its name is not NULL if it is one
  */
 struct find_place {
@@ -67,6 +74,7 @@ struct find_place {
     unsigned vcpu;
     char *process;
     char *name;
+    size_t length;
     struct mark_wanted mark;
 };
 
@@ -83,7 +91,7 @@ bool find_place_split(const char *text, char **process, char **function);
  * find_place_find - the moment of a place
  * @symbols: of the trace, for functions of programs; NULL for none
  *
- * Errors: COMMAND: the trace has no such place; NAMES: the guest's kernel has
+ * Errors: COMMAND: the trace has no such place, or it is output; NAMES: the guest's kernel has
  * no such function, or the trace has no names.
  */
 bool find_place_find(const struct find_place *place,

@@ -72,16 +72,19 @@ static char *run_where(void *view, const char *argument, GError **error)
     return describe(view);
 }
 
-static bool find_place(struct trace_index *trace, const char *argument,
+static bool find_place(const struct replay_target *r, const char *argument,
                        uint64_t *icount, GError **error)
 {
+    const struct trace_index *trace = r->trace;
     struct find_place place;
     bool exact, ok;
 
     if (!find_place_parse(argument, &place, error)) {
         return false;
     }
-    ok = find_place_icount(&place, trace ? trace->trace : NULL,
+    ok = place.kind == FIND_PLACE_OUTPUT ?
+         vm_output(r->vm, &place, icount, error) :
+         find_place_icount(&place, trace ? trace->trace : NULL,
                            trace ? trace->symbols : NULL, icount, &exact,
                            error);
     find_place_clear(&place);
@@ -104,7 +107,7 @@ static bool goto_searches(const char *argument)
 static char *search(struct replay_view *v, const char *command,
                     const char *argument, GError **error)
 {
-    if (!find_place(v->r->trace, argument, &v->found.icount, error)) {
+    if (!find_place(v->r, argument, &v->found.icount, error)) {
         return NULL;
     }
     v->found.by = command;
@@ -128,7 +131,7 @@ static char *run_symbols(void *view, const char *argument, GError **error)
     uint64_t icount;
     struct where where;
 
-    if (!find_place(v->r->trace, argument, &icount, error)) {
+    if (!find_place(v->r, argument, &icount, error)) {
         return NULL;
     }
     if (!v->r->trace || !trace_index_running(v->r->trace, icount, &where)) {
@@ -145,7 +148,7 @@ static char *run_goto(void *view, const char *argument, GError **error)
     struct replay_view *v = view;
     uint64_t icount;
 
-    if (!find_place(v->r->trace, argument, &icount, error) ||
+    if (!find_place(v->r, argument, &icount, error) ||
         !vm_go_icount(v->r->vm, icount, error)) {
         return NULL;
     }
@@ -295,8 +298,8 @@ const struct monitor_command replay_monitor_commands[] = {
     { "find", "find [PROCESS:]FUNCTION: when it ran, nearest to here",
       .search = search_find },
     { "goto", "goto PLACE: an icount, 1.5s, @RECORD, [PROCESS:]FUNCTION[#N], "
-      "last FUNCTION, last exit of PROCESS", run_goto, search_goto,
-      goto_searches },
+      "last FUNCTION, last exit of PROCESS, output \"TEXT\"", run_goto,
+      search_goto, goto_searches },
     { "help", "help COMMAND for QEMU's own commands", run_help },
     { "symbols", "symbols PLACE: have the symbols of the process there, to set "
       "breakpoints in it, until the guest moves", run_symbols, search_symbols,

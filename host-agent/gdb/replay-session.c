@@ -9,6 +9,7 @@
 #include "gdb/replay-target.h"
 #include "gdb/start-gdb.h"
 #include "gdb/symbol-file.h"
+#include "replay/guest-output.h"
 #include "util/json.h"
 #include "util/quote.h"
 #include "util/server-socket.h"
@@ -68,6 +69,15 @@ static bool divert(void *opaque, unsigned vcpu, GError **error)
     struct replay_session *s = opaque;
 
     return player_divert(s->player, vcpu, error);
+}
+
+static bool find_output(void *opaque, const struct find_place *place,
+                        uint64_t *icount, GError **error)
+{
+    struct replay_session *s = opaque;
+
+    return guest_output_find(player_recording(s->player), place, icount,
+                             error);
 }
 
 static bool halt(void *opaque, uint64_t *begin, uint64_t *end, GError **error)
@@ -209,6 +219,7 @@ static bool start(struct replay_session *s, const struct btrail_trace *trace,
         .checkpoints = describe_checkpoints,
         .halt = halt,
         .divert = divert,
+        .output = find_output,
         .goes_on = goes_on,
         .opaque = s,
         .turns = s->turns,

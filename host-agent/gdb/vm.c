@@ -313,6 +313,15 @@ bool vm_step_watched(struct vm *vm, GHashTable *breakpoints, char **hit,
     return true;
 }
 
+bool vm_output(const struct vm *vm, const struct find_place *place,
+               uint64_t *icount, GError **error)
+{
+    return vm->moves.output ?
+        vm->moves.output(vm->moves.opaque, place, icount, error) :
+        agent_fail(error, AGENT_ERROR_COMMAND,
+                   "it is not known what the guest writes");
+}
+
 char *vm_checkpoints(const struct vm *vm, GError **error)
 {
     return vm->moves.checkpoints ?

@@ -7,6 +7,7 @@
 #ifndef BTRAIL_GDB_VM_H
 #define BTRAIL_GDB_VM_H
 
+#include "find/place.h"
 #include "gdb/stub.h"
 #include "replay/turns.h"
 #include "replay/vcpu-count.h"
@@ -26,13 +27,15 @@
  * @divert: let a vCPU execute alone what was not recorded, until @go: it stops
  *          for a debugger, or by GDB's SIGSTOP where a replay can do no more.
  *          NULL: that cannot be
+ * @output: where the guest has written a place's text, of kind
+ *          FIND_PLACE_OUTPUT; in a process apart, too.  NULL: it is not known
  * @goes_on: shall what takes long continue?  Asked each few milliseconds; if
  *          not, it fails with AGENT_ERROR_CANCELLED, here and in @go.  NULL:
  *          always
  * @turns:  of the recording's vCPUs, which must live as long; NULL if it has
  *          one
  *
- * They are called while the guest is stopped, or is to be.
+ * But for @output, they are called while the guest is stopped, or is to be.
  */
 struct vm_moves {
     bool (*go)(void *opaque, uint64_t icount, GError **error);
@@ -41,6 +44,8 @@ struct vm_moves {
     bool (*halt)(void *opaque, uint64_t *begin, uint64_t *end,
                  GError **error);
     bool (*divert)(void *opaque, unsigned vcpu, GError **error);
+    bool (*output)(void *opaque, const struct find_place *place,
+                   uint64_t *icount, GError **error);
     bool (*goes_on)(void *opaque);
     void *opaque;
     const struct turns *turns;
@@ -121,6 +126,10 @@ bool vm_diverted(const struct vm *vm);
 
 /* The text of vm_moves.checkpoints */
 char *vm_checkpoints(const struct vm *vm, GError **error);
+
+/* vm_moves.output */
+bool vm_output(const struct vm *vm, const struct find_place *place,
+               uint64_t *icount, GError **error);
 
 /* vm_moves.goes_on */
 bool vm_goes_on(const struct vm *vm);

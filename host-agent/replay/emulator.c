@@ -38,6 +38,7 @@ struct emulator {
 struct birth {
     int monitor;
     int lock;
+    const int *inherit;
     int death_signal;
     pid_t parent;
 };
@@ -99,6 +100,9 @@ static void set_up_child(void *opaque)
     setpgid(0, 0);
     fcntl(birth->monitor, F_SETFD, 0);
     fcntl(birth->lock, F_SETFD, 0);
+    for (const int *fd = birth->inherit; fd && *fd >= 0; fd++) {
+        fcntl(*fd, F_SETFD, 0);
+    }
     prctl(PR_SET_PDEATHSIG, birth->death_signal);
     if (getppid() != birth->parent) {
         _exit(1);
@@ -133,7 +137,8 @@ static int open_standard(int given)
 static bool spawn(struct emulator *e, int monitor, GError **error)
 {
     struct birth birth = {
-        monitor, e->lock, e->options.death_signal, getpid()
+        monitor, e->lock, e->options.inherit, e->options.death_signal,
+        getpid()
     };
     g_auto(GStrv) environment = NULL;
     int err = open_output(e, error);

@@ -21,6 +21,8 @@ struct emulator;
  * @death_signal: that it gets when this process dies
  * @input:     its stdin, or -1 for none; stays the caller's
  * @output:    its stdout, or -1 for none; stays the caller's
+ * @inherit:   more descriptors that it has, by the same numbers; ends with -1;
+ *             or NULL
  * @cancel_fd: what waits here ends when it becomes readable; -1 for none
  */
 struct emulator_options {
@@ -30,6 +32,7 @@ struct emulator_options {
     int death_signal;
     int input;
     int output;
+    const int *inherit;
     int cancel_fd;
 };
 

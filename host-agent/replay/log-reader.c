@@ -102,11 +102,14 @@ static void read_event(struct log_reader *r, struct log_event *e)
         break;
     case LOG_ASYNC_BH:
     case LOG_ASYNC_BH_ONESHOT:
-    case LOG_CHAR_WRITE:
     case LOG_AUDIO_OUT:
     case LOG_CLOCK_HOST:
     case LOG_CLOCK_VIRTUAL_RT:
         skip(r, 8);
+        break;
+    case LOG_CHAR_WRITE:
+        skip(r, 4);
+        e->bytes = get(r, 4);
         break;
     case LOG_ASYNC_INPUT:
         skip_input(r);

@@ -46,7 +46,7 @@ enum log_event_type {
  * @type:   enum log_event_type
  * @number: how many instructions, which vCPU, which device of its kind or
  *          which request; 0 if there is no such thing
- * @bytes:  that came with it, or 0
+ * @bytes:  that came with it, or that were written to a character device; or 0
  */
 struct log_event {
     unsigned type;

@@ -192,8 +192,13 @@ struct player *player_start(const struct player_options *options,
     arguments = replay_arguments_new(r, options->terminal ? "stdio" : port,
                                      error);
     hash = arguments ? check_program(options, program, error) : NULL;
-    if (!hash) {
+    if (!hash || (options->output &&
+                  !output_collector_connect(options->output, &arguments,
+                                            error))) {
         return NULL;
+    }
+    if (options->output) {
+        o.inherit = output_collector_sockets(options->output);
     }
     o.arguments = arguments;
     p = g_new0(struct player, 1);
@@ -491,6 +496,11 @@ bool player_diverged(const struct player *p, uint64_t *icount)
 const char *player_note(const struct player *p)
 {
     return p->note;
+}
+
+const struct recording *player_recording(const struct player *p)
+{
+    return p->options.recording;
 }
 
 const char *player_program_sha256(const struct player *p)

@@ -12,6 +12,7 @@
 
 #include <json-glib/json-glib.h>
 
+#include "replay/output-collector.h"
 #include "replay/recording.h"
 
 struct player;
@@ -40,6 +41,8 @@ struct player_terminal {
  * @serial:    file that gets what the guest writes to its serial ports;
  *             relative to the private folder; NULL for none
  * @terminal:  where it leads instead, or NULL
+ * @output:    collects what the guest writes to all ports, instead of both; or
+ *             NULL
  * @cancel_fd: any wait ends when it becomes readable; -1 for none
  * @progress:  called each second while the guest runs, or NULL
  */
@@ -53,6 +56,7 @@ struct player_options {
     bool saved;
     const char *serial;
     const struct player_terminal *terminal;
+    struct output_collector *output;
     int cancel_fd;
     void (*progress)(uint64_t icount, void *opaque);
     void *opaque;
@@ -129,6 +133,8 @@ bool player_diverged(const struct player *p, uint64_t *icount);
  */
 const char *player_gdb_socket(const struct player *p);
 const char *player_qmp_socket(const struct player *p);
+
+const struct recording *player_recording(const struct player *p);
 
 /* Why it does not use the saved checkpoints that there are; or NULL */
 const char *player_note(const struct player *p);

@@ -404,6 +404,84 @@ static void connect_port(char **arguments, const char *serial)
     }
 }
 
+/* A port whose writes are in the log */
+static bool is_logged_port(char *const *at, bool serial)
+{
+    return (serial ? !strcmp(*at, "-serial") :
+            !strcmp(*at, "-parallel") || !strcmp(*at, "-debugcon")) &&
+           at[1] && strcmp(at[1], "none");
+}
+
+unsigned replay_arguments_ports(char *const *arguments, bool serial)
+{
+    unsigned n = 0;
+
+    for (; *arguments; arguments += width(arguments)) {
+        n += is_logged_port(arguments, serial);
+    }
+    return n;
+}
+
+/* Adds what makes a character device of a socket; returns its port, to be
+ * freed.  QEMU knows that of -debugcon by one name only. */
+static char *new_socket(GPtrArray *added, const char *option, int sock)
+{
+    g_autofree char *id = !strcmp(option, "-debugcon") ?
+        g_strdup("debugcon") : g_strdup_printf("backtrail-%d", sock);
+
+    g_ptr_array_add(added, g_strdup("-chardev"));
+    g_ptr_array_add(added, g_strdup_printf("socket,id=%s,fd=%d", id, sock));
+    return g_strconcat("chardev:", id, NULL);
+}
+
+/* A character device that several ports are at has the first one's socket. */
+static void connect_socket(char **arguments, char **option, int sock,
+                           GPtrArray *added)
+{
+    const char *prefix = "chardev:";
+    char **port = option + 1;
+    char **made = g_str_has_prefix(*port, prefix) ?
+        find_chardev(arguments, *port + strlen(prefix)) : NULL;
+    g_autofree char *number = g_strdup_printf("%d", sock);
+    g_autoptr(GPtrArray) list = NULL;
+    char *text;
+
+    if (!made) {
+        text = new_socket(added, *option, sock);
+        g_free(*port);
+        *port = text;
+        return;
+    }
+    list = option_list_parse(*made, "backend");
+    if (g_strcmp0(option_list_get(list, "backend"), "socket")) {
+        option_list_set(list, "backend", "socket");
+        option_list_set(list, "fd", number);
+        text = option_list_format(list, "backend");
+        g_free(*made);
+        *made = text;
+    }
+}
+
+void replay_arguments_connect(char ***arguments, const int *sockets)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new();
+    unsigned n;
+
+    for (int serial = 1; serial >= 0; serial--) {
+        for (char **a = *arguments; *a; a += width(a)) {
+            if (is_logged_port(a, serial)) {
+                connect_socket(*arguments, a, *sockets++, all);
+            }
+        }
+    }
+    n = g_strv_length(*arguments);
+    for (unsigned i = 0; i <= n; i++) {
+        g_ptr_array_add(all, (*arguments)[i]);
+    }
+    g_free(*arguments);
+    *arguments = (char **)g_ptr_array_steal(all, NULL);
+}
+
 char **replay_arguments_new(const struct recording *r, const char *serial,
                             GError **error)
 {

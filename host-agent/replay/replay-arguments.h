@@ -27,4 +27,16 @@ bool replay_arguments_trace(char *const *arguments);
 char **replay_arguments_new(const struct recording *r, const char *serial,
                             GError **error);
 
+/*
+ * How many ports they have whose writes are in the log: serial ones, or others.
+ * They were checked.
+ */
+unsigned replay_arguments_ports(char *const *arguments, bool serial);
+
+/*
+ * Has each of these ports lead to a socket that QEMU inherits, those of serial
+ * ports first; replaces *@arguments.
+ */
+void replay_arguments_connect(char ***arguments, const int *sockets);
+
 #endif /* BTRAIL_REPLAY_ARGUMENTS_H */

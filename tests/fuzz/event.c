@@ -14,7 +14,7 @@
 static void check(const struct find_event *what)
 {
     const struct find_place *p = &what->place;
-    bool named = p->name && *p->name;
+    bool named = p->name && (*p->name || p->length);
 
     switch (what->kind) {
     case FIND_EVENT_FUNCTION:
@@ -27,6 +27,7 @@ static void check(const struct find_event *what)
         fuzz_require(named == (p->kind >= FIND_PLACE_FUNCTION &&
                                p->kind != FIND_PLACE_MARK));
         fuzz_require(!p->mark.name == (p->kind != FIND_PLACE_MARK));
+        fuzz_require(!p->length == (p->kind != FIND_PLACE_OUTPUT));
         fuzz_require(!p->process || p->kind == FIND_PLACE_FUNCTION);
         fuzz_require(!what->name);
         break;

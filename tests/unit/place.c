@@ -89,13 +89,45 @@ static void test_marks(void)
     check_mark("first mark:a=1", "a", MARK_EQUAL, 1, 1, false);
 }
 
+static void check_output(const char *text, const char *bytes, size_t n,
+                         uint64_t number, bool last, bool one)
+{
+    struct find_place p;
+    g_autoptr(GError) error = NULL;
+
+    find_place_parse(text, &p, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(p.kind, ==, FIND_PLACE_OUTPUT);
+    g_assert_cmpmem(p.name, p.length, bytes, n);
+    g_assert_cmpuint(p.number, ==, number);
+    g_assert_cmpint(p.last, ==, last);
+    g_assert_cmpint(p.one, ==, one);
+    find_place_clear(&p);
+}
+
+static void test_output(void)
+{
+    check_output("output \"login:\"", "login:", 6, 1, false, false);
+    check_output("output  \"a b#2\"#3", "a b#2", 5, 3, false, true);
+    check_output("first output \"a\"", "a", 1, 1, false, true);
+    check_output("last output \"\\x00\\n\"", "\0\n", 2, 1, true, true);
+    /* What has no quotation mark is a name, as it was. */
+    check("output", FIND_PLACE_FUNCTION, 1, "output", false);
+    check("output#2", FIND_PLACE_FUNCTION, 2, "output", false);
+    check("last output", FIND_PLACE_NAME, 1, "output", true);
+    check("last output of", FIND_PLACE_PROCESS, 1, "output of", true);
+}
+
 static void test_wrong(void)
 {
     static const char *const wrong[] = {
         "", "-1", "1.5", "@", "@x", "x:1", "1:", "99999:1", "panic#0",
         "panic#x", "last panic#2", "exit of sh", "last exit of",
         "a b", "#1", "nginx:", ":handler", "18446744073709551616", "/x",
-        "last ", "mark:a#0", "last mark:a#2",
+        "last ", "mark:a#0", "last mark:a#2", "output login", "output \"",
+        "output \"\"", "output \"a", "output \"a\"b", "output \"a\"#0",
+        "output \"a\"#x", "output \"\\q\"", "last output \"a\"#2",
+        "first output \"a\"x",
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(wrong); i++) {
@@ -253,6 +285,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/place/parse", test_parse);
     g_test_add_func("/place/marks", test_marks);
+    g_test_add_func("/place/output", test_output);
     g_test_add_func("/place/wrong", test_wrong);
     g_test_add_func("/place/find", test_find);
     g_test_add_func("/place/nameless", test_nameless);

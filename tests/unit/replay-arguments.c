@@ -167,6 +167,33 @@ static void test_hidden_port(struct fixture *f, gconstpointer data)
     recording_free(r);
 }
 
+/* Ports of which the log has when something is written, and no others */
+static void test_connect(struct fixture *f, gconstpointer data)
+{
+    static const int sockets[] = { 11, 12, 13, 14, 15 };
+    char **arguments = g_strsplit(
+        "-chardev null,id=a,mux=on -chardev null,id=b -debugcon null "
+        "-serial null -append -serial -serial none -serial chardev:a "
+        "-serial chardev:a -parallel null -device isa-debugcon,chardev=b", " ",
+        -1);
+    g_autofree char *text = NULL;
+
+    g_assert_cmpuint(replay_arguments_ports(arguments, true), ==, 3);
+    g_assert_cmpuint(replay_arguments_ports(arguments, false), ==, 2);
+    replay_arguments_connect(&arguments, sockets);
+    text = g_strjoinv(" ", arguments);
+    g_assert_cmpstr(text, ==, "-chardev socket,id=backtrail-11,fd=11 "
+                    "-chardev socket,id=debugcon,fd=14 "
+                    "-chardev socket,id=backtrail-15,fd=15 "
+                    "-chardev id=a,mux=on,backend=socket,fd=12 "
+                    "-chardev null,id=b -debugcon chardev:debugcon "
+                    "-serial chardev:backtrail-11 -append -serial "
+                    "-serial none -serial chardev:a -serial chardev:a "
+                    "-parallel chardev:backtrail-15 "
+                    "-device isa-debugcon,chardev=b");
+    g_strfreev(arguments);
+}
+
 /* What looks like an option at the end has nothing after it. */
 static void test_cut_off(struct fixture *f, gconstpointer data)
 {
@@ -227,6 +254,7 @@ int main(int argc, char **argv)
         { "/replay-arguments/overlay", test_overlay },
         { "/replay-arguments/named-port", test_named_port },
         { "/replay-arguments/hidden-port", test_hidden_port },
+        { "/replay-arguments/connect", test_connect },
         { "/replay-arguments/cut-off", test_cut_off },
         { "/replay-arguments/trace", test_trace },
         { "/replay-arguments/no-port", test_no_port },

@@ -178,8 +178,9 @@ int rr_goto(int argc, char **argv)
                   "Go to a place of a recording: a number of instructions, a "
                   "time (1.5s), a record\n(@N or VCPU:N), a function of the "
                   "kernel (panic, panic#3, last panic) or of a\nprocess "
-                  "(PROCESS:FUNCTION), 'last PROCESS' or 'last exit of "
-                  "PROCESS'.")) {
+                  "(PROCESS:FUNCTION), 'last PROCESS', 'last exit of "
+                  "PROCESS', or where\nthe guest has written a text to a "
+                  "serial port ('output \"TEXT\"').")) {
         if (!find_place_parse(argv[2], &place, &error)) {
             cli_error("%s", error->message);
         } else if (rr_open(&o, argv[1], &code)) {

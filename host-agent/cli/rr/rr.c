@@ -10,6 +10,7 @@
 
 #include "cli/rr/rr.h"
 #include "replay/fingerprint.h"
+#include "replay/guest-output.h"
 #include "replay/known-qemu.h"
 #include "replay/saved-checkpoints.h"
 #include "replay/tracer.h"
@@ -152,35 +153,6 @@ struct turns *rr_turns(const struct rr_options *o, GError **error)
            turns_load(path, &o->recording->begin, error) : NULL;
 }
 
-bool rr_find(const struct rr_options *o, const struct find_place *place,
-             struct rr_found *found, GError **error)
-{
-    g_autofree char *path = recording_path(o->recording,
-                                           RECORDING_TRACE);
-    const struct symbolizer_options symbols = rr_symbols(o);
-    g_autoptr(GError) local = NULL;
-    int ret;
-
-    *found = (struct rr_found) { .turns = rr_turns(o, &local) };
-    if (local) {
-        g_propagate_error(error, g_steal_pointer(&local));
-        return false;
-    }
-    ret = access(path, F_OK) ? 0 : btrail_trace_open(&found->trace, path);
-    if (ret) {
-        return agent_fail(error, AGENT_ERROR_PROTOCOL, "%s: %s",
-                          path, cli_strerror(ret));
-    }
-    if (found->trace) {
-        found->index = trace_index_new(found->trace, found->turns, &symbols,
-                                       error);
-    }
-    return (!found->trace || found->index) &&
-           find_place_icount(place, found->trace,
-                             found->index ? found->index->symbols : NULL,
-                             &found->icount, &found->exact, error);
-}
-
 void rr_found_clear(struct rr_found *found)
 {
     trace_index_free(found->index);
@@ -216,6 +188,74 @@ struct player *rr_start(const struct rr_options *o,
     return p;
 }
 
+/* Replays it for what the guest writes, which is then kept. */
+static bool collect_output(struct rr_options *o, GError **error)
+{
+    struct player_options options = rr_player(o);
+    struct output_collector *c = output_collector_new(o->recording, error);
+    struct player *p = NULL;
+    uint64_t end = 0;
+    bool ok;
+
+    if (!c) {
+        return false;
+    }
+    options.output = c;
+    p = rr_start(o, &options, error);
+    ok = p && player_finish(p, error) && player_icount(p, &end, error);
+    if (p) {
+        rr_end_progress(o);
+    }
+    if (!ok) {
+        cli_take_interrupt();
+    }
+    player_free(p);
+    return output_collector_finish(c, ok, end, error);
+}
+
+static bool find_output(struct rr_options *o, const struct find_place *place,
+                        uint64_t *icount, GError **error)
+{
+    return guest_output_possible(o->recording, error) &&
+           (guest_output_there(o->recording) || collect_output(o, error)) &&
+           guest_output_find(o->recording, place, icount, error);
+}
+
+bool rr_find(struct rr_options *o, const struct find_place *place,
+             struct rr_found *found, GError **error)
+{
+    g_autofree char *path = recording_path(o->recording,
+                                           RECORDING_TRACE);
+    const struct symbolizer_options symbols = rr_symbols(o);
+    g_autoptr(GError) local = NULL;
+    int ret;
+
+    *found = (struct rr_found) { .turns = rr_turns(o, &local) };
+    if (local) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return false;
+    }
+    ret = access(path, F_OK) ? 0 : btrail_trace_open(&found->trace, path);
+    if (ret) {
+        return agent_fail(error, AGENT_ERROR_PROTOCOL, "%s: %s",
+                          path, cli_strerror(ret));
+    }
+    if (found->trace) {
+        found->index = trace_index_new(found->trace, found->turns, &symbols,
+                                       error);
+    }
+    if (found->trace && !found->index) {
+        return false;
+    }
+    if (place->kind == FIND_PLACE_OUTPUT) {
+        found->exact = true;
+        return find_output(o, place, &found->icount, error);
+    }
+    return find_place_icount(place, found->trace,
+                             found->index ? found->index->symbols : NULL,
+                             &found->icount, &found->exact, error);
+}
+
 /* Are there checkpoints that a replay can use? */
 static bool has_checkpoints(const struct rr_options *o)
 {
@@ -243,6 +283,39 @@ static void say_result(const struct rr_options *o, const char *path,
     g_free(result->no_names);
 }
 
+static void say_no_output(const struct rr_options *o, const GError *error)
+{
+    if (error && !o->quiet) {
+        cli_fprintf(stderr, "what the guest writes is not kept: %s\n",
+                    error->message);
+    }
+}
+
+/* What the guest writes comes with the first trace, which is worth having
+ * without. */
+static struct output_collector *start_output(const struct rr_options *o)
+{
+    g_autoptr(GError) error = NULL;
+    struct output_collector *c = NULL;
+
+    if (guest_output_possible(o->recording, NULL)) {
+        c = output_collector_new(o->recording, &error);
+        say_no_output(o, error);
+    }
+    return c;
+}
+
+static void finish_output(const struct rr_options *o,
+                          struct output_collector *c, bool ok, uint64_t end)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (c) {
+        output_collector_finish(c, ok, end, &error);
+        say_no_output(o, error);
+    }
+}
+
 GArray *rr_trace(struct rr_options *o, uint64_t until, const char *path,
                  struct rr_divergence *diverged, int *code)
 {
@@ -251,6 +324,8 @@ GArray *rr_trace(struct rr_options *o, uint64_t until, const char *path,
     g_autoptr(GError) error = NULL;
     GArray *prints = NULL;
 
+    options.output = until == UINT64_MAX && !rr_has_trace(o) ?
+                     start_output(o) : NULL;
     if (until == UINT64_MAX && !has_checkpoints(o)) {
         /* Those that are saved; a session with gdb takes some more. */
         options.checkpoints = rr_memory(o) / 4 * 3;
@@ -258,6 +333,7 @@ GArray *rr_trace(struct rr_options *o, uint64_t until, const char *path,
     tracer_run(&options, until, path, &result, &error);
     prints = result.prints;
     rr_end_progress(o);
+    finish_output(o, options.output, prints, result.icount);
     if (!prints && result.diverged) {
         diverged->icount = result.icount;
         diverged->reason = g_strdup(error->message);

@@ -89,8 +89,11 @@ struct rr_found {
     bool exact;
 };
 
-/* Finds a place by the recording's trace, if there is one. */
-bool rr_find(const struct rr_options *o, const struct find_place *place,
+/*
+ * Finds a place: output in what the guest has written, which a replay finds out
+ * if it is not known yet; others by the recording's trace, if there is one.
+ */
+bool rr_find(struct rr_options *o, const struct find_place *place,
              struct rr_found *found, GError **error);
 void rr_found_clear(struct rr_found *found);
 
