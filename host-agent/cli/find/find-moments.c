@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/find/find.h"
+#include "replay/guest-output.h"
 
 /**
  * struct finder
@@ -28,12 +29,41 @@ struct finder {
     unsigned inside_vcpu;
 };
 
+/*
+ * What the guest has written is known beside a trace that is one of a
+ * recording: its place is then a number of instructions.
+ */
+static bool resolve_output(const struct find_options *o,
+                           struct find_place *place, GError **error)
+{
+    g_autofree char *folder = g_path_get_dirname(o->in.trace.path);
+    g_autofree char *name = g_path_get_basename(o->in.trace.path);
+    struct recording *r = NULL;
+    uint64_t icount = 0;
+    bool ok;
+
+    if (place->kind == FIND_PLACE_OUTPUT && !strcmp(name, RECORDING_TRACE)) {
+        r = recording_open(folder, NULL);
+    }
+    if (!r) {
+        return true;
+    }
+    ok = guest_output_find(r, place, &icount, error);
+    if (ok) {
+        find_place_clear(place);
+        *place = (struct find_place) { FIND_PLACE_ICOUNT, icount };
+    }
+    recording_free(r);
+    return ok;
+}
+
 /* The moment of a place that a person has written */
 static bool find_place(const struct find_options *o, const char *text,
                        struct moment *at, GError **error)
 {
     struct find_place place;
     bool ok = find_place_parse(text, &place, error) &&
+              resolve_output(o, &place, error) &&
               find_place_find(&place, o->in.trace.trace, o->in.names, at,
                               error);
 
@@ -161,7 +191,8 @@ static bool open_source(struct finder *f, GError **error)
 
     switch (o->what.kind) {
     case FIND_EVENT_PLACE:
-        return find_place_find(&o->what.place, trace, o->in.names,
+        return resolve_output(o, &o->what.place, error) &&
+               find_place_find(&o->what.place, trace, o->in.names,
                                &f->place.visit.at, error);
     case FIND_EVENT_SWITCH:
         f->switches = switches_new(trace, o->what.name, error);

@@ -312,7 +312,7 @@ int cmd_find(int argc, char **argv)
                   "Find the moments at which something happened: FUNCTION, "
                   "PROCESS:FUNCTION, *ADDRESS, 'switch to PROCESS', 'syscall "
                   "NAME', 'interrupt N', 'exception N', mark:NAME, or a "
-                  "place.") &&
+                  "place, such as 'output \"TEXT\"' of a recording.") &&
         parse_values(&o, &g) && analysis_parse(&o.in)) {
         if (g.between && !take_places(&o, &argc, &argv)) {
             goto out;
