@@ -205,7 +205,7 @@ static bool is_branch(struct walk *walk, struct instruction i, bool to_entry)
         return false;
     case OPAQUE:
         walk->opaque++;
-        return true;
+        return !to_entry;               /* or it was interrupted */
     default:
         return false;
     }

@@ -207,7 +207,7 @@ static bool is_branch(struct instruction i)
         return !depth;      /* a task that has slept in it */
     case OPAQUE:
         opaque++;
-        return true;
+        return !is_entry(line.to);      /* or it was interrupted */
     default:
         return false;
     }
