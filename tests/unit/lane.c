@@ -16,6 +16,9 @@
 #define LONGEST 40u
 #define N       (TURNS * LONGEST)
 #define TICK    1000
+/* That are read from, and looked for */
+#define PLACES  (g_test_slow() ? 100u : 20u)
+#define MOMENTS (g_test_slow() ? 300u : 60u)
 
 /**
  * struct made - a record that the guest has made
@@ -392,7 +395,7 @@ static void check_reads(struct fixture *f)
         check_read(f, &begin, sizes[i], sizes[i]);
         check_read(f, &end, sizes[i], sizes[i]);
     }
-    for (unsigned i = 0; i < 100; i++) {
+    for (unsigned i = 0; i < PLACES; i++) {
         const struct lane_at at = some_place(f);
 
         check_read(f, &at, sizes[g_test_rand_int_range(0, 6)],
@@ -530,7 +533,7 @@ static bool counts;
 /* To the moment of any record of the guest */
 static void check_find(struct fixture *f)
 {
-    for (unsigned i = 0; i < 300; i++) {
+    for (unsigned i = 0; i < MOMENTS; i++) {
         size_t by = g_test_rand_int_range(0, n_all);
         const struct moment m = moment_of(&all[by], counts);
         const struct lane_at at = lane_find(f->lane, &m);

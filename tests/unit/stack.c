@@ -17,6 +17,10 @@
 #include "stepped.h"
 #include "symbolize/stack.h"
 
+/* Gaps, and pieces of a program's records */
+#define GAPS    (g_test_slow() ? 200u : 25u)
+#define PIECES  (g_test_slow() ? 20000u : 4000u)
+
 static char *folder;
 
 /* How often a tree has a call of @callee by @caller; all below @node */
@@ -378,7 +382,7 @@ static void test_gaps(gconstpointer sample)
         return;
     }
     s = stepped_names(&run, NULL);
-    for (i = 0; i < 200; i++) {
+    for (i = 0; i < GAPS; i++) {
         size_t n = run.records->len;
         size_t begin = g_test_rand_int_range(0, n);
         size_t end = g_test_rand_int_range(begin, n);
@@ -415,7 +419,7 @@ static void test_random(gconstpointer sample)
     s = stepped_names(&run, NULL);
     f = fed_new(s);
     n = run.records->len;
-    for (i = 0; i < 20000; i++) {
+    for (i = 0; i < PIECES; i++) {
         unsigned vcpu = g_test_rand_int_range(0, 4);
         unsigned first = g_test_rand_int_range(0, n);
         unsigned some = g_test_rand_int_range(1, MIN(n - first, 20) + 1);

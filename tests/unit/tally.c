@@ -11,7 +11,7 @@
 #include "random-trace.h"
 #include "trace-samples.h"
 
-#define ROUNDS  12
+#define ROUNDS  (g_test_slow() ? 12u : 3u)
 
 static const struct fold_limits no_limits = { 65536, 1u << 20 };
 static const unsigned threads[] = { 1, 2, 5, 40 };
