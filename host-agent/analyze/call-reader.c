@@ -172,9 +172,7 @@ static int fill(struct call_reader *r, struct call_block *k)
         }
         r->before = window->begin && !window_has(window, r->batch.time.host);
         if (window_past(window, r->batch.time.host)) {
-            if (window_past_all(window, r->batch.time.host)) {
-                return -BTRAIL_ERR_END;
-            }
+            btrail_merged_end_stream(r->merged);
             r->batch.count = 0;
         } else if (r->batch.event) {
             add_event(r, k);

@@ -563,9 +563,7 @@ static int read_all(struct diff_reading *r, struct btrail_merged *merged,
     while (!g_atomic_int_get(stop) &&
            !(ret = btrail_merged_next(merged, &vcpu, NULL, &b))) {
         if (window_past(window, b.time.host)) {
-            if (window_past_all(window, b.time.host)) {
-                break;
-            }
+            btrail_merged_end_stream(merged);
         } else if (b.event || window_has(window, b.time.host)) {
             take_batch(r, vcpu, &b);
         }

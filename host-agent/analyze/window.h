@@ -36,15 +36,6 @@ static inline bool window_past(const struct window *w, uint64_t host)
     return host >= w->start && host - w->start >= w->end;
 }
 
-/* No stream that is merged is further ahead of the others, in ns. */
-#define WINDOW_MAX_AHEAD    10000000
-
-/* The same of all streams that are merged, if one of them has got to @host */
-static inline bool window_past_all(const struct window *w, uint64_t host)
-{
-    return window_past(w, host - WINDOW_MAX_AHEAD);
-}
-
 /* Is a moment in the window?  The whole trace has unknown times, too. */
 static inline bool window_has(const struct window *w, uint64_t host)
 {

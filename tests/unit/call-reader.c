@@ -322,6 +322,61 @@ static void test_parts(void)
     sample_remove(path);
 }
 
+/* Writes a stream with a clock before each @step of its @n records. */
+static void write_clocks(struct btrail_writer *w, unsigned vcpu, unsigned n,
+                         unsigned step, uint64_t first, uint64_t apart)
+{
+    g_autofree struct btrail_record *records =
+        g_new0(struct btrail_record, n);
+    g_autofree struct btrail_event *events = g_new0(struct btrail_event, n);
+    struct btrail_slab slab = {
+        .cr3 = 0x1000, .records = records, .n_records = n, .events = events,
+    };
+
+    for (unsigned i = 0; i < n; i++) {
+        records[i] = (struct btrail_record) { 0x1000 + i, 0x2000 + i, 0 };
+        if (i % step == 0) {
+            events[slab.n_events++] = (struct btrail_event) {
+                .type = BTRAIL_EVENT_TIME, .index = i,
+                .data = { first + i / step * apart },
+            };
+        }
+    }
+    g_assert_cmpint(btrail_writer_append(w, vcpu, &slab), ==, 0);
+}
+
+/* A window has all records of a vCPU whose next clock is long after its end. */
+static void test_window(void)
+{
+    char *path = sample_path();
+    const struct symbolizer_options none = { NULL };
+    struct symbolizer *s = symbolizer_new(&none, NULL, NULL);
+    const uint64_t ms = 1000000, start = 1000 * ms;
+    const struct call_reader_options options = {
+        .names = s, .window = { start, 0, 20 * ms },
+    };
+    struct call_reader_sums sums = { 0 };
+    struct call_reader *reader;
+    struct btrail_trace *trace;
+    struct btrail_writer *w;
+    size_t n;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    write_clocks(w, 0, 200, 100, start, 100 * ms);
+    write_clocks(w, 1, 100, 1, start, ms);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_cmpint(call_reader_open(&reader, trace, &options), ==, 0);
+    while (call_reader_next(reader, &n)) {
+        continue;
+    }
+    g_assert_cmpint(call_reader_close(reader, &sums), ==, 0);
+    g_assert_cmpuint(sums.records, ==, 100 + 20);
+    btrail_trace_close(trace);
+    symbolizer_free(s);
+    sample_remove(path);
+}
+
 /* Records of a damaged chunk are missing, which is said. */
 static void test_damage(void)
 {
@@ -366,6 +421,7 @@ int main(int argc, char **argv)
     g_test_add_func("/call-reader/long", test_long);
     g_test_add_func("/call-reader/stop", test_stop);
     g_test_add_func("/call-reader/parts", test_parts);
+    g_test_add_func("/call-reader/window", test_window);
     g_test_add_func("/call-reader/damage", test_damage);
     return g_test_run();
 }

@@ -49,6 +49,9 @@ enum { SOMEWHERE = 0x80 };
 
 enum { VCPUS = 3, MOST_ROWS = 32, GAP_RECORDS = 50 };
 
+/* The time of a row that has no clock */
+#define NO_CLOCK    UINT64_MAX
+
 enum task_number {
     A = 1, THREAD, B, KTHREAD, IDLE0, IDLE1, EXEC, NOBODY, OTHER, N_TASKS,
 };
@@ -415,7 +418,8 @@ static void write_row(struct btrail_writer *w, const struct row *row,
     };
     struct btrail_slab slab = {
         .cr3 = tasks[row->task].cr3, .records = &record,
-        .n_records = has_record(row), .events = events, .n_events = 1,
+        .n_records = has_record(row), .events = events,
+        .n_events = row->time != NO_CLOCK,
     };
 
     if (*before != row->task) {
@@ -793,18 +797,18 @@ static const struct row plain[] = {
     { 2, A, SYSCALL(MAIN), KEPT },
 };
 
-/* Reads these rows in some way, and expects @expected. */
-static void check_plain(struct sample *s, const struct window *window,
-                        bool stop, const struct row *expected)
+/* Reads rows in some way, and expects what their fates say. */
+static void check_rows(struct sample *s, const struct window *window,
+                       bool stop, const struct row *rows, unsigned n)
 {
     g_autofree char *path = g_build_filename(folder, "t.btrail", NULL);
     g_autofree char *map = write_map(true);
-    g_autoptr(GArray) indices = write_rows(path, plain, G_N_ELEMENTS(plain));
+    g_autoptr(GArray) indices = write_rows(path, rows, n);
 
     s->kernel = true;
     g_assert_cmpint(read_trace(s, path, map, 3, window, stop), ==, 0);
-    for (unsigned i = 0; i < G_N_ELEMENTS(plain); i++) {
-        check_task(s, expected, G_N_ELEMENTS(plain), i, indices, 3);
+    for (unsigned i = 0; i < n; i++) {
+        check_task(s, rows, n, i, indices, 3);
     }
 }
 
@@ -820,7 +824,28 @@ static void test_window(void)
         expected[i] = plain[i];
         expected[i].fate = i >= 2 && i <= 4 ? KEPT : LEFT;
     }
-    check_plain(&s, &window, false, expected);
+    check_rows(&s, &window, false, expected, G_N_ELEMENTS(expected));
+    check_counts(&s);
+    clear_sample(&s);
+}
+
+/*
+ * A record is in the window if the last clock before it is, however far away
+ * the next one is: other vCPUs have passed the end of the window by then.
+ */
+static void test_clocks(void)
+{
+    static const struct row rows[] = {
+        { 0, A, CALL(MAIN, LEAF), KEPT, 1000 },
+        { 0, A, RET(LEAF, MAIN), KEPT, NO_CLOCK },
+        { 1, B, CALL(MAIN, LEAF), KEPT, 1001 },
+        { 1, B, RET(LEAF, MAIN), LEFT, 30000 },
+        { 0, A, CALL(MAIN, LEAF), LEFT, 100000 },
+    };
+    const struct window window = { 1000000, 0, 5000000 };
+    struct sample s = { 0 };
+
+    check_rows(&s, &window, false, rows, G_N_ELEMENTS(rows));
     check_counts(&s);
     clear_sample(&s);
 }
@@ -831,17 +856,18 @@ static void test_chosen(void)
     struct row expected[G_N_ELEMENTS(plain)];
     struct sample all = { 0 }, s = { .skip = "b" }, counted = { .count = true };
 
-    check_plain(&all, &WINDOW_ALL(0), false, plain);
+    check_rows(&all, &WINDOW_ALL(0), false, plain, G_N_ELEMENTS(plain));
     for (unsigned i = 0; i < G_N_ELEMENTS(plain); i++) {
         expected[i] = plain[i];
         expected[i].fate = plain[i].task == A ? KEPT : LEFT;
     }
-    check_plain(&s, &WINDOW_ALL(0), false, expected);
+    check_rows(&s, &WINDOW_ALL(0), false, expected, G_N_ELEMENTS(expected));
     check_counts(&s);
     for (unsigned i = 0; i < G_N_ELEMENTS(plain); i++) {
         expected[i].fate = LEFT;
     }
-    check_plain(&counted, &WINDOW_ALL(0), false, expected);
+    check_rows(&counted, &WINDOW_ALL(0), false, expected,
+               G_N_ELEMENTS(expected));
     g_assert_cmpuint(counted.result.counts->len, ==,
                      all.result.counts->len);
     for (unsigned i = 0; i < all.result.counts->len; i++) {
@@ -862,7 +888,7 @@ static void test_stop(void)
         expected[i] = plain[i];
         expected[i].fate = LEFT;
     }
-    check_plain(&s, &WINDOW_ALL(0), true, expected);
+    check_rows(&s, &WINDOW_ALL(0), true, expected, G_N_ELEMENTS(expected));
     clear_sample(&s);
 }
 
@@ -1101,6 +1127,7 @@ int main(int argc, char **argv)
     }
     g_test_add_func("/diff-reader/held", test_held);
     g_test_add_func("/diff-reader/window", test_window);
+    g_test_add_func("/diff-reader/clocks", test_clocks);
     g_test_add_func("/diff-reader/chosen", test_chosen);
     g_test_add_func("/diff-reader/stop", test_stop);
     g_test_add_func("/diff-reader/image", test_image);
