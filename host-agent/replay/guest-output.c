@@ -37,10 +37,26 @@ struct output_reader {
  * @matched: of each port, how much of the text its last bytes are
  */
 struct matcher {
-    const char *text;
+    char *text;
     size_t length;
     size_t *border;
     size_t matched[GUEST_OUTPUT_PORTS];
+};
+
+/**
+ * struct guest_output
+ * @bytes, @log: what was written, and when
+ * @at:          instructions up to here
+ * @more:        this many more texts end in the last write
+ */
+struct guest_output {
+    char *path;
+    struct output_reader bytes;
+    FILE *file;
+    struct log_reader log;
+    struct matcher matcher;
+    uint64_t at;
+    int64_t more;
 };
 
 void guest_output_head_init(struct guest_output_head *head,
@@ -128,12 +144,12 @@ static bool next_byte(struct output_reader *o, char *byte)
     return true;
 }
 
-static void matcher_init(struct matcher *m, const struct find_place *place)
+static void matcher_init(struct matcher *m, const char *text, size_t length)
 {
     size_t n = 0;
 
-    m->text = place->name;
-    m->length = place->length;
+    m->text = g_memdup2(text, length);
+    m->length = length;
     m->border = g_new0(size_t, m->length);
     for (size_t i = 1; i < m->length; i++) {
         while (n && m->text[n] != m->text[i]) {
@@ -184,74 +200,105 @@ static int64_t read_write(struct output_reader *o, struct matcher *m,
     return times;
 }
 
+struct guest_output *guest_output_open(const struct recording *r,
+                                       const char *text, size_t length,
+                                       GError **error)
+{
+    g_autofree char *log = recording_path(r, r->log.name);
+    struct guest_output *o = g_new0(struct guest_output, 1);
+
+    o->path = recording_path(r, RECORDING_OUTPUT);
+    o->at = r->begin.icount;
+    matcher_init(&o->matcher, text, length);
+    if (guest_output_possible(r, error) &&
+        open_output(&o->bytes, r, o->path, error)) {
+        o->file = fopen(log, "re");
+        if (o->file) {
+            log_reader_begin(&o->log, o->file, &r->begin);
+            return o;
+        }
+        agent_error_errno(error, log);
+    }
+    guest_output_free(o);
+    return NULL;
+}
+
+void guest_output_free(struct guest_output *o)
+{
+    if (!o) {
+        return;
+    }
+    if (o->file) {
+        fclose(o->file);
+    }
+    if (o->bytes.file) {
+        fclose(o->bytes.file);
+    }
+    g_free(o->matcher.border);
+    g_free(o->matcher.text);
+    g_free(o->path);
+    g_free(o);
+}
+
 /*
  * Reads both files.  A replay of a log that is cut off need not come to its
  * end; and what is logged where a replay has ended, it may or may not have
  * done.
  */
-static bool search(struct output_reader *o, FILE *log,
-                   const struct recording *r, const struct find_place *place,
-                   uint64_t *icount, uint64_t *times, bool *bad)
+bool guest_output_next(struct guest_output *o, uint64_t *icount,
+                       GError **error)
 {
-    struct matcher m = { .text = NULL };
-    uint64_t at = r->begin.icount;
-    struct log_reader reader;
+    struct output_reader *bytes = &o->bytes;
+    bool bad = false;
     struct log_event e;
 
-    matcher_init(&m, place);
-    log_reader_begin(&reader, log, &r->begin);
-    *times = 0;
-    while (!*bad && !o->ended && at <= o->end &&
-           (place->last || *times < place->number) &&
-           log_reader_next(&reader, &e)) {
-        at += e.type == LOG_INSTRUCTION ? e.number : 0;
-        if (e.type == LOG_CHAR_WRITE && at <= o->end) {
-            int64_t n = read_write(o, &m, e.bytes);
-
-            *bad = n < 0 && (!o->ended || at < o->end);
-            if (n > 0) {
-                *icount = at;
-                *times += n;
+    while (!o->more && !bytes->ended && o->at <= bytes->end &&
+           log_reader_next(&o->log, &e)) {
+        o->at += e.type == LOG_INSTRUCTION ? e.number : 0;
+        if (e.type == LOG_CHAR_WRITE && o->at <= bytes->end) {
+            o->more = read_write(bytes, &o->matcher, e.bytes);
+            if (o->more < 0) {
+                bad = !bytes->ended || o->at < bytes->end;
+                break;
             }
         }
     }
-    g_free(m.border);
-    *bad |= reader.bad;
-    if (!place->last && *times >= place->number) {
-        return !*bad;
+    if (o->more > 0) {
+        o->more--;
+        *icount = o->at;
+        return true;
     }
     /* All of it was read, so nothing is left. */
-    *bad |= o->left || getc_unlocked(o->file) != EOF;
-    return !*bad && place->last && *times;
+    if (bad || o->log.bad || bytes->left || getc_unlocked(bytes->file) != EOF) {
+        damaged(o->path, error);
+    }
+    return false;
 }
 
 bool guest_output_find(const struct recording *r,
                        const struct find_place *place, uint64_t *icount,
                        GError **error)
 {
-    g_autofree char *path = recording_path(r, RECORDING_OUTPUT);
-    g_autofree char *log_path = recording_path(r, r->log.name);
-    struct output_reader o = { .file = NULL };
-    FILE *log = NULL;
-    bool bad = false, found = false, ok;
-    uint64_t times = 0;
+    struct guest_output *o = guest_output_open(r, place->name, place->length,
+                                               error);
+    g_autoptr(GError) bad = NULL;
+    uint64_t times = 0, at;
+    bool found;
 
-    ok = guest_output_possible(r, error) && open_output(&o, r, path, error);
-    if (ok) {
-        log = fopen(log_path, "re");
-        ok = log || agent_error_errno(error, log_path);
+    if (!o) {
+        return false;
     }
-    if (ok) {
-        found = search(&o, log, r, place, icount, &times, &bad);
-        ok = found || (bad ? damaged(path, error) :
-                       refuse(error, "the guest writes this text %"
-                              G_GUINT64_FORMAT " times", times));
+    while ((place->last || times < place->number) &&
+           guest_output_next(o, &at, &bad)) {
+        *icount = at;
+        times++;
     }
-    if (log) {
-        fclose(log);
+    guest_output_free(o);
+    found = place->last ? times > 0 : times >= place->number;
+    if (bad) {
+        g_propagate_error(error, g_steal_pointer(&bad));
+        return false;
     }
-    if (o.file) {
-        fclose(o.file);
-    }
-    return ok;
+    return found || refuse(error, "the guest writes this text %"
+                           G_GUINT64_FORMAT " times", times);
 }

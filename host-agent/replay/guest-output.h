@@ -51,17 +51,41 @@ bool guest_output_there(const struct recording *r);
 /* An error, COMMAND, if the guest has no serial port */
 bool guest_output_possible(const struct recording *r, GError **error);
 
+/* The places where the guest has written the last byte of a text, one by one */
+struct guest_output;
+
 /**
- * guest_output_find - where the guest has written the last byte of a text
- * @place:  of kind FIND_PLACE_OUTPUT
- * @icount: gets the instructions that were executed then, with the one that has
- *          written it
+ * guest_output_open - look for a text
+ * @text:   of @length bytes, at least 1
  *
  * A text ends wherever the last bytes that were written to a port are the text.
  *
- * Errors: COMMAND (the guest does not write it, or not that often; it has no
- * port; there is no file); PROTOCOL (the log, or the file, which can come from
- * anybody, is damaged or not of this recording); SYSTEM.
+ * Errors: COMMAND (the guest has no port; there is no file); PROTOCOL (the log,
+ * or the file, which can come from anybody, is damaged or not of this
+ * recording); SYSTEM.
+ */
+struct guest_output *guest_output_open(const struct recording *r,
+                                       const char *text, size_t length,
+                                       GError **error);
+
+/**
+ * guest_output_next - the next place
+ * @icount: gets the instructions that were executed then, with the one that has
+ *          written the byte
+ *
+ * False at the end, and with an error PROTOCOL where something is damaged.
+ */
+bool guest_output_next(struct guest_output *o, uint64_t *icount,
+                       GError **error);
+
+void guest_output_free(struct guest_output *o);
+
+/**
+ * guest_output_find - one of these places
+ * @place:  of kind FIND_PLACE_OUTPUT
+ *
+ * Errors: those of guest_output_open(); COMMAND (the guest does not write it,
+ * or not that often).
  */
 bool guest_output_find(const struct recording *r,
                        const struct find_place *place, uint64_t *icount,

@@ -13,6 +13,7 @@
  * @wanted, @visits: of code
  * @switches:        of task switches
  * @place, @placed:  of a single moment; it was handed out
+ * @output:          of a text that the guest writes
  * @order:           of what is found
  * @between:         of --between: records of each vCPU
  */
@@ -23,28 +24,32 @@ struct finder {
     struct switches *switches;
     struct find_moment place;
     bool placed;
+    struct guest_output *output;
     struct clock_order *order;
     struct range between[BTRAIL_MAX_VCPUS];
     struct within *inside;
     unsigned inside_vcpu;
 };
 
-/*
- * What the guest has written is known beside a trace that is one of a
- * recording: its place is then a number of instructions.
- */
-static bool resolve_output(const struct find_options *o,
-                           struct find_place *place, GError **error)
+/* The recording that a trace is one of, or NULL: what the guest has written is
+ * known there. */
+static struct recording *recording_of(const struct find_options *o)
 {
     g_autofree char *folder = g_path_get_dirname(o->in.trace.path);
     g_autofree char *name = g_path_get_basename(o->in.trace.path);
-    struct recording *r = NULL;
+
+    return strcmp(name, RECORDING_TRACE) ? NULL : recording_open(folder, NULL);
+}
+
+/* The place of output is a number of instructions. */
+static bool resolve_output(const struct find_options *o,
+                           struct find_place *place, GError **error)
+{
+    struct recording *r = place->kind == FIND_PLACE_OUTPUT ? recording_of(o) :
+                          NULL;
     uint64_t icount = 0;
     bool ok;
 
-    if (place->kind == FIND_PLACE_OUTPUT && !strcmp(name, RECORDING_TRACE)) {
-        r = recording_open(folder, NULL);
-    }
     if (!r) {
         return true;
     }
@@ -183,6 +188,24 @@ static bool find_meanwhile(struct finder *f, GError **error)
     return f->inside;
 }
 
+/* A text without a number is each time that the guest writes it. */
+static bool open_place(struct finder *f, GError **error)
+{
+    struct find_options *o = f->o;
+    struct find_place *place = &o->what.place;
+    struct recording *r = place->kind == FIND_PLACE_OUTPUT && !place->one ?
+                          recording_of(o) : NULL;
+
+    if (!r) {
+        return resolve_output(o, place, error) &&
+               find_place_find(place, o->in.trace.trace, o->in.names,
+                               &f->place.visit.at, error);
+    }
+    f->output = guest_output_open(r, place->name, place->length, error);
+    recording_free(r);
+    return f->output;
+}
+
 /* Opens what has the moments. */
 static bool open_source(struct finder *f, GError **error)
 {
@@ -191,9 +214,7 @@ static bool open_source(struct finder *f, GError **error)
 
     switch (o->what.kind) {
     case FIND_EVENT_PLACE:
-        return resolve_output(o, &o->what.place, error) &&
-               find_place_find(&o->what.place, trace, o->in.names,
-                               &f->place.visit.at, error);
+        return open_place(f, error);
     case FIND_EVENT_SWITCH:
         f->switches = switches_new(trace, o->what.name, error);
         return f->switches;
@@ -225,6 +246,7 @@ void finder_free(struct finder *f)
     if (f) {
         within_free(f->inside);
         switches_free(f->switches);
+        guest_output_free(f->output);
         visits_free(f->visits);
         find_target_free(f->wanted);
         clock_order_free(f->order);
@@ -301,6 +323,29 @@ void finder_complete(const struct finder *f, struct find_moment *found)
     }
 }
 
+/* The trace need not have all that the recording has. */
+static bool read_output(struct finder *f, struct find_moment *found,
+                        GError **error)
+{
+    struct find_place place = { FIND_PLACE_ICOUNT };
+    g_autoptr(GError) local = NULL;
+
+    do {
+        g_clear_error(&local);
+        if (!guest_output_next(f->output, &place.number, error)) {
+            return false;
+        }
+    } while (!find_place_find(&place, f->o->in.trace.trace, f->o->in.names,
+                              &found->visit.at, &local) &&
+             g_error_matches(local, AGENT_ERROR, AGENT_ERROR_COMMAND));
+    if (local) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return false;
+    }
+    read_record(f, found);
+    return true;
+}
+
 /* The next one that has a moment */
 static bool read_next(struct finder *f, struct find_moment *found,
                       GError **error)
@@ -319,6 +364,9 @@ static bool read_next(struct finder *f, struct find_moment *found,
         found->visit.at = s.at;
         found->from = s.from;
         return true;
+    }
+    if (f->output) {
+        return read_output(f, found, error);
     }
     *found = f->place;
     if (f->placed) {
