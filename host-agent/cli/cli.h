@@ -52,14 +52,16 @@ int cmd_rr(int argc, char **argv);
 
 /**
  * struct cli_command - a command, or a command of a command
+ * @heading: of the commands from this one on, in the help; or NULL
  */
 struct cli_command {
     const char *name;
     int (*run)(int argc, char **argv);
     const char *summary;
+    const char *heading;
 };
 
-/* Prints a line for each. */
+/* Prints a line for each, and the headings. */
 void cli_print_commands(FILE *out, const struct cli_command *commands,
                         unsigned n);
 

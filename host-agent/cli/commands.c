@@ -12,6 +12,9 @@ void cli_print_commands(FILE *out, const struct cli_command *commands,
                         unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
+        if (commands[i].heading) {
+            cli_fprintf(out, "\n%s:\n", commands[i].heading);
+        }
         cli_fprintf(out, "  %-12s%s\n", commands[i].name,
                     commands[i].summary);
     }

@@ -11,31 +11,37 @@
 #include "cli/complete.h"
 
 static const struct cli_command commands[] = {
-    { "record", cmd_record, "trace a guest into a file" },
+    { "record", cmd_record, "trace a guest into a file", "Trace a guest" },
     { "start", cmd_start, "start to trace a guest" },
     { "stop", cmd_stop, "end a session" },
     { "dump", cmd_dump, "write what a flight recorder has kept" },
     { "status", cmd_status, "show the sessions of guests" },
+
+    { "enable", cmd_enable, "let a libvirt domain be traced",
+      "Prepare guests of libvirt, and have their traces" },
+    { "disable", cmd_disable, "undo what enable did to a domain" },
+    { "doctor", cmd_doctor, "check whether guests can be traced" },
     { "list", cmd_list, "list the traces of guests" },
     { "fetch", cmd_fetch, "bring a trace of a guest into a file" },
     { "delete", cmd_delete, "delete traces of a guest" },
-    { "enable", cmd_enable, "let a libvirt domain be traced" },
-    { "disable", cmd_disable, "undo what enable did to a domain" },
-    { "doctor", cmd_doctor, "check whether guests can be traced" },
-    { "info", cmd_info, "show what is in a trace" },
-    { "script", cmd_script, "print records and events, one per line" },
+
+    { "info", cmd_info, "show what is in a trace", "See what a guest did" },
     { "report", cmd_report, "show where branches were taken" },
     { "calls", cmd_calls, "print calls and their durations" },
     { "find", cmd_find, "find the moments at which something happened" },
-    { "diff", cmd_diff, "find where two runs of the same thing differ" },
+    { "script", cmd_script, "print records and events, one per line" },
     { "annotate", cmd_annotate, "show how often instructions were executed" },
     { "flamegraph", cmd_flamegraph, "draw call stacks for a browser" },
-    { "gdbserver", cmd_gdbserver, "walk a trace in gdb, also backwards" },
-    { "export", cmd_export, "write a trace for other programs" },
-    { "verify", cmd_verify, "check that a trace is complete" },
+    { "diff", cmd_diff, "find where two runs of the same thing differ" },
+
+    { "gdbserver", cmd_gdbserver, "walk a trace in gdb, also backwards",
+      "Go back in time" },
+    { "rr", cmd_rr, "record a guest, and replay it to any moment" },
+
+    { "verify", cmd_verify, "check that a trace is complete", "Files" },
     { "repair", cmd_repair, "repair a trace that was cut off or damaged" },
     { "merge", cmd_merge, "merge the files of a trace into one" },
-    { "rr", cmd_rr, "record a guest, and replay it to any moment" },
+    { "export", cmd_export, "write a trace for other programs" },
 };
 
 static void print_help(FILE *out)
@@ -44,10 +50,11 @@ static void print_help(FILE *out)
                 "Trace virtual machines from the host and read the traces.\n\n"
                 "Commands:\n");
     cli_print_commands(out, commands, G_N_ELEMENTS(commands));
-    cli_fprintf(out, "  %-12s%s\n", "help",
+    cli_fprintf(out, "\n  %-12s%s\n", "help",
                 "show this, or the help of a command");
     cli_fprintf(out, "\nSee also backtrail COMMAND --help, and man "
-                "backtrail.\n");
+                "backtrail, which has a table of\nwhat answers which "
+                "question.\n");
 }
 
 /* Prints what the last word can be. */

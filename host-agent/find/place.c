@@ -194,10 +194,9 @@ bool find_place_parse(const char *text, struct find_place *place,
             return true;
         }
     } else if (parse_text_time(text, NULL, &place->number)) {
-        if (g_ascii_isalpha(text[strlen(text) - 1])) {
-            place->kind = FIND_PLACE_TIME;
-            return true;
-        }
+        /* It has a point or a unit, or it would be a number. */
+        place->kind = FIND_PLACE_TIME;
+        return true;
     } else if (parse_record(text, place) || parse_mark(text, place) ||
                (!place->mark.name && parse_name(text, place))) {
         return true;

@@ -17,6 +17,7 @@
 /* QEMU sends one JSON object a line; all of them are far shorter. */
 #define MAX_LINE    (16u << 20)
 #define MAX_EVENTS  1000
+#define AWAIT_US    20000       /* between two looks at who listens */
 
 struct qmp {
     int sock;                   /* -1 if another program has it */
@@ -335,6 +336,34 @@ struct qmp *qmp_connect(const char *path, int timeout_ms,
 
     return sock < 0 ? NULL : qmp_new(sock, timeout_ms, cancel_fd,
                                      error);
+}
+
+/* Returns a connection to a path as soon as somebody listens there, or -1. */
+static int await_listener(const char *path, int cancel_fd, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    int sock;
+
+    while ((sock = unix_try(path, SOCK_STREAM)) < 0 &&
+           (errno == ENOENT || errno == ECONNREFUSED)) {
+        g_clear_error(&local);
+        wait_for_fd(-1, 0, g_get_monotonic_time() + AWAIT_US, cancel_fd, "",
+                    &local);
+        if (!g_error_matches(local, AGENT_ERROR, AGENT_ERROR_TIMEOUT)) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return -1;
+        }
+    }
+    return sock >= 0 ? sock : unix_connect(path, error);
+}
+
+struct qmp *qmp_await(const char *path, int timeout_ms, int cancel_fd,
+                      GError **error)
+{
+    g_autofree char *plain = plain_path(path, error);
+    int sock = plain ? await_listener(plain, cancel_fd, error) : -1;
+
+    return sock < 0 ? NULL : qmp_new(sock, timeout_ms, cancel_fd, error);
 }
 
 void qmp_free(struct qmp *qmp)

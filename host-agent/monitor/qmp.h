@@ -21,6 +21,10 @@ struct qmp;
 struct qmp *qmp_connect(const char *path, int timeout_ms,
                         int cancel_fd, GError **error);
 
+/* The same once a QEMU listens there, which can take as long as it likes */
+struct qmp *qmp_await(const char *path, int timeout_ms, int cancel_fd,
+                      GError **error);
+
 /* The same with a connected socket, which is taken in any case */
 struct qmp *qmp_new(int sock, int timeout_ms, int cancel_fd,
                     GError **error);

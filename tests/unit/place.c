@@ -28,6 +28,7 @@ static void test_parse(void)
     check("0", FIND_PLACE_ICOUNT, 0, NULL, false);
     check("123456", FIND_PLACE_ICOUNT, 123456, NULL, false);
     check("1.5s", FIND_PLACE_TIME, 1500000000, NULL, false);
+    check("1.5", FIND_PLACE_TIME, 1500000000, NULL, false);
     check("300ms", FIND_PLACE_TIME, 300000000, NULL, false);
     check("@77", FIND_PLACE_RECORD, 77, NULL, false);
     check("3:77", FIND_PLACE_RECORD, 77, NULL, false);
@@ -121,7 +122,7 @@ static void test_output(void)
 static void test_wrong(void)
 {
     static const char *const wrong[] = {
-        "", "-1", "1.5", "@", "@x", "x:1", "1:", "99999:1", "panic#0",
+        "", "-1", "@", "@x", "x:1", "1:", "99999:1", "panic#0",
         "panic#x", "last panic#2", "exit of sh", "last exit of",
         "a b", "#1", "nginx:", ":handler", "18446744073709551616", "/x",
         "last ", "mark:a#0", "last mark:a#2", "output login", "output \"",

@@ -3,11 +3,14 @@
  * Tests of the QMP client: commands, descriptors, garbage, silence
  */
 
+#include <glib/gstdio.h>
 #include <stdbool.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include "scratch.h"
 #include "util/json.h"
 #include "monitor/qmp.h"
 
@@ -308,6 +311,52 @@ static void test_no_socket(void)
     g_clear_error(&error);
 }
 
+/* Listens at a path a moment later. */
+static gpointer listen_later(gpointer opaque)
+{
+    static const char hello[] = GREETING DONE(1);
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), peer;
+
+    g_strlcpy(address.sun_path, opaque, sizeof(address.sun_path));
+    g_usleep(50000);
+    g_assert_cmpint(bind(sock, (struct sockaddr *)&address, sizeof(address)),
+                    ==, 0);
+    /* It refuses meanwhile. */
+    g_usleep(50000);
+    g_assert_cmpint(listen(sock, 1), ==, 0);
+    peer = accept(sock, NULL, NULL);
+    g_assert_cmpint(send(peer, hello, strlen(hello), 0), ==, strlen(hello));
+    close(sock);
+    return GINT_TO_POINTER(peer);
+}
+
+static void test_await(void)
+{
+    char *folder = scratch_new();
+    g_autofree char *path = g_build_filename(folder, "qmp", NULL);
+    g_autofree char *option = g_strdup_printf("unix:%s,server=on", path);
+    GThread *thread = g_thread_new("qemu", listen_later, path);
+    GError *error = NULL;
+    struct qmp *qmp = qmp_await(option, 10000, -1, &error);
+    int cancel = eventfd(1, EFD_CLOEXEC);
+
+    g_assert_no_error(error);
+    g_assert_cmpstr(qmp_version(qmp), ==, "10.0.13 p1");
+    qmp_free(qmp);
+    close(GPOINTER_TO_INT(g_thread_join(thread)));
+    g_unlink(path);
+    g_assert_null(qmp_await(path, 10000, cancel, &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_CANCELLED);
+    g_clear_error(&error);
+    /* Waiting would not help. */
+    g_assert_null(qmp_await("/dev/null/qmp", 10000, -1, &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_SYSTEM);
+    g_clear_error(&error);
+    close(cancel);
+    scratch_remove(folder);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -316,6 +365,7 @@ int main(int argc, char **argv)
     g_test_add_func("/qmp/garbage", test_garbage);
     g_test_add_func("/qmp/endless", test_endless);
     g_test_add_func("/qmp/silence", test_silence);
+    g_test_add_func("/qmp/await", test_await);
     g_test_add_func("/qmp/no-socket", test_no_socket);
     return g_test_run();
 }

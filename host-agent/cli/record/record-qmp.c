@@ -134,6 +134,46 @@ static bool check_vcpus(struct file_recording *r)
     return true;
 }
 
+/* Has the guest, which is to be traced from its start, not run yet? */
+static bool check_not_run(struct file_recording *r)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonNode) node = NULL;
+    const char *status;
+
+    if (!r->options->from_start) {
+        return true;
+    }
+    node = execute(r, "query-status", NULL, -1, QMP_TIMEOUT_MS, &error);
+    if (!node) {
+        explain_monitor(r, error);
+        return false;
+    }
+    status = JSON_NODE_HOLDS_OBJECT(node) ?
+             btrail_json_string(json_node_get_object(node), "status") : NULL;
+    if (g_strcmp0(status, "prelaunch")) {
+        cli_error("--from-start: this guest has run already; start QEMU with "
+                  "-S, which has it wait");
+        return false;
+    }
+    return true;
+}
+
+static bool let_run(struct file_recording *r)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonNode) node = NULL;
+
+    if (!r->options->from_start) {
+        return true;
+    }
+    node = execute(r, "cont", NULL, -1, QMP_TIMEOUT_MS, &error);
+    if (!node) {
+        explain_monitor(r, error);
+    }
+    return node;
+}
+
 static void collect_metadata(struct file_recording *r)
 {
     g_autoptr(JsonNode) node = execute(r, "query-name", NULL, -1,
@@ -149,13 +189,13 @@ static bool connect_monitor(struct file_recording *r)
 {
     g_autoptr(GError) error = NULL;
 
-    r->qmp = qmp_connect(r->options->guest.qmp, QMP_TIMEOUT_MS,
-                         r->options->signal_fd, &error);
+    r->qmp = (r->options->from_start ? qmp_await : qmp_connect)(
+        r->options->guest.qmp, QMP_TIMEOUT_MS, r->options->signal_fd, &error);
     if (!r->qmp) {
         cli_error("%s", error->message);
         return false;
     }
-    if (!check_device(r) || !check_vcpus(r)) {
+    if (!check_device(r) || !check_vcpus(r) || !check_not_run(r)) {
         return false;
     }
     collect_metadata(r);
@@ -449,11 +489,17 @@ int record_qmp(const struct record_request *options)
 
     if (connect_monitor(&r) && connect_guest(&r) && open_output(&r) &&
         start(&r)) {
+        bool runs = let_run(&r);
+
         /* Free the monitor for others: the capture has its own channel. */
         g_clear_pointer(&r.qmp, qmp_free);
         r.started = r.last_progress = clock_ns();
+        if (!runs) {
+            capture_stop(r.capture);
+        }
         wait_until_done(&r);
         code = finish_file(&r);
+        code = runs ? code : CLI_FAILED;
     }
     g_clear_pointer(&r.qmp, qmp_free);
     if (r.guest >= 0) {

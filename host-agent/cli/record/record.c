@@ -74,16 +74,17 @@ static bool uses_service(const struct record_request *o)
 static bool check_way(const struct record_request *o)
 {
     bool own = o->force || o->attach || o->ring || o->fsync ||
-               o->buffer_size || o->agent_timeout || o->guest_names;
+               o->buffer_size || o->agent_timeout || o->guest_names ||
+               o->from_start;
 
     if (!cli_guest_check(&o->guest, o->domain)) {
         return false;
     }
     if (uses_service(o) && own) {
-        cli_error("--force, --attach, --ring, --fsync, --guest-names, "
-                  "--buffer-size and --agent-timeout need --qmp, and no "
-                  "--agent, --process, --trigger, --mode or --size: with these "
-                  "the service writes the trace");
+        cli_error("--force, --from-start, --attach, --ring, --fsync, "
+                  "--guest-names, --buffer-size and --agent-timeout need "
+                  "--qmp, and no --agent, --process, --trigger, --mode or "
+                  "--size: with these the service writes the trace");
         return false;
     }
     return true;
@@ -116,7 +117,7 @@ static bool check_options(struct record_request *o)
     }
     if (o->attach && (s->session || s->vcpus || s->user || s->kernel ||
                       s->cr3 || s->overflow || o->buffer_size ||
-                      o->agent_timeout)) {
+                      o->agent_timeout || o->from_start)) {
         cli_error("--attach takes over a capture as it is; it can be combined "
                   "with --output, --split, --ring, --fsync, --names, "
                   "--guest-names, --duration, --force and --quiet only");
@@ -212,6 +213,9 @@ int cmd_record(int argc, char **argv)
         { "guest-names", 0, 0, G_OPTION_ARG_FILENAME, &r.guest_names,
           "also ask backtrail-guest-names in the guest for names, through the "
           "unix socket of its port", "SOCKET" },
+        { "from-start", 0, 0, G_OPTION_ARG_NONE, &r.from_start,
+          "wait for a QEMU that is started with -S, and let its guest run once "
+          "it is traced", NULL },
         { "attach", 0, 0, G_OPTION_ARG_NONE, &r.attach,
           "take over the session that is active", NULL },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &r.quiet,

@@ -34,6 +34,7 @@ struct record_request {
     char *ring;
     char *fsync;
     char *guest_names;
+    gboolean from_start;
     gboolean attach;
     gboolean force;
     gboolean quiet;
