@@ -9,6 +9,7 @@
 #include "cli/analysis.h"
 #include "cli/disk-image.h"
 #include "cli/guest-files.h"
+#include "util/closest.h"
 
 /* Has the filter choose what --comm and --cpu say. */
 static bool restrict_filter(struct analysis *a)
@@ -131,11 +132,52 @@ int analysis_failed(const struct analysis *a, int ret)
     return CLI_FAILED;
 }
 
+/* Offers the names of all tasks that the trace names. */
+static void offer_tasks(const struct btrail_trace *trace, GStringChunk *names,
+                        struct closest *closest)
+{
+    struct btrail_stream_info info;
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+
+    for (unsigned i = 0; !btrail_trace_stream(trace, i, &info); i++) {
+        if (btrail_cursor_open(&cursor, trace, info.vcpu,
+                               BTRAIL_CURSOR_EVENTS_ONLY)) {
+            continue;
+        }
+        while (!btrail_cursor_next(cursor, &b)) {
+            if (b.event->type == BTRAIL_EVENT_TASK && b.task.known) {
+                closest_offer(closest, g_string_chunk_insert_const(
+                    names, b.task.name));
+            }
+        }
+        btrail_cursor_close(cursor);
+    }
+}
+
+/* What the first name of --comm may be meant to be; to be freed, or NULL */
+static char *comm_hint(const struct analysis *a)
+{
+    g_autofree char *word = a->comm_text ?
+        g_strndup(a->comm_text, strcspn(a->comm_text, ",")) : NULL;
+    struct closest closest = closest_to(word ?: "");
+    GStringChunk *names;
+    char *hint = NULL;
+
+    if (word) {
+        names = g_string_chunk_new(1024);
+        offer_tasks(a->trace.trace, names, &closest);
+        hint = closest.distance ? closest_hint(&closest) : NULL;
+        g_string_chunk_free(names);
+    }
+    return hint;
+}
+
 int analysis_chosen(const struct analysis *a, uint64_t records,
                     const char *option)
 {
     g_autoptr(GPtrArray) given = g_ptr_array_new();
-    g_autofree char *list = NULL;
+    g_autofree char *list = NULL, *hint = NULL;
     const struct {
         const char *name;
         bool given;
@@ -155,7 +197,8 @@ int analysis_chosen(const struct analysis *a, uint64_t records,
     }
     g_ptr_array_add(given, NULL);
     list = g_strjoinv(" and ", (char **)given->pdata);
-    cli_error("%s: no record matches %s", a->trace.path, list);
+    hint = comm_hint(a);
+    cli_error("%s: no record matches %s%s", a->trace.path, list, hint ?: "");
     return CLI_FAILED;
 }
 
