@@ -70,9 +70,10 @@ void cli_session_explain_missing(struct cli_guest *g, JsonObject *session)
     bool ended = answer_has_ended(session);
 
     if (list) {
-        cli_error("%s: %s: %s%s", g->name, ended ?
-                  "never found in the guest" :
-                  "not found in the guest so far, and waited for", list,
+        cli_error("%s: %s found in the guest%s: %s%s%s", g->name,
+                  ended ? "never" : "not", ended ? "" : " so far", list,
+                  ended ? "" : "; the session looks for it until it ends, so "
+                  "check the name if it should be there already",
                   misses_program(list) ? "; for functions that a program does "
                   "not export, the service needs its file: see sysroots in "
                   "backtraild(8)" : "");
