@@ -12,6 +12,7 @@
 #include "find/visits.h"
 #include "lib/agent/meta.h"
 #include "symbolize/function-name.h"
+#include "util/last-colon.h"
 #include "util/parse.h"
 #include "util/unquote.h"
 
@@ -51,29 +52,9 @@ static bool parse_record(const char *text, struct find_place *p)
     return parse_text_number(end + 1, NULL, &p->number);
 }
 
-/*
- * The ':' after a process, or NULL: the last one that is neither in brackets
- * nor a part of "::".  A process can have any name, also with colons.
- */
-static const char *find_colon(const char *text)
-{
-    unsigned depth = 0;
-
-    for (const char *c = text + strlen(text); c-- > text;) {
-        depth += *c == ')' || *c == ']' || *c == '}';
-        depth -= depth && (*c == '(' || *c == '[' || *c == '{');
-        if (*c == ':' && c > text && c[-1] == ':') {
-            c--;
-        } else if (*c == ':' && !depth) {
-            return c;
-        }
-    }
-    return NULL;
-}
-
 bool find_place_split(const char *text, char **process, char **function)
 {
-    const char *colon = find_colon(text);
+    const char *colon = last_colon(text);
     const char *name = colon ? colon + 1 : text;
     bool any = !colon || !strncmp(text, "kernel:", name - text);
 

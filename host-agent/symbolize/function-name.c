@@ -9,6 +9,7 @@
 #include "symbolize/demangle.h"
 #include "symbolize/function-name.h"
 #include "symbolize/plain-name.h"
+#include "util/last-colon.h"
 
 /* As it is, or without additions */
 static bool is_symbol(const char *symbol, const char *name)
@@ -141,18 +142,16 @@ bool function_name_valid(const char *text)
 {
     bool source = strpbrk(text, "(<") || strstr(text, "::") ||
                   strstr(text, "operator");
-    unsigned depth = 0;
+    bool colons = !last_colon(text) && last_colon_closed(text);
 
     if (!*text || g_ascii_isdigit(*text) || strchr(" /", *text) ||
         !g_utf8_validate(text, -1, NULL)) {
         return false;
     }
     for (const char *c = text; *c; c++) {
-        depth += *c == '(' || *c == '[' || *c == '{';
-        depth -= depth && (*c == ')' || *c == ']' || *c == '}');
         if (c[0] == ':' && c[1] == ':') {
             c++;
-        } else if (g_ascii_iscntrl(*c) || (*c == ':' && !depth) ||
+        } else if (g_ascii_iscntrl(*c) || (*c == ':' && !colons) ||
                    (!source && !g_ascii_isalnum(*c) && *c > 0 &&
                     !strchr("_.$/", *c))) {
             return false;

@@ -129,7 +129,8 @@ static void test_valid(void)
         { "f\n(int)", false }, { "f(\xff)", false },
         { "shop::g\303\266", true },
         { "main::{lambda()#1}::operator()", true },
-        { "<A as shop::B>::c", true },
+        { "<A as shop::B>::c", true }, { "shop::f::<':'>", true },
+        { "f<(x)?(1) : (2)>", true }, { "f:(", false }, { "f(a:b", false },
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {

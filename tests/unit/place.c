@@ -52,6 +52,7 @@ static void test_parse(void)
           "<A as b::C>::d", false);
     check("a(b:std::f[abi:cxx11](int)", FIND_PLACE_FUNCTION, 1,
           "std::f[abi:cxx11](int)", false);
+    check("rs:shop::f::<':'>", FIND_PLACE_FUNCTION, 1, "shop::f::<':'>", false);
     check("srv:main.(*T).run", FIND_PLACE_FUNCTION, 1, "main.(*T).run", false);
     check("last exit of my prog", FIND_PLACE_EXIT, 1, "my prog", true);
     check("first exit of sh", FIND_PLACE_EXIT, 1, "sh", false);
