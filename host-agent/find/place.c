@@ -11,7 +11,7 @@
 #include "find/process-runs.h"
 #include "find/visits.h"
 #include "lib/agent/meta.h"
-#include "symbolize/function-name.h"
+#include "util/function-name.h"
 #include "util/last-colon.h"
 #include "util/parse.h"
 #include "util/unquote.h"

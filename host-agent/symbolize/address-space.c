@@ -9,7 +9,7 @@
 #include "lib/agent/strings.h"
 #include "lib/agent/symbol-list.h"
 #include "symbolize/address-space.h"
-#include "symbolize/function-name.h"
+#include "util/function-name.h"
 #include "util/kallsyms-line.h"
 #include "util/search.h"
 

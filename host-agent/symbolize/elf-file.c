@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "symbolize/elf-file.h"
-#include "symbolize/function-name.h"
-#include "symbolize/plain-name.h"
+#include "util/function-name.h"
 #include "util/hash.h"
+#include "util/plain-name.h"
 #include "util/search.h"
 
 /*

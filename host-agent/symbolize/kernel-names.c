@@ -9,8 +9,8 @@
 #include "lib/agent/names-private.h"
 #include "lib/agent/strings.h"
 #include "lib/agent/symbol-list.h"
-#include "symbolize/function-name.h"
 #include "symbolize/kernel-names.h"
+#include "util/function-name.h"
 
 /* An address this far after the last symbol of --map is not part of it. */
 #define LAST_SYMBOL     (1u << 20)

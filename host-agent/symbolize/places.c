@@ -7,9 +7,9 @@
 
 #include "lib/agent/strings.h"
 #include "symbolize/content-mappings.h"
-#include "symbolize/demangle.h"
 #include "symbolize/places.h"
 #include "symbolize/syscall-name.h"
+#include "util/demangle.h"
 #include "util/hash.h"
 
 /* An address this far after the last symbol of all is not part of it. */

@@ -7,10 +7,10 @@
 #define BTRAIL_PLACES_H
 
 #include "symbolize/elf-files.h"
-#include "symbolize/function-name.h"
 #include "symbolize/kernel-names.h"
 #include "symbolize/processes.h"
 #include "util/closest.h"
+#include "util/function-name.h"
 
 #define NAME_UNKNOWN    "[unknown]"
 #define NAME_KERNEL     "[kernel.kallsyms]"

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "symbolize/demangle.h"
-#include "symbolize/function-name.h"
+#include "util/demangle.h"
+#include "util/function-name.h"
 
 static void check_name(const char *name)
 {

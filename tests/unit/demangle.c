@@ -9,8 +9,8 @@
 #include <glib.h>
 #include <string.h>
 
-#include "symbolize/demangle.h"
 #include "symbolize/elf-file.h"
+#include "util/demangle.h"
 
 static const char *program, *source;
 

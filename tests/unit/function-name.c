@@ -6,8 +6,8 @@
 #include <glib.h>
 #include <string.h>
 
-#include "symbolize/demangle.h"
-#include "symbolize/function-name.h"
+#include "util/demangle.h"
+#include "util/function-name.h"
 
 /* What compilers add does not matter; a part is another function. */
 static const struct {

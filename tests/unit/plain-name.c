@@ -6,7 +6,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "symbolize/plain-name.h"
+#include "util/plain-name.h"
 
 static const struct {
     const char *symbol;

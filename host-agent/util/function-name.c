@@ -6,10 +6,10 @@
 #include <glib.h>
 #include <string.h>
 
-#include "symbolize/demangle.h"
-#include "symbolize/function-name.h"
-#include "symbolize/plain-name.h"
+#include "util/demangle.h"
+#include "util/function-name.h"
 #include "util/last-colon.h"
+#include "util/plain-name.h"
 
 /* As it is, or without additions */
 static bool is_symbol(const char *symbol, const char *name)

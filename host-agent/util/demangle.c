@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbolize/demangle.h"
-#include "symbolize/plain-name.h"
+#include "util/demangle.h"
+#include "util/plain-name.h"
 
 /* What back references of D may add up to: libiberty follows all of them, and
  * has it all in memory. */
