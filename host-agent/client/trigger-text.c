@@ -8,6 +8,7 @@
 #include "client/answer.h"
 #include "client/trigger-text.h"
 #include "util/json.h"
+#include "util/last-colon.h"
 #include "util/parse.h"
 #include "util/session-words.h"
 
@@ -73,42 +74,70 @@ static const struct trigger_field *find_field(const char *text,
 
 const char *trigger_mark(const char *place)
 {
-    const char *mark = strstr(place, ":mark:");
+    const char *mark = g_str_has_prefix(place, "mark:") ? place :
+                       strstr(place, ":mark:");
 
-    return g_str_has_prefix(place, "mark:") ? place : mark ? mark + 1 : NULL;
+    /* Namespaces can have this name. */
+    while (mark && mark > place && (mark[-1] == ':' || mark[6] == ':')) {
+        mark = strstr(mark + 1, ":mark:");
+    }
+    return mark && *mark == ':' ? mark + 1 : mark;
 }
 
-/* How many parts are the place?  The place of a mark can have commas. */
-static unsigned count_place(const char *text, char **parts)
+/* Does an option begin at this comma? */
+static bool is_option(const char *comma)
 {
-    unsigned n = g_strv_length(parts);
     const char *value;
 
-    if (!trigger_mark(text)) {
-        return MIN(n, 1);
+    return *comma == ',' && find_field(comma + 1, &value);
+}
+
+/* The place of a mark, whose name can have any comma: options are last. */
+static size_t mark_size(const char *text)
+{
+    size_t size = strlen(text);
+
+    for (size_t n = size; n--;) {
+        if (text[n] == ',') {
+            if (!is_option(text + n)) {
+                break;
+            }
+            size = n;
+        }
     }
-    while (n > 1 && find_field(parts[n - 1], &value)) {
-        n--;
+    return size;
+}
+
+/*
+ * A function can have commas in brackets, and a process anywhere, but neither
+ * has what is an option.
+ */
+static size_t place_size(const char *text)
+{
+    const char *end = text, *colon, *comma;
+    g_autofree char *place = NULL;
+
+    while (*end && !is_option(end)) {
+        end++;
     }
-    return n;
+    place = g_strndup(text, end - text);
+    colon = last_colon(place);
+    comma = last_colon_comma(colon ? colon + 1 : place);
+    return comma ? comma - place : end - text;
 }
 
 JsonObject *trigger_parse(const char *text, unsigned action, GError **error)
 {
-    g_auto(GStrv) parts = g_strsplit(text, ",", -1);
-    unsigned n = count_place(text, parts);
-    g_autofree char *place = NULL;
+    size_t size = trigger_mark(text) ? mark_size(text) : place_size(text);
+    g_autofree char *place = g_strndup(text, size);
+    g_auto(GStrv) parts = g_strsplit(text + size, ",", -1);
     g_autoptr(JsonObject) trigger = NULL;
-    size_t size = 0;
 
-    for (unsigned i = 0; i < n; i++) {
-        size += (i > 0) + strlen(parts[i]);
-    }
-    place = g_strndup(text, size);
     trigger = btrail_json_new("s:at", place, "s:do",
                               trigger_action_name(action), "u:hits", 1,
                               NULL);
-    for (unsigned i = n; parts[i]; i++) {
+    /* The first one is empty, as a comma follows the place. */
+    for (unsigned i = 1; i < g_strv_length(parts); i++) {
         const char *value;
         const struct trigger_field *field = find_field(parts[i], &value);
 
@@ -132,12 +161,13 @@ char *trigger_text(JsonObject *trigger)
     double longer = answer_double(trigger, "longer");
     GString *text = g_string_new(at);
 
-    if (longer > 0) {
-        g_string_append_printf(text, ", longer than %g s", longer);
-    }
-    g_string_append_printf(text, ", %s, hits %" G_GUINT64_FORMAT,
+    /* As trigger_parse() takes it */
+    g_string_append_printf(text, ",do=%s,hits=%" G_GUINT64_FORMAT,
                            action ? action : "-",
                            answer_number(trigger, "hits"));
+    if (longer > 0) {
+        g_string_append_printf(text, ",longer=%.12gs", longer);
+    }
     if (json_object_has_member(trigger, "places")) {
         g_string_append_printf(text, ": %" G_GUINT64_FORMAT " places",
                                answer_number(trigger, "places"));

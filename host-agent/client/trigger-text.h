@@ -11,7 +11,10 @@
 
 #include <json-glib/json-glib.h>
 
-/* The mark that a place names, from its "mark:" on, or NULL */
+/*
+ * The mark that a place names, from its "mark:" on, or NULL.  "p:mark::f" is a
+ * function, so only a mark of anybody can have a name that begins with a colon.
+ */
 const char *trigger_mark(const char *place);
 
 /**
@@ -22,7 +25,10 @@ const char *trigger_mark(const char *place);
  */
 JsonObject *trigger_parse(const char *text, unsigned action, GError **error);
 
-/* A trigger of the service's answer, for people, to be freed */
+/*
+ * A trigger of the service's answer, to be freed: as trigger_parse() takes it,
+ * and then the number of its places
+ */
 char *trigger_text(JsonObject *trigger);
 
 #endif /* BTRAIL_CLIENT_TRIGGER_TEXT_H */

@@ -10,6 +10,7 @@
 #include "service/command.h"
 #include "service/folder.h"
 #include "util/json.h"
+#include "util/last-colon.h"
 #include "util/mark.h"
 #include "util/parse.h"
 #include "util/sort.h"
@@ -306,10 +307,10 @@ static bool read_mark(const char *at, const char *mark,
  * PROCESS:SYMBOL is of programs, PROCESS:kernel:SYMBOL of the kernel while it
  * works for the process, kernel:SYMBOL of the kernel.
  */
-static void read_place(const char *at, struct trigger *t)
+static void read_place(const char *at, const char *colon, struct trigger *t)
 {
-    const char *place = strrchr(at, ':') + 1;
-    char *process = g_strndup(at, place - 1 - at);
+    const char *place = colon + 1;
+    char *process = g_strndup(at, colon - at);
 
     if (!parse_text_number(place, NULL, &t->address)) {
         t->symbol = g_strdup(place);
@@ -331,7 +332,7 @@ static bool parse_trigger(JsonNode *node, char **at, struct trigger *t,
         "at", "do", "hits", "longer", NULL
     };
     uint64_t longer_ms = 0;
-    const char *mark;
+    const char *mark, *colon;
     JsonObject *json = JSON_NODE_HOLDS_OBJECT(node) ?
                        json_node_get_object(node) : NULL;
 
@@ -346,14 +347,14 @@ static bool parse_trigger(JsonNode *node, char **at, struct trigger *t,
     }
     t->hits = 1;
     mark = *at ? trigger_mark(*at) : NULL;
-    if (!mark && (!*at || !strchr(*at, ':') || **at == ':' ||
-                  !strrchr(*at, ':')[1])) {
+    colon = *at ? last_colon(*at) : NULL;
+    if (!mark && (!colon || colon == *at || !colon[1])) {
         return refuse(error, "'at' of a trigger must be PROCESS:SYMBOL or "
                       "PROCESS:ADDRESS, where 'kernel' is a process, or "
                       "mark:NAME");
     }
     if (!mark) {
-        read_place(*at, t);
+        read_place(*at, colon, t);
     } else if (!read_mark(*at, mark, t, error)) {
         return false;
     }

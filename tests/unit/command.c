@@ -184,6 +184,11 @@ static void test_refused(void)
           "'at'" },
         { "{\"do\":\"start\",\"triggers\":[{\"at\":\"a:\",\"do\":\"stop\"}]}",
           "'at'" },
+        /* It has no process, and no function that is whole. */
+        { "{\"do\":\"start\",\"triggers\":[{\"at\":\"ns::f\","
+          "\"do\":\"stop\"}]}", "'at'" },
+        { "{\"do\":\"start\",\"triggers\":[{\"at\":\"a:f(int\","
+          "\"do\":\"stop\"}]}", "'at'" },
         { "{\"do\":\"start\",\"triggers\":[{\"at\":\":b\",\"do\":\"stop\"}]}",
           "'at'" },
         { "{\"do\":\"start\",\"triggers\":[{\"at\":\"a:b\",\"do\":\"stop\","
@@ -235,6 +240,18 @@ static void test_places(void)
         { "nginx:kernel:ksys_write", "nginx", "ksys_write", false },
         { "kworker/0:1:main", "kworker/0:1", "main", true },
         { "kernels:main", "kernels", "main", true },
+        { "nginx:ns::f", "nginx", "ns::f", true },
+        { "nginx:::f", "nginx", "::f", true },
+        { "kworker/0:1:ns::f(int, char)", "kworker/0:1", "ns::f(int, char)",
+          true },
+        { "kernel:alloc::fmt::format", NULL, "alloc::fmt::format", false },
+        { "nginx:kernel:core::fmt::write", "nginx", "core::fmt::write",
+          false },
+        { "nginx:<A as kernel::B>::c", "nginx", "<A as kernel::B>::c", true },
+        { "nginx:f[abi:cxx11](int)", "nginx", "f[abi:cxx11](int)", true },
+        { "nginx:A::operator>", "nginx", "A::operator>", true },
+        { "nginx:ns::mark::f", "nginx", "ns::mark::f", true },
+        { "nginx:mark::f", "nginx", "mark::f", true },
     };
     unsigned i;
 

@@ -50,8 +50,8 @@ static void test_all(void)
           "Keeps:          30 s\n"
           "Split:          1.000 GiB\n"
           "Duration:       1.5 s\n"
-          "Trigger:        a:b, dump, hits 1: 2 places\n"
-          "Trigger:        c:d, stop, hits 2\n"
+          "Trigger:        a:b,do=dump,hits=1: 2 places\n"
+          "Trigger:        c:d,do=stop,hits=2\n"
           "Not found:      c:d\n"
           "Started:        2024-02-29T23:59:59Z\n"
           "Recorded:       12\n"
@@ -76,7 +76,7 @@ static void test_hostile(void)
           "\"triggers\": [1, {}], \"records\": \"many\", \"cr3\": [[], null]}",
           "CR3:            ,\n"
           "Duration:       0 s\n"
-          "Trigger:        , -, hits 0\n"
+          "Trigger:        ,do=-,hits=0\n"
           "Recorded:       0\n");
 }
 

@@ -33,6 +33,22 @@ static void test_parse(void)
           "{\"at\":\"mark:a,b=5\",\"do\":\"stop\",\"hits\":1}");
     check("p:mark:do=x,y", TRIGGER_START,
           "{\"at\":\"p:mark:do=x,y\",\"do\":\"start\",\"hits\":1}");
+    /* So can a function, in brackets, and a process. */
+    check("p:f(int, char),do=stop", TRIGGER_START,
+          "{\"at\":\"p:f(int, char)\",\"do\":\"stop\",\"hits\":1}");
+    check("p:ns::f<A<int, 3>, B>::g(int,char) const,hits=2,do=stop",
+          TRIGGER_START,
+          "{\"at\":\"p:ns::f<A<int, 3>, B>::g(int,char) const\","
+          "\"do\":\"stop\",\"hits\":2}");
+    check("p:f(int, char)", TRIGGER_STOP,
+          "{\"at\":\"p:f(int, char)\",\"do\":\"stop\",\"hits\":1}");
+    check("p:A::operator,,do=stop", TRIGGER_START,
+          "{\"at\":\"p:A::operator,\",\"do\":\"stop\",\"hits\":1}");
+    check("a,b:main,do=stop", TRIGGER_START,
+          "{\"at\":\"a,b:main\",\"do\":\"stop\",\"hits\":1}");
+    check("p:kernel:ns::f::<u8, 3>,longer=1s", TRIGGER_START,
+          "{\"at\":\"p:kernel:ns::f::<u8, 3>\",\"do\":\"start\","
+          "\"hits\":1,\"longer\":1.0}");
     check("mark:", TRIGGER_START,
           "{\"at\":\"mark:\",\"do\":\"start\",\"hits\":1}");
     check("", TRIGGER_START,
@@ -63,6 +79,11 @@ static void test_refused(void)
     check_refused("a:b,hit=3", "hit=3");
     check_refused("a:b,,do=stop", "");
     check_refused("mark:a,do=fly", "do=fly");
+    check_refused("p:f(int, char),hit=3", "hit=3");
+    check_refused("p:f(int, char),do=stop,hit=3", "hit=3");
+    check_refused("p:f(int, char),hit=3,do=stop", "hit=3");
+    check_refused("a:b,", "");
+    check_refused("a:b,do=stop,", "");
 }
 
 static void check_text(const char *json, const char *expected)
@@ -76,12 +97,38 @@ static void check_text(const char *json, const char *expected)
 static void test_text(void)
 {
     check_text("{\"at\": \"a:b\", \"do\": \"stop\", \"hits\": 3}",
-               "a:b, stop, hits 3");
+               "a:b,do=stop,hits=3");
     check_text("{\"at\": \"a:b\", \"do\": \"dump\", \"hits\": 1,"
                "\"longer\": 0.25, \"places\": 0}",
-               "a:b, longer than 0.25 s, dump, hits 1: 0 places");
+               "a:b,do=dump,hits=1,longer=0.25s: 0 places");
     check_text("{\"at\": 1, \"longer\": [], \"places\": \"x\"}",
-               ", -, hits 0: 0 places");
+               ",do=-,hits=0: 0 places");
+}
+
+/* What is printed means the same again. */
+static void test_again(void)
+{
+    static const char *const places[] = {
+        "a:b", "p:f(int, char)", "p:A::operator,", "a,b:f<1, 2>",
+        "mark:a,b=5", "p:mark:x,y", "kernel:core::f::<':'>",
+    };
+    static const char *const options[] = {
+        "", ",do=dump", ",hits=3", ",longer=1ms", ",longer=0.25s,hits=7",
+        ",longer=31622399.999s,do=stop",
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(places); i++) {
+        for (unsigned k = 0; k < G_N_ELEMENTS(options); k++) {
+            g_autofree char *text = g_strconcat(places[i], options[k], NULL);
+            g_autoptr(JsonObject) trigger = trigger_parse(text, TRIGGER_STOP,
+                                                          NULL);
+            g_autofree char *again = trigger_text(trigger);
+            g_autofree char *json = btrail_json_text(trigger, FALSE);
+
+            g_test_message("%s", text);
+            check(again, TRIGGER_START, json);
+        }
+    }
 }
 
 static void test_mark(void)
@@ -90,6 +137,11 @@ static void test_mark(void)
     g_assert_cmpstr(trigger_mark("p:mark:a"), ==, "mark:a");
     g_assert_null(trigger_mark("bookmark:a"));
     g_assert_null(trigger_mark("kernel:mark"));
+    g_assert_null(trigger_mark("p:ns::mark::f"));
+    g_assert_null(trigger_mark("p:mark::f"));
+    g_assert_null(trigger_mark("p:ns::mark:f"));
+    g_assert_cmpstr(trigger_mark("p:mark::f:mark:a"), ==, "mark:a");
+    g_assert_cmpstr(trigger_mark("mark::f"), ==, "mark::f");
 }
 
 int main(int argc, char **argv)
@@ -98,6 +150,7 @@ int main(int argc, char **argv)
     g_test_add_func("/trigger-text/parse", test_parse);
     g_test_add_func("/trigger-text/refused", test_refused);
     g_test_add_func("/trigger-text/text", test_text);
+    g_test_add_func("/trigger-text/again", test_again);
     g_test_add_func("/trigger-text/mark", test_mark);
     return g_test_run();
 }
