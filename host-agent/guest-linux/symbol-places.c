@@ -33,8 +33,8 @@ struct mapped_file {
     unsigned n_ranges;
     bool asked;                         /* no file is known on the host */
     bool known;                         /* where it has the symbol, if at all */
-    uint64_t addresses[LINUX_SYMBOL_VERSIONS];
-    unsigned n;
+    bool capped;                        /* it has more than these */
+    GArray *addresses;                  /* uint64_t; NULL: none */
 };
 
 struct place_process {
@@ -58,6 +58,7 @@ struct symbol_places {
     GMutex lock;
     GHashTable *set;                    /* struct place; under the lock */
     unsigned count;                     /* atomic */
+    bool capped;                        /* atomic */
 
     /* What follows belongs to the thread of symbol_places_snapshot(). */
     GHashTable *processes;              /* struct place_process by root */
@@ -78,6 +79,7 @@ static void clear_module(gpointer p)
     struct mapped_file *m = p;
 
     g_free(m->path);
+    g_clear_pointer(&m->addresses, g_array_unref);
 }
 
 static void free_place_process(gpointer p)
@@ -216,8 +218,8 @@ static void carry_over(struct place_process *to,
         if (k < from->modules->len && same_module(m, old)) {
             m->asked = old->asked;
             m->known = old->known;
-            m->n = old->n;
-            memcpy(m->addresses, old->addresses, sizeof(m->addresses));
+            m->capped = old->capped;
+            m->addresses = old->addresses ? g_array_ref(old->addresses) : NULL;
         }
     }
 }
@@ -317,36 +319,50 @@ static const struct file_range *range_of(const struct mapped_file *m,
     return NULL;
 }
 
-/* Returns false if the host has no such file. */
-static bool find_in_file(const struct symbol_places *p, struct mapped_file *m)
+/* A guest can have mapped a file any number of times. */
+static void add_address(struct mapped_file *m, uint64_t address)
 {
-    uint64_t offset;
-    unsigned i;
-
-    switch (p->files.find(p->files.opaque, m->path,
-                          m->build_id_size ? m->build_id : NULL,
-                          m->build_id_size, p->symbol, &offset)) {
-    case SYMBOL_FOUND:
-        break;
-    case SYMBOL_NONE:
-        return true;
-    default:
-        return false;
+    if (!m->addresses) {
+        m->addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     }
-    for (i = 0; i < m->n_ranges && m->n < G_N_ELEMENTS(m->addresses); i++) {
+    if (m->addresses->len == PLACES_OF_FILE) {
+        m->capped = true;
+    } else {
+        g_array_append_val(m->addresses, address);
+    }
+}
+
+static void add_offset(struct mapped_file *m, uint64_t offset)
+{
+    for (unsigned i = 0; i < m->n_ranges; i++) {
         const struct file_range *r = &m->ranges[i];
 
         if (offset >= r->offset && offset - r->offset < r->end - r->start) {
-            m->addresses[m->n++] = r->start + (offset - r->offset);
+            add_address(m, r->start + (offset - r->offset));
         }
     }
-    return true;
+}
+
+/* Returns false if the host has no such file. */
+static bool find_in_file(const struct symbol_places *p, struct mapped_file *m)
+{
+    g_autoptr(GArray) offsets = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    enum symbol_answer answer =
+        p->files.find(p->files.opaque, m->path,
+                      m->build_id_size ? m->build_id : NULL, m->build_id_size,
+                      p->symbol, offsets);
+
+    for (unsigned i = 0; answer == SYMBOL_FOUND && i < offsets->len; i++) {
+        add_offset(m, g_array_index(offsets, uint64_t, i));
+    }
+    return answer == SYMBOL_FOUND || answer == SYMBOL_NONE;
 }
 
 static void find_in_module(struct symbol_places *p, struct page_walk *user,
                            struct mapped_file *m)
 {
-    unsigned i, n, kept = 0;
+    uint64_t addresses[LINUX_SYMBOL_VERSIONS];
+    unsigned n;
 
     if (m->is_file && p->files.find && !m->asked) {
         m->asked = true;
@@ -360,20 +376,19 @@ static void find_in_module(struct symbol_places *p, struct page_walk *user,
         m->known = true;
         return;
     }
-    switch (linux_dynamic_symbol(user, m->base, p->symbol, m->addresses, &n)) {
+    switch (linux_dynamic_symbol(user, m->base, p->symbol, addresses, &n)) {
     case LINUX_SYMBOL_ABSENT:
         return;
     case LINUX_SYMBOL_FOUND:
-        for (i = 0; i < n; i++) {
-            if (range_of(m, m->addresses[i])) {
-                m->addresses[kept++] = m->addresses[i];
+        for (unsigned i = 0; i < n; i++) {
+            if (range_of(m, addresses[i])) {
+                add_address(m, addresses[i]);
             }
         }
         break;
     default:
         break;
     }
-    m->n = kept;
     m->known = true;
 }
 
@@ -389,7 +404,7 @@ static void find_in_process(struct symbol_places *p,
 
         if (!m->known) {
             find_in_module(p, user, m);
-            p->changed |= m->n != 0;
+            p->changed |= m->addresses != NULL;
             process->pending |= !m->known;
         }
         if (!user->budget) {
@@ -465,6 +480,7 @@ static void publish(struct symbol_places *p)
     GHashTableIter iter;
     gpointer value;
     unsigned count = 0, i, k;
+    bool capped = false;
 
     g_hash_table_iter_init(&iter, p->processes);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
@@ -474,11 +490,18 @@ static void publish(struct symbol_places *p)
             const struct mapped_file *m = &g_array_index(process->modules,
                                                          struct mapped_file, i);
 
-            for (k = 0; k < m->n && count < PLACES_MAX; k++) {
-                add_place(set, process->root, m->addresses[k]);
-                add_place(set, process->user_root, m->addresses[k]);
+            for (k = 0; m->addresses && k < m->addresses->len; k++) {
+                uint64_t address = g_array_index(m->addresses, uint64_t, k);
+
+                if (count == PLACES_MAX) {
+                    capped = true;
+                    break;
+                }
+                add_place(set, process->root, address);
+                add_place(set, process->user_root, address);
                 count++;
             }
+            capped |= m->capped;
         }
     }
     g_mutex_lock(&p->lock);
@@ -487,6 +510,7 @@ static void publish(struct symbol_places *p)
     g_mutex_unlock(&p->lock);
     g_hash_table_unref(old);
     __atomic_store_n(&p->count, count, __ATOMIC_RELAXED);
+    __atomic_store_n(&p->capped, capped, __ATOMIC_RELAXED);
 }
 
 void symbol_places_snapshot(struct symbol_places *p,
@@ -524,6 +548,11 @@ bool symbol_places_has(struct symbol_places *p, uint64_t cr3,
 unsigned symbol_places_count(const struct symbol_places *p)
 {
     return __atomic_load_n(&p->count, __ATOMIC_RELAXED);
+}
+
+bool symbol_places_capped(const struct symbol_places *p)
+{
+    return __atomic_load_n(&p->capped, __ATOMIC_RELAXED);
 }
 
 void symbol_places_each(const struct symbol_places *p,

@@ -21,13 +21,14 @@
 #define PLACES_MAX           4096
 #define PLACES_PROCESSES     1024
 #define PLACES_MODULES       16384          /* files that they have mapped */
+#define PLACES_OF_FILE       256            /* in each of those */
 
 /**
  * enum symbol_answer
  *
  * @SYMBOL_NO_FILE: there is no such file: search elsewhere
  * @SYMBOL_NONE:    the file has no such function
- * @SYMBOL_FOUND:   it has one
+ * @SYMBOL_FOUND:   it has some
  */
 enum symbol_answer {
     SYMBOL_NO_FILE,
@@ -36,18 +37,19 @@ enum symbol_answer {
 };
 
 /**
- * symbol_fn - find a function in a file of the guest
+ * symbol_fn - find functions in a file of the guest
  * @path:     of the file in the guest, absolute; may be anything
  * @build_id: of the file, @build_id_size bytes, or NULL
- * @symbol:   the function's name
- * @offset:   gets its offset in the file, with SYMBOL_FOUND
+ * @symbol:   the name of one function or several, see function_name_is()
+ * @offsets:  with SYMBOL_FOUND, their offsets in the file (uint64_t) are added
+ *            to it, in any order
  *
  * Called by a scanner's thread, without a lock of ours, so it may read files;
  * by several such threads at once if there are several captures.
  */
 typedef enum symbol_answer
 symbol_fn(void *opaque, const char *path, const uint8_t *build_id,
-          size_t build_id_size, const char *symbol, uint64_t *offset);
+          size_t build_id_size, const char *symbol, GArray *offsets);
 
 /**
  * struct symbol_files - files of the guest that the host has
@@ -82,12 +84,14 @@ void symbol_places_snapshot(struct symbol_places *p,
                             const struct guest_memory *memory,
                             unsigned levels);
 
-/* Is the symbol at this address, with this CR3?  Any thread. */
+/* Is a function of this name at this address, with this CR3?  Any thread. */
 bool symbol_places_has(struct symbol_places *p, uint64_t cr3,
                        uint64_t address);
 
-/* The number of places; any thread */
+/* The number of places, and whether there are others that are ignored since
+ * there are too many; any thread */
 unsigned symbol_places_count(const struct symbol_places *p);
+bool symbol_places_capped(const struct symbol_places *p);
 
 /* Calls @fn with each address; for the thread of symbol_places_snapshot() */
 void symbol_places_each(const struct symbol_places *p,

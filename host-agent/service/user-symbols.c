@@ -84,15 +84,35 @@ static struct elf_file *find_file(struct user_symbols *u,
     return elf_files_get(u->files, path, build_id);
 }
 
+/* All functions that somebody means by the name */
+static enum symbol_answer find_offsets(struct elf_file *f, const char *symbol,
+                                       GArray *offsets)
+{
+    size_t n;
+    const struct elf_symbol *all = elf_file_symbols(f, &n);
+    const GArray *found = elf_file_find_all(f, symbol);
+    unsigned before = offsets->len;
+
+    for (unsigned i = 0; i < found->len; i++) {
+        uint64_t offset;
+
+        if (elf_file_offset(f, all[g_array_index(found, unsigned, i)].start,
+                            &offset)) {
+            g_array_append_val(offsets, offset);
+        }
+    }
+    return !found->len ? SYMBOL_NONE : offsets->len > before ? SYMBOL_FOUND :
+           SYMBOL_NO_FILE;
+}
+
 enum symbol_answer
 user_symbols_find(void *opaque, const char *path,
                   const uint8_t *build_id, size_t build_id_size,
-                  const char *symbol, uint64_t *offset)
+                  const char *symbol, GArray *offsets)
 {
     struct user_symbols *u = opaque;
     g_autoptr(GString) id = g_string_new(NULL);
     enum symbol_answer answer = SYMBOL_NO_FILE;
-    const struct elf_symbol *found;
     struct elf_file *f;
 
     for (size_t i = 0; i < build_id_size; i++) {
@@ -101,12 +121,7 @@ user_symbols_find(void *opaque, const char *path,
     g_mutex_lock(&u->lock);
     f = find_file(u, path, build_id_size ? id->str : NULL);
     if (f) {
-        found = elf_file_find(f, symbol);
-        if (!found) {
-            answer = SYMBOL_NONE;
-        } else if (elf_file_offset(f, found->start, offset)) {
-            answer = SYMBOL_FOUND;
-        }
+        answer = find_offsets(f, symbol, offsets);
     }
     g_mutex_unlock(&u->lock);
     return answer;

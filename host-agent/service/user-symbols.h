@@ -31,6 +31,6 @@ void user_symbols_set(struct user_symbols *u,
 enum symbol_answer
 user_symbols_find(void *u, const char *path, const uint8_t *build_id,
                   size_t build_id_size, const char *symbol,
-                  uint64_t *offset);
+                  GArray *offsets);
 
 #endif /* BTRAIL_USER_SYMBOLS_H */

@@ -271,12 +271,13 @@ static void test_split(void)
 struct files {
     enum symbol_answer answer;
     uint64_t offset;
+    unsigned n;                 /* functions, each 4 bytes after the last one */
     unsigned asked;
 };
 
 static enum symbol_answer
 find_file(void *opaque, const char *path, const uint8_t *build_id,
-          size_t build_id_size, const char *symbol, uint64_t *offset)
+          size_t build_id_size, const char *symbol, GArray *offsets)
 {
     struct files *files = opaque;
 
@@ -284,14 +285,18 @@ find_file(void *opaque, const char *path, const uint8_t *build_id,
     g_assert_cmpstr(symbol, ==, SYMBOL);
     g_assert_null(build_id);
     files->asked++;
-    *offset = files->offset;
+    for (unsigned i = 0; i < files->n; i++) {
+        uint64_t offset = files->offset + 4 * i;
+
+        g_array_append_val(offsets, offset);
+    }
     return files->answer;
 }
 
 /* A file that is known is what counts, whatever is in memory. */
 static void test_files(void)
 {
-    struct files files = { SYMBOL_FOUND, 0, 0 };
+    struct files files = { SYMBOL_FOUND, 0, 1, 0 };
     const struct symbol_files finder = { find_file, &files };
     struct symbol_places *p;
     unsigned i;
@@ -338,6 +343,104 @@ static void test_files(void)
     add_snapshot(p);
     g_assert_cmpuint(files.asked, ==, 0);
     g_assert_true(has(p, 0, 0));
+    end(p);
+}
+
+/*
+ * A name can be that of several functions: each is a place, in each process,
+ * and a new snapshot of a process that is as it was keeps them.
+ */
+static void test_several(void)
+{
+    struct files files = { SYMBOL_FOUND, 0, 3, 0 };
+    const struct symbol_files finder = { find_file, &files };
+    const struct btrail_mapping *code = NULL;
+    struct symbol_places *p;
+    uint64_t start;
+
+    begin();
+    for (unsigned i = 0; i < f.processes[0].n_mappings; i++) {
+        if (f.mappings[0][i].flags & BTRAIL_MAPPING_EXEC) {
+            code = &f.mappings[0][i];
+            break;
+        }
+    }
+    g_assert_nonnull(code);
+    start = code->start;
+    files.offset = code->offset;
+    p = symbol_places_new("web", SYMBOL, &finder);
+    add_snapshot(p);
+    add_snapshot(p);
+    g_assert_cmpuint(symbol_places_count(p), ==, 9);
+    g_assert_false(symbol_places_capped(p));
+    for (unsigned i = 0; i < 5; i++) {
+        g_assert_cmpint(symbol_places_has(p, f.processes[0].pgd,
+                                          start + 4 * i), ==, i < 3);
+    }
+    /* The address of one process is none of another one's. */
+    g_assert_false(symbol_places_has(p, f.processes[1].pgd, start + 4));
+    g_assert_true(symbol_places_has(p, 0x700000,
+                                    start + base_of(1) - base_of(0) + 4));
+    end(p);
+
+    /* What is in no code is left out. */
+    begin();
+    files.offset = code->offset - 4;
+    p = symbol_places_new("102", SYMBOL, &finder);
+    add_snapshot(p);
+    g_assert_cmpuint(symbol_places_count(p), ==, 2);
+    end(p);
+}
+
+/* There is a limit, of each file and of all, and it says so. */
+static void test_capped(void)
+{
+    struct files files = { SYMBOL_FOUND, 0, PLACES_OF_FILE, 0 };
+    const struct symbol_files finder = { find_file, &files };
+    struct btrail_process many[PLACES_MAX / PLACES_OF_FILE + 1];
+    struct btrail_mapping code = {
+        .start = UINT64_C(0x7f0000001000), .end = UINT64_C(0x7f0000009000),
+        .offset = 0x1000, .flags = BTRAIL_MAPPING_FILE | BTRAIL_MAPPING_EXEC,
+        .path = "/lib/sample.so",
+    };
+    struct symbol_places *p;
+
+    begin();
+    files.offset = code.offset;
+    for (unsigned i = 0; i < G_N_ELEMENTS(many); i++) {
+        many[i] = f.processes[0];
+        many[i].pid = 1000 + i;
+        many[i].mm = 0x100000 + i;
+        many[i].pgd = UINT64_C(0x1000000) + i * UINT64_C(0x1000);
+        many[i].n_mappings = 1;
+        many[i].mappings = &code;
+    }
+    f.snapshot.processes = many;
+    f.snapshot.n = G_N_ELEMENTS(many) - 1;
+    p = symbol_places_new("web", SYMBOL, &finder);
+    add_snapshot(p);
+    g_assert_cmpuint(symbol_places_count(p), ==, PLACES_MAX);
+    g_assert_false(symbol_places_capped(p));
+    f.snapshot.n++;
+    add_snapshot(p);
+    g_assert_cmpuint(symbol_places_count(p), ==, PLACES_MAX);
+    g_assert_true(symbol_places_capped(p));
+    /* Those that are left have room. */
+    f.snapshot.n = 1;
+    f.snapshot.processes = &many[G_N_ELEMENTS(many) - 1];
+    add_snapshot(p);
+    g_assert_cmpuint(symbol_places_count(p), ==, PLACES_OF_FILE);
+    g_assert_false(symbol_places_capped(p));
+    end(p);
+
+    begin();
+    files.n++;
+    f.snapshot.processes = many;
+    f.snapshot.n = 1;
+    p = symbol_places_new("web", SYMBOL, &finder);
+    add_snapshot(p);
+    g_assert_cmpuint(symbol_places_count(p), ==, PLACES_OF_FILE);
+    g_assert_true(symbol_places_capped(p));
     end(p);
 }
 
@@ -402,6 +505,8 @@ int main(int argc, char **argv)
     g_test_add_func("/symbol-places/absent", test_absent);
     g_test_add_func("/symbol-places/split", test_split);
     g_test_add_func("/symbol-places/files", test_files);
+    g_test_add_func("/symbol-places/several", test_several);
+    g_test_add_func("/symbol-places/capped", test_capped);
     g_test_add_func("/symbol-places/many", test_many);
     return g_test_run();
 }

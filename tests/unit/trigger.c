@@ -243,9 +243,11 @@ static void test_kernels(void)
  */
 static enum symbol_answer
 find_file(void *opaque, const char *path, const uint8_t *build_id,
-          size_t build_id_size, const char *symbol, uint64_t *offset)
+          size_t build_id_size, const char *symbol, GArray *offsets)
 {
-    *offset = 0x1010;
+    static const uint64_t offset = 0x1010;
+
+    g_array_append_val(offsets, offset);
     return strcmp(symbol, "main") ? SYMBOL_NONE : SYMBOL_FOUND;
 }
 
