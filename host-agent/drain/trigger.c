@@ -5,10 +5,10 @@
 
 #include <string.h>
 
+#include "drain/kernel-places.h"
 #include "drain/long-calls.h"
 #include "drain/mark-hits.h"
 #include "drain/trigger.h"
-#include "util/kallsyms-line.h"
 
 /*
  * A bit for each offset in a page at which a trigger may act.  A function has
@@ -20,10 +20,8 @@ struct watched_trigger {
     struct trigger trigger;
     struct filtering *process;          /* NULL for any */
     struct symbol_places *places;       /* of a symbol of programs, or NULL */
+    struct kernel_places *kernel;       /* of a symbol of the kernel, or NULL */
     struct long_calls *calls;           /* NULL: each branch counts */
-    uint64_t address;           /* atomic; 0 if it is not known */
-    uint16_t kernel;            /* atomic; the one whose symbol that is */
-    bool loaded;                /* the symbol is of what comes and goes */
     uint64_t hits;
     bool reported;              /* by triggers_new_places() */
 };
@@ -70,8 +68,10 @@ static void set_bits(struct triggers *t)
 
         if (w->places) {
             symbol_places_each(w->places, add_bit, bits);
-        } else if (w->address) {
-            add_bit(bits, w->address);
+        } else if (w->kernel) {
+            kernel_places_each(w->kernel, add_bit, bits);
+        } else if (w->trigger.address) {
+            add_bit(bits, w->trigger.address);
         }
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(bits); i++) {
@@ -155,17 +155,17 @@ triggers_new(const struct trigger *triggers, unsigned n,
         w->trigger = *trigger;
         w->trigger.process = NULL;
         w->trigger.mark.name = NULL;
-        w->trigger.symbol = g_strdup(trigger->symbol);
+        w->trigger.symbol = NULL;
         if (trigger->process && trigger->symbol && trigger->user) {
             w->places = symbol_places_new(trigger->process, trigger->symbol,
                                           files ? files : &no_files);
         } else if (trigger->process) {
             w->process = filtering_new(&process, NULL, NULL);
         }
-        if (!trigger->symbol) {
-            w->address = trigger->address;
-            w->reported = true;
+        if (trigger->symbol && !w->places) {
+            w->kernel = kernel_places_new(trigger->symbol);
         }
+        w->reported = !trigger->symbol;
         if (trigger->longer_ns) {
             w->calls = long_calls_new(trigger->longer_ns);
             t->measures = true;
@@ -190,11 +190,11 @@ void triggers_unref(struct triggers *t)
         return;
     }
     for (unsigned i = 0; i < t->n; i++) {
-        g_free((char *)t->watched[i].trigger.symbol);
         if (t->watched[i].process) {
             filtering_free(t->watched[i].process);
         }
         symbol_places_free(t->watched[i].places);
+        kernel_places_free(t->watched[i].kernel);
         long_calls_free(t->watched[i].calls);
     }
     mark_hits_free(t->marks);
@@ -234,7 +234,9 @@ void triggers_find(struct triggers *t,
 bool triggers_want_names(const struct triggers *t)
 {
     for (unsigned i = 0; i < t->n; i++) {
-        if (t->watched[i].trigger.symbol || t->watched[i].process) {
+        const struct watched_trigger *w = &t->watched[i];
+
+        if (w->places || w->kernel || w->process) {
             return true;
         }
     }
@@ -268,7 +270,16 @@ unsigned triggers_places(const struct triggers *t, unsigned i)
         }
     }
     return w->places ? symbol_places_count(w->places) :
-           __atomic_load_n(&w->address, __ATOMIC_RELAXED) != 0;
+           w->kernel ? kernel_places_count(w->kernel) :
+           w->trigger.address != 0;
+}
+
+bool triggers_capped(const struct triggers *t, unsigned i)
+{
+    const struct watched_trigger *w = &t->watched[i];
+
+    return (w->places && symbol_places_capped(w->places)) ||
+           (w->kernel && kernel_places_capped(w->kernel));
 }
 
 bool triggers_new_places(struct triggers *t)
@@ -285,48 +296,22 @@ bool triggers_new_places(struct triggers *t)
     return any_new;
 }
 
-static bool is_symbol(const struct btrail_kallsyms_line *line,
-                      const char *name)
-{
-    return line->name_size == strlen(name) &&
-           !memcmp(line->name, name, line->name_size);
-}
-
-/* Is it a symbol of the kernel? */
-static bool is_kernels(const struct watched_trigger *w)
-{
-    return w->trigger.symbol && !w->places;
-}
-
 void triggers_symbols(struct triggers *t, uint16_t kernel,
                       const char *text, size_t size)
 {
-    const char *end = text + size;
-    g_autofree uint64_t *found = g_new0(uint64_t, t->n);
-    struct btrail_kallsyms_line line;
-    bool loaded = true;
+    g_autofree struct kernel_places **all =
+        g_new(struct kernel_places *, t->n);
+    unsigned n = 0;
 
-    while (btrail_kallsyms_next(&text, end, &line)) {
-        loaded = line.module;
-        for (unsigned i = 0; i < t->n; i++) {
-            const struct watched_trigger *w = &t->watched[i];
-
-            if (is_kernels(w) && is_symbol(&line, w->trigger.symbol)) {
-                found[i] = line.address;
-            }
-        }
-    }
     for (unsigned i = 0; i < t->n; i++) {
-        struct watched_trigger *w = &t->watched[i];
-
-        /* A symbol of what was loaded is gone once it is not among these. */
-        if (is_kernels(w) && (found[i] || !loaded || w->loaded)) {
-            w->loaded = loaded;
-            __atomic_store_n(&w->kernel, kernel, __ATOMIC_RELAXED);
-            __atomic_store_n(&w->address, found[i], __ATOMIC_RELAXED);
+        if (t->watched[i].kernel) {
+            all[n++] = t->watched[i].kernel;
         }
     }
-    set_bits(t);
+    if (n) {
+        kernel_places_symbols(all, n, kernel, text, size);
+        set_bits(t);
+    }
 }
 
 bool triggers_keeping(const struct triggers *t)
@@ -339,14 +324,16 @@ void triggers_keep(struct triggers *t)
     set_keeping(t, true);
 }
 
-/* Does the kernel run for whose symbol a trigger waits? */
-static bool kernel_runs(const struct triggers *t,
-                        const struct watched_trigger *w, unsigned vcpu)
+/* Is it where a trigger is, if processes do not count? */
+static bool is_address(const struct triggers *t,
+                       const struct watched_trigger *w, unsigned vcpu,
+                       uint64_t to)
 {
-    const struct btrail_kernel *kernel = &t->kernels[vcpu];
+    const struct btrail_kernel *runs = &t->kernels[vcpu];
 
-    return !kernel->known ||
-           kernel->number == __atomic_load_n(&w->kernel, __ATOMIC_RELAXED);
+    return w->kernel ? kernel_places_has(w->kernel, to, runs->known ?
+                                         &runs->number : NULL) :
+           to && w->trigger.address == to;
 }
 
 /* Does a branch to @to with this CR3 go to the trigger's place? */
@@ -355,8 +342,7 @@ static bool is_place(const struct triggers *t,
                      uint64_t cr3, uint64_t to)
 {
     return w->places ? symbol_places_has(w->places, cr3, to) :
-           to && __atomic_load_n(&w->address, __ATOMIC_RELAXED) == to &&
-           (!w->trigger.symbol || kernel_runs(t, w, vcpu)) &&
+           is_address(t, w, vcpu, to) &&
            (!w->process || filtering_cr3(w->process, cr3));
 }
 

@@ -20,7 +20,8 @@
  * @process: the process in which it counts: a pid or a name, as in
  *           struct session_filter; NULL for any, and for addresses of
  *           the kernel
- * @symbol:  or NULL; it counts as soon as its address is known
+ * @symbol:  or NULL; each function of this name counts as soon as its address is
+ *           known, see function_name_is()
  * @user:    with @process and @symbol: the symbol is of a program or library
  *           that the process has mapped.  Otherwise of the guest's kernel
  * @mark:    its name is not NULL if it is a mark; then without @symbol
@@ -107,6 +108,9 @@ bool triggers_lack_code(const struct triggers *t);
  * has a mark.
  */
 unsigned triggers_places(const struct triggers *t, unsigned i);
+
+/* Any thread: are there more of them than it knows, which it ignores? */
+bool triggers_capped(const struct triggers *t, unsigned i);
 
 /* Has the symbol of a trigger got its first place since the last call? */
 bool triggers_new_places(struct triggers *t);

@@ -185,6 +185,38 @@ static void test_loaded(void)
     triggers_unref(t);
 }
 
+/* A name can be that of several functions, and it acts at each of them. */
+static void test_several(void)
+{
+    static const struct trigger list[] = {
+        { .symbol = "copy", .action = TRIGGER_DUMP },
+        { .process = "nginx", .symbol = "copy", .action = TRIGGER_DUMP },
+        { .symbol = "shop::cart::after", .action = TRIGGER_DUMP },
+    };
+    struct btrail_process p = { .pgd = 0x5000, .mm = 1, .comm = "nginx" };
+    const struct btrail_snapshot snapshot = { .n = 1, .processes = &p };
+    struct triggers *t = make(list, G_N_ELEMENTS(list));
+
+    tell(t, 1, "ffffffff81000040 t copy\nffffffff81000080 t copy.isra.0\n"
+               "ffffffff810000c0 t copy.cold\n"
+               "ffffffff81000100 t _RNvNtCsbxQjNsTKZZh_4shop4cart5after\n");
+    tell(t, 1, "ffffffffc0000010 t copy\t[mod]\n");
+    triggers_snapshot(t, &snapshot);
+    g_assert_cmpuint(triggers_places(t, 0), ==, 3);
+    g_assert_cmpuint(triggers_places(t, 1), ==, 3);
+    g_assert_cmpuint(triggers_places(t, 2), ==, 1);
+    g_assert_false(triggers_capped(t, 0));
+    pass(t, 0x6000, K);
+    pass(t, 0x6000, K + 0x40);
+    pass(t, 0x5000, UINT64_C(0xffffffffc0000010));
+    pass(t, 0x5000, K + 0x80);
+    g_assert_cmpuint(fired_n[0], ==, 3);
+    g_assert_cmpuint(fired_n[1], ==, 1);
+    pass(t, 0x5000, K + 0xc0);
+    g_assert_cmpuint(fired_n[2], ==, 1);
+    triggers_unref(t);
+}
+
 static void run_kernel(struct triggers *t, uint16_t flags,
                        uint16_t number)
 {
@@ -448,6 +480,7 @@ int main(int argc, char **argv)
     g_test_add_func("/trigger/keep", test_keep);
     g_test_add_func("/trigger/names", test_names);
     g_test_add_func("/trigger/loaded", test_loaded);
+    g_test_add_func("/trigger/several", test_several);
     g_test_add_func("/trigger/kernels", test_kernels);
     g_test_add_func("/trigger/longer", test_longer);
     g_test_add_func("/trigger/spaces", test_spaces);
