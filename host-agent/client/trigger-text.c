@@ -171,6 +171,9 @@ char *trigger_text(JsonObject *trigger)
     if (json_object_has_member(trigger, "places")) {
         g_string_append_printf(text, ": %" G_GUINT64_FORMAT " places",
                                answer_number(trigger, "places"));
+        if (btrail_json_is_true(trigger, "capped")) {
+            g_string_append(text, ", not all");
+        }
     }
     return g_string_free(text, FALSE);
 }

@@ -145,6 +145,11 @@ unsigned session_places(const struct session *s,
     return triggers_places(s->triggers, trigger);
 }
 
+bool session_places_capped(const struct session *s, unsigned trigger)
+{
+    return triggers_capped(s->triggers, trigger);
+}
+
 bool session_has_found(const struct session *s,
                        unsigned process)
 {

@@ -135,11 +135,12 @@ bool session_whole(const struct session *s);
 bool session_keeping(const struct session *s);
 
 /*
- * At how many places a trigger acts, 0 if its symbol has not been found; any
- * thread
+ * At how many places a trigger acts, 0 if its symbol has not been found, and
+ * whether there are more that it ignores; any thread
  */
 unsigned session_places(const struct session *s,
                         unsigned trigger);
+bool session_places_capped(const struct session *s, unsigned trigger);
 
 /*
  * Has number @process of options.filter.processes been found in the guest's

@@ -189,6 +189,8 @@ static void log_places(struct service_session *s)
         if (s->found[i] || !s->ready) {
             service_log(SERVICE_LOG_INFO, "session %s: trigger %s %s",
                         s->command->session, s->command->at[i],
+                        s->found[i] && session_places_capped(s->session, i) ?
+                        "is found at more places than a session takes" :
                         s->found[i] ? "is found" :
                         s->command->triggers[i].symbol ?
                         "waits until its symbol is found" :

@@ -112,6 +112,9 @@ static void put_triggers(JsonObject *json,
         if (s->session && s->state < SERVICE_SESSION_FINISHING) {
             json_object_set_int_member(trigger, "places",
                                        session_places(s->session, i));
+            if (session_places_capped(s->session, i)) {
+                json_object_set_boolean_member(trigger, "capped", true);
+            }
         }
         json_array_add_object_element(array, trigger);
     }

@@ -101,6 +101,9 @@ static void test_text(void)
     check_text("{\"at\": \"a:b\", \"do\": \"dump\", \"hits\": 1,"
                "\"longer\": 0.25, \"places\": 0}",
                "a:b,do=dump,hits=1,longer=0.25s: 0 places");
+    check_text("{\"at\": \"a:b\", \"do\": \"dump\", \"hits\": 1,"
+               "\"places\": 4096, \"capped\": true}",
+               "a:b,do=dump,hits=1: 4096 places, not all");
     check_text("{\"at\": 1, \"longer\": [], \"places\": \"x\"}",
                ",do=-,hits=0: 0 places");
 }
