@@ -46,12 +46,19 @@ struct unit {
     Dwarf_Die die;
 };
 
+/* Another name of the symbol with this index */
+struct elf_alias {
+    const char *name;
+    unsigned index;
+};
+
 struct elf_file {
     int fd;
     Elf *elf;
     struct elf_file_info info;
     GArray *segments;           /* of struct elf_segment */
     GArray *symbols;            /* of struct elf_symbol; NULL: not read yet */
+    GArray *aliases;            /* of struct elf_alias */
     GHashTable *by_name;
     GHashTable *asked;          /* of names, GArray of unsigned */
     GStringChunk *plain_names;  /* of symbols that have additions */
@@ -168,6 +175,7 @@ static void drop_symbols(struct elf_file *f)
     g_clear_pointer(&f->asked, g_hash_table_unref);
     g_clear_pointer(&f->plain_names, g_string_chunk_free);
     g_clear_pointer(&f->symbols, g_array_unref);
+    g_clear_pointer(&f->aliases, g_array_unref);
 }
 
 void elf_file_close(struct elf_file *f)
@@ -442,12 +450,24 @@ static void add_plain_names(struct elf_file *f)
     }
 }
 
+/* Another name at the address of the last symbol; tables repeat symbols. */
+static void add_alias(struct elf_file *f, const char *name)
+{
+    const struct elf_alias alias = { name, f->symbols->len - 1 };
+
+    if (strcmp(name, g_array_index(f->symbols, struct elf_symbol,
+                                   alias.index).name)) {
+        g_array_append_val(f->aliases, alias);
+    }
+}
+
 static void read_symbols(struct elf_file *f)
 {
     GArray *all = g_array_new(FALSE, FALSE, sizeof(struct candidate));
     bool sure = false;          /* of the size of the last one */
 
     f->symbols = g_array_new(FALSE, FALSE, sizeof(struct elf_symbol));
+    f->aliases = g_array_new(FALSE, FALSE, sizeof(struct elf_alias));
     f->by_name = g_hash_table_new(btrail_str_hash, g_str_equal);
     read_symbol_table(f, SHT_SYMTAB, all);
     read_symbol_table(f, SHT_DYNSYM, all);
@@ -472,6 +492,7 @@ static void read_symbols(struct elf_file *f)
             /* A label inside a function is not a function. */
             continue;
         } else {
+            add_alias(f, c->symbol.name);
             label = !sure;
         }
         sure = !label;
@@ -505,13 +526,21 @@ static void free_array(gpointer array)
     g_array_unref(array);
 }
 
+static bool has_index(const GArray *found, unsigned index)
+{
+    for (unsigned i = 0; i < found->len; i++) {
+        if (g_array_index(found, unsigned, i) == index) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const GArray *elf_file_find_all(struct elf_file *f, const char *name)
 {
     size_t n;
     const struct elf_symbol *all = elf_file_symbols(f, &n);
     GArray *found = f->asked ? g_hash_table_lookup(f->asked, name) : NULL;
-    gpointer place;
-    unsigned alias;
 
     if (found) {
         return found;
@@ -530,11 +559,14 @@ const GArray *elf_file_find_all(struct elf_file *f, const char *name)
             g_array_append_val(found, i);
         }
     }
-    /* Another symbol at the address of one that has another name */
-    if (!found->len &&
-        g_hash_table_lookup_extended(f->by_name, name, NULL, &place)) {
-        alias = GPOINTER_TO_UINT(place);
-        g_array_append_val(found, alias);
+    for (unsigned i = 0; i < f->aliases->len; i++) {
+        const struct elf_alias *alias =
+            &g_array_index(f->aliases, struct elf_alias, i);
+
+        if (function_name_is(alias->name, name) &&
+            !has_index(found, alias->index)) {
+            g_array_append_val(found, alias->index);
+        }
     }
     g_hash_table_insert(f->asked, g_strdup(name), found);
     return found;

@@ -71,8 +71,8 @@ const struct elf_symbol *elf_file_symbol(struct elf_file *f,
 /* The first function or label called @name, see function_name_is(); or NULL */
 const struct elf_symbol *elf_file_find(struct elf_file *f, const char *name);
 
-/* All of them, as indices (unsigned) of what elf_file_symbols() returns; until
- * the next call */
+/* All of them, as indices (unsigned) of what elf_file_symbols() returns, each
+ * once, also of those that have it as another name; until the next call */
 const GArray *elf_file_find_all(struct elf_file *f, const char *name);
 
 /* Finds the source line; @name lives as long as the file is open. */

@@ -100,6 +100,60 @@ static void test_long_name(void)
     g_unlink(path);
 }
 
+/* A name can be that of a function, and another name of others. */
+static void test_aliases(void)
+{
+    g_autofree char *path = NULL, *line = NULL;
+    int fd = g_file_open_tmp("backtrail-XXXXXX", &path, NULL), status;
+    struct elf_file *f = elf_file_open(sample);
+    uint64_t text = 0, leaf = elf_file_find(f, "sample_leaf")->start;
+    uint64_t others[] = {
+        elf_file_find(f, "main")->start, elf_file_find(f, "sample_local")->start,
+    };
+    g_autofree char *sections = run("readelf -SW");
+    const char *at = sections ? strstr(sections, " .text ") : NULL;
+
+    elf_file_close(f);
+    if (at && sscanf(at, " .text PROGBITS %" G_GINT64_MODIFIER "x", &text)) {
+        line = g_strdup_printf(
+            "objcopy --add-symbol 'sample_leaf=.text:0x%" G_GINT64_MODIFIER
+            "x,local,function' --add-symbol '_ZN4shop5afterEi=.text:0x%"
+            G_GINT64_MODIFIER "x,local,function' --add-symbol "
+            "'_ZN4shop5afterEc=.text:0x%" G_GINT64_MODIFIER
+            "x,local,function' '%s' '%s'", others[0] - text, others[0] - text,
+            others[1] - text, sample, path);
+    }
+    if (!line || !g_spawn_command_line_sync(line, NULL, NULL, &status, NULL) ||
+        status) {
+        g_test_skip("binutils are missing");
+    } else {
+        const struct elf_symbol *all;
+        const GArray *found;
+        unsigned sum = 0;
+        size_t n;
+
+        f = elf_file_open(path);
+        all = elf_file_symbols(f, &n);
+        found = elf_file_find_all(f, "sample_leaf");
+        g_assert_cmpuint(found->len, ==, 2);
+        for (unsigned i = 0; i < 2; i++) {
+            uint64_t start = all[g_array_index(found, unsigned, i)].start;
+
+            sum += start == leaf ? 1 : start == others[0] ? 2 : 4;
+        }
+        g_assert_cmpuint(sum, ==, 3);
+        g_assert_cmpuint(elf_file_find_all(f, "shop::after")->len, ==, 2);
+        found = elf_file_find_all(f, "shop::after(char)");
+        g_assert_cmpuint(found->len, ==, 1);
+        g_assert_cmphex(all[g_array_index(found, unsigned, 0)].start, ==,
+                        others[1]);
+        g_assert_cmpuint(elf_file_find_all(f, "main")->len, ==, 1);
+        elf_file_close(f);
+    }
+    g_close(fd, NULL);
+    g_unlink(path);
+}
+
 struct lines {
     uint64_t start;
     uint64_t end;
@@ -402,6 +456,7 @@ int main(int argc, char **argv)
     cxx_sample = argv[2];
     g_test_add_func("/elf-file/symbols", test_symbols);
     g_test_add_func("/elf-file/long-name", test_long_name);
+    g_test_add_func("/elf-file/aliases", test_aliases);
     g_test_add_func("/elf-file/lines", test_lines);
     g_test_add_func("/elf-file/endless-strings", test_endless_strings);
     g_test_add_func("/elf-file/functions", test_functions);
