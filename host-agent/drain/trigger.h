@@ -20,8 +20,8 @@
  * @process: the process in which it counts: a pid or a name, as in
  *           struct session_filter; NULL for any, and for addresses of
  *           the kernel
- * @symbol:  or NULL; each function of this name counts as soon as its address is
- *           known, see function_name_is()
+ * @symbol:  or NULL; each function of this name, see function_name_is(), counts
+ *           as soon as its address is known
  * @user:    with @process and @symbol: the symbol is of a program or library
  *           that the process has mapped.  Otherwise of the guest's kernel
  * @mark:    its name is not NULL if it is a mark; then without @symbol
