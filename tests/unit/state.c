@@ -349,7 +349,7 @@ static void test_most(void)
                                "\"file\":\"%s\"", i, file);
         add_texts(text, "processes", "\"%s\"", COMMAND_MAX_PROCESSES,
                   '[', COMMAND_MAX_TEXT);
-        add_texts(text, "triggers", "{\"at\":\"p:%s\",\"do\":\"stop\"}",
+        add_texts(text, "triggers", "{\"at\":\"%s:p\",\"do\":\"stop\"}",
                   COMMAND_MAX_TRIGGERS, '{',
                   COMMAND_MAX_TEXT - 2);
         g_string_append_c(text, '}');
