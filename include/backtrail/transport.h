@@ -72,21 +72,30 @@
  *   is set.
  * - The CR3 of a nested guest has BTRAIL_CR3_NESTED: its page tables are at an
  *   address of that guest's memory, not of the guest's.
+ * - While code of 16 or 32 bits runs (CS.L = 0, and CS.D = 0 or 1) it has
+ *   BTRAIL_CR3_CODE16 or BTRAIL_CR3_CODE32, also without paging.  In IA-32e mode
+ *   (EFER.LMA = 1) only while CPL is not 3: programs of 32 bits and their kernel
+ *   of 64 would change it at each system call, and the program's file says it.
+ *   With neither, code of a kernel is of 64 bits, or the producer does not know:
+ *   that of KVM, and older ones, which never set them.
  *
  * The register itself never has these bits: bit 63 of what is loaded into CR3 is
  * not stored, and bits from MAXPHYADDR to 60 are reserved.
  */
 #define BTRAIL_CR3_PAE              (UINT64_C(1) << 63)
 #define BTRAIL_CR3_NESTED           (UINT64_C(1) << 60)
+#define BTRAIL_CR3_CODE16           (UINT64_C(1) << 59)
+#define BTRAIL_CR3_CODE32           (UINT64_C(1) << 58)
+#define BTRAIL_CR3_CODE             (BTRAIL_CR3_CODE16 | BTRAIL_CR3_CODE32)
 
 /**
  * btrail_cr3_root - the address space that a CR3 names
  *
  * Those bits of it that are the physical address of its page tables: with
  * 32-bit PAE paging bits 5 to 31, of a table of 32 bytes; with any other bits 12
- * to 51; and the two flags above.  The others are the PCID and flags: PWT and
- * PCD, LAM_U57 and LAM_U48.  Producer, agent and readers of a trace compare
- * these alone.
+ * to 51; and BTRAIL_CR3_PAE and BTRAIL_CR3_NESTED.  The others are the PCID and
+ * flags: PWT and PCD, LAM_U57 and LAM_U48, and those of BTRAIL_CR3_CODE.
+ * Producer, agent and readers of a trace compare these alone.
  */
 static inline uint64_t btrail_cr3_root(uint64_t cr3)
 {
@@ -97,6 +106,17 @@ static inline uint64_t btrail_cr3_root(uint64_t cr3)
 }
 
 /**
+ * btrail_cr3_code_bits - the mode of the code that runs, as a CR3 says it
+ *
+ * Returns 16 or 32; or 0 if it does not say it: that code is of 64 bits, if it
+ * is not of a program of 32 bits, nor of a producer that does not know.
+ */
+static inline unsigned btrail_cr3_code_bits(uint64_t cr3)
+{
+    return cr3 & BTRAIL_CR3_CODE16 ? 16 : cr3 & BTRAIL_CR3_CODE32 ? 32 : 0;
+}
+
+/**
  * btrail_cr3_is - is a CR3 of the address space that a person names?
  * @cr3:   as it was reported
  * @named: the same, or what the guest's register has, without BTRAIL_CR3_PAE:
@@ -104,7 +124,8 @@ static inline uint64_t btrail_cr3_root(uint64_t cr3)
  */
 static inline int btrail_cr3_is(uint64_t cr3, uint64_t named)
 {
-    if (cr3 & BTRAIL_CR3_PAE && !((named & ~BTRAIL_CR3_NESTED) >> 32)) {
+    if (cr3 & BTRAIL_CR3_PAE &&
+        !((named & ~(BTRAIL_CR3_NESTED | BTRAIL_CR3_CODE)) >> 32)) {
         named |= BTRAIL_CR3_PAE;
     }
     return btrail_cr3_root(named) == btrail_cr3_root(cr3);
@@ -145,7 +166,8 @@ struct btrail_record {
  * and after record i - 1.  Events of one index are in the order they happened.
  *
  * @BTRAIL_EVENT_CR3:    data[0] = CR3 from here on, PCID bits included, and
- *                       BTRAIL_CR3_PAE and BTRAIL_CR3_NESTED
+ *                       BTRAIL_CR3_PAE, BTRAIL_CR3_NESTED and one or none of
+ *                       BTRAIL_CR3_CODE
  * @BTRAIL_EVENT_TIME:   data[0] = host clock (CLOCK_MONOTONIC),
  *                       data[1] = guest TSC as the guest reads it,
  *                       data[2] = icount (instructions), or

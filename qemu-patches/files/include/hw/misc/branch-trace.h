@@ -111,7 +111,7 @@ typedef struct BranchTraceKvmProperties {
  * @tasks:   branch_trace_stream_tasks() has changed: from NULL, or to it.  When
  *           it is no longer NULL, it was NULL for all vCPUs before.  Runs as
  *           @filter.  NULL if the producer cannot notice tasks.
- * @cr3:     CR3 of @cpu, as it is reported (BTRAIL_CR3_PAE).  Runs on the
+ * @cr3:     CR3 of @cpu, as it is reported (BTRAIL_CR3_CODE).  Runs on the
  *           thread of @cpu.
  * @clocks:  the host's clock (get_clock()), the guest's TSC and icount
  *           (BTRAIL_NO_ICOUNT if there is none) at this record.  Runs on the

@@ -107,10 +107,27 @@ static void read_task(CPUX86State *env, bool cr3_loaded)
     }
 }
 
+/*
+ * CR3 and the mode of the code that runs.  It changes only by transfers that
+ * are bracketed (SDM vol. 3, "Switching to Protected Mode": the D flag of CS
+ * remains until CS is loaded), at whose end update_cr3() is called.
+ */
+static uint64_t reported_cr3(const CPUX86State *env)
+{
+    uint64_t cr3 = x86_branch_trace_cr3(env);
+
+    if (env->hflags & HF_CS64_MASK ||
+        (env->efer & MSR_EFER_LMA && (env->hflags & HF_CPL_MASK) == 3)) {
+        return cr3;
+    }
+    return cr3 | (env->hflags & HF_CS32_MASK ? BTRAIL_CR3_CODE32 :
+                                               BTRAIL_CR3_CODE16);
+}
+
 static void update_cr3(CPUX86State *env)
 {
     X86BranchTrace *bt = &env->branch_trace;
-    uint64_t cr3 = x86_branch_trace_cr3(env);
+    uint64_t cr3 = reported_cr3(env);
 
     if (bt->cr3 != cr3) {
         bt->cr3 = cr3;
@@ -347,7 +364,7 @@ static void producer_attach(CPUState *cpu, BranchTraceStream *stream)
     bt->discontinuity = 0;
     bt->described = false;
     x86_branch_trace_forget_kernel(env);
-    bt->cr3 = x86_branch_trace_cr3(env);
+    bt->cr3 = reported_cr3(env);
     bt->exit_pc = linear_pc(env);
     update_filter(env);
     if (stream) {
@@ -362,7 +379,7 @@ static void producer_filter(CPUState *cpu)
 
 static uint64_t producer_cr3(CPUState *cpu)
 {
-    return x86_branch_trace_cr3(cpu_env(cpu));
+    return reported_cr3(cpu_env(cpu));
 }
 
 static void producer_clocks(CPUState *cpu, uint64_t *host, uint64_t *tsc,
