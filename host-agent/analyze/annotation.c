@@ -35,6 +35,7 @@ struct current {
     struct annotation_code *code;
     uint64_t space;
     uint64_t bias;
+    unsigned bits;
     struct annotation_version *version;
     uint64_t until;
 };
@@ -101,20 +102,20 @@ static guint hash_current(gconstpointer p)
 {
     const struct current *c = p;
 
-    return btrail_hash3((uintptr_t)c->code, c->space, c->bias) >> 32;
+    return btrail_hash3((uintptr_t)c->code, c->space + c->bits, c->bias) >> 32;
 }
 
 static gboolean equal_currents(gconstpointer a, gconstpointer b)
 {
     const struct current *x = a, *y = b;
 
-    return x->code == y->code && x->space == y->space && x->bias == y->bias;
+    return x->code == y->code && x->space == y->space && x->bias == y->bias &&
+           x->bits == y->bits;
 }
 
 static struct annotation_code *new_code(struct annotating *a,
                                         const struct function *f,
-                                        uint64_t start, uint64_t end,
-                                        unsigned bits)
+                                        uint64_t start, uint64_t end)
 {
     struct annotation_code *code;
 
@@ -125,7 +126,6 @@ static struct annotation_code *new_code(struct annotating *a,
     code->function = f;
     code->start = start;
     code->size = MIN(end - start, MAX_SIZE);
-    code->bits = bits;
     code->versions = g_ptr_array_new_with_free_func(free_version);
     g_ptr_array_add(a->out->codes, code);
     return code;
@@ -133,9 +133,7 @@ static struct annotation_code *new_code(struct annotating *a,
 
 /* The code of a function, if it is wanted */
 static struct annotation_code *code_of(struct annotating *a,
-                                       const struct function *f,
-                                       const struct annotated_block *b,
-                                       uint64_t address)
+                                       const struct function *f)
 {
     struct annotation_code *code = NULL;
     gpointer known;
@@ -148,9 +146,7 @@ static struct annotation_code *code_of(struct annotating *a,
     }
     function_offer(f, &a->out->closest);
     if (function_is(f, a->o->function)) {
-        code = new_code(a, f, f->start, f->end,
-                        symbolizer_bits(a->o->names, b->process, &b->where,
-                                        address));
+        code = new_code(a, f, f->start, f->end);
     }
     g_hash_table_insert(a->functions, (gpointer)f, code);
     return code;
@@ -179,6 +175,20 @@ static enum annotation_source source_of(const struct annotation_code *code,
     return v->pages[(code->start % PAGE + offset) / PAGE];
 }
 
+/* The mode that a block of the code ran in */
+static unsigned bits_of(struct annotating *a, struct annotation_code *code,
+                        const struct annotated_block *b, uint64_t bias)
+{
+    unsigned bits = code->start + bias > UINT32_MAX ? 0 :
+                    btrail_cr3_code_bits(b->where.cr3);
+
+    if (!bits && !code->bits) {
+        code->bits = symbolizer_bits(a->o->names, b->process, &b->where,
+                                     code->start + bias);
+    }
+    return bits ?: code->bits;
+}
+
 /* Reads all of the code, as it was for a block. */
 static struct annotation_version *read_version(struct annotating *a,
                                                struct annotation_code *code,
@@ -191,6 +201,7 @@ static struct annotation_version *read_version(struct annotating *a,
     v->process = b->process;
     v->where = b->where;
     v->bias = bias;
+    v->bits = bits_of(a, code, b, bias);
     v->pages = g_new0(uint8_t, n);
     v->bytes = g_malloc0(code->size);
     for (i = 0; i < n; i++) {
@@ -210,11 +221,17 @@ static struct annotation_version *read_version(struct annotating *a,
     return v;
 }
 
-/* Can both be the same version?  What a file has is only a guess. */
+/*
+ * Can both be the same version?  What a file has is only a guess.  In another
+ * mode the same bytes are other instructions.
+ */
 static bool is_same(const struct annotation_code *code,
                     const struct annotation_version *x,
                     const struct annotation_version *y)
 {
+    if (x->bits != y->bits) {
+        return false;
+    }
     for (size_t i = 0; i < n_pages(code); i++) {
         size_t begin = page_begin(code, i);
 
@@ -282,7 +299,7 @@ current_version(struct annotating *a, struct annotation_code *code,
 {
     uint64_t start = code->start + bias;
     const struct current key = {
-        .code = code, .bias = bias,
+        .code = code, .bias = bias, .bits = bits_of(a, code, b, bias),
         .space = start >= ADDRESS_SHARED ? 0 : btrail_cr3_root(b->where.cr3),
     };
     struct current *c;
@@ -313,7 +330,7 @@ static struct annotation_slot *slot_at(const struct annotation_code *code,
                source_of(code, v, end)) {
             end++;
         }
-        instruction_decode(v->bytes + offset, end - offset, code->bits,
+        instruction_decode(v->bytes + offset, end - offset, v->bits,
                            code->start + v->bias + offset, &s->insn);
         s->decoded = true;
     }
@@ -413,7 +430,7 @@ static bool count_functions(struct annotating *a,
 
         symbolizer_place(a->o->names, b->process, &b->where, at, &place);
         f = place.function;
-        code = code_of(a, f, b, at);
+        code = code_of(a, f);
         if (code) {
             count_part(a, b, code, at - place.address);
             found = true;
@@ -439,9 +456,6 @@ static void count_block(struct annotating *a, const struct annotated_block *b)
         struct annotation_code *code = a->out->codes->pdata[0];
 
         if (b->begin < code->start + code->size && b->from >= code->start) {
-            code->bits = code->bits ?:
-                symbolizer_bits(a->o->names, b->process, &b->where,
-                                code->start);
             count_part(a, b, code, 0);
         }
         return;
@@ -564,7 +578,7 @@ int annotation_read(struct annotation *out, const struct btrail_trace *trace,
                                  &options->window);
     }
     if (!options->function) {
-        new_code(a, NULL, options->range.begin, options->range.end, 0);
+        new_code(a, NULL, options->range.begin, options->range.end);
     }
     ret = btrail_parallel_decode(trace, NULL, 0, BTRAIL_PARALLEL_ORDERED,
                                  options->threads, count_batch, a);

@@ -43,6 +43,7 @@ struct annotation_options {
  * @process: that executed it first
  * @where:   the record that ended its first block there
  * @bias:    difference of addresses in that process to those in the module
+ * @bits:    of the mode that it ran in
  * @blocks:  how many, or parts of them, are in the code
  * @pages:   where the bytes of each page come from, &enum annotation_source
  */
@@ -50,6 +51,7 @@ struct annotation_version {
     const struct process *process;
     struct symbolizer_where where;
     uint64_t bias;
+    unsigned bits;
     uint64_t blocks;
     uint8_t *pages;
     uint8_t *bytes;
@@ -76,7 +78,8 @@ enum annotation_source {
  * @function: NULL for the range
  * @start:    address in the module; of the guest for the range
  * @size:     in bytes
- * @bits:     of the mode that it runs in
+ * @bits:     of the mode that it runs in where CR3 does not say it; 0 if none
+ *            of it has run there
  * @versions: of struct annotation_version, as they were met with
  */
 struct annotation_code {

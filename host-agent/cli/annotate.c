@@ -76,9 +76,9 @@ static char *insn_text(const struct printing *p,
     if (!line->length) {
         return g_strdup(line->source ? "(bad)" : "(unknown)");
     }
-    instruction_text(line->bytes, line->length, p->code->bits, line->address,
-                     text);
-    instruction_decode(line->bytes, line->length, p->code->bits,
+    instruction_text(line->bytes, line->length, p->version->bits,
+                     line->address, text);
+    instruction_decode(line->bytes, line->length, p->version->bits,
                        line->address, &insn);
     to = insn.target + p->version->bias;
     if (insn.direct) {
@@ -167,7 +167,8 @@ static JsonObject *version_json(struct annotate *a,
         btrail_json_add(o, "d:time", g_ascii_strtod(time, NULL), NULL);
     }
     btrail_json_add(o, "s:comm", v->process->comm, "U:blocks", v->blocks,
-                    "U:executed", all, "a:instructions", p.array, NULL);
+                    "U:executed", all, "u:bits", v->bits,
+                    "a:instructions", p.array, NULL);
     return o;
 }
 
@@ -185,8 +186,12 @@ static void print_version(struct annotate *a,
                    cli_format_time(&a->in.trace, v->where.time, time),
                    v->where.vcpu, v->where.index, v->process->comm);
     }
-    cli_printf("# %" PRIu64 " instructions executed\n#\n"
-               "#        Count Percent           Address  Instruction\n", all);
+    cli_printf("# %" PRIu64 " instructions executed", all);
+    if (v->bits != 64) {
+        cli_printf(", in a mode of %u bits", v->bits);
+    }
+    cli_printf("\n#\n"
+               "#        Count Percent           Address  Instruction\n");
     annotation_lines(code, v, put_line, &p);
     cli_printf("\n");
 }

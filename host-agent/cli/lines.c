@@ -121,6 +121,8 @@ static void put_common(const struct lines *l, const struct lines_item *item,
 {
     char time[CLI_TIME_SIZE];
     const char *t = cli_format_time(l->options.trace, item->time.host, time);
+    uint64_t cr3 = item->cr3 & ~BTRAIL_CR3_CODE;
+    unsigned bits = btrail_cr3_code_bits(item->cr3);
 
     if (l->options.json) {
         c->before_len = g_snprintf(c->before, sizeof(c->before),
@@ -128,12 +130,17 @@ static void put_common(const struct lines *l, const struct lines_item *item,
         c->after_len = g_snprintf(c->after, sizeof(c->after),
                                   ",\"time\":%s,\"cr3\":\"0x%016"
                                   G_GINT64_MODIFIER "x\"",
-                                  *t == '-' && !t[1] ? "null" : t, item->cr3);
+                                  *t == '-' && !t[1] ? "null" : t, cr3);
+        if (bits) {
+            c->after_len += g_snprintf(c->after + c->after_len,
+                                       sizeof(c->after) - c->after_len,
+                                       ",\"bits\":%u", bits);
+        }
     } else {
         c->before_len = g_snprintf(c->before, sizeof(c->before), "%u ",
                                    item->vcpu);
         c->after_len = g_snprintf(c->after, sizeof(c->after), " %s 0x%016"
-                                  G_GINT64_MODIFIER "x ", t, item->cr3);
+                                  G_GINT64_MODIFIER "x ", t, cr3);
     }
 }
 
@@ -235,7 +242,10 @@ static char *put_event_line(const struct lines *l, char *p,
                  btrail_event_name(e->type) ?: "unknown");
     switch (e->type) {
     case BTRAIL_EVENT_CR3:
-        /* It is in every line. */
+        /* It is in every line, but the mode is only in those of JSON. */
+        if (!json && btrail_cr3_code_bits(e->data[0])) {
+            p += sprintf(p, " bits=%u", btrail_cr3_code_bits(e->data[0]));
+        }
         break;
     case BTRAIL_EVENT_TIME:
         format = json ?

@@ -159,10 +159,14 @@ static void put_named_json(const struct named_lines *l, unsigned vcpu,
     unsigned line;
 
     cli_fprintf(out, "{\"vcpu\":%u,\"index\":%" PRIu64 ",\"time\":%s,\"cr3\":"
-                "\"0x%016" PRIx64 "\",\"from\":\"0x%016" PRIx64
-                "\",\"to\":\"0x%016" PRIx64 "\",\"flags\":%" PRIu64,
-                vcpu, r->index, !strcmp(t, "-") ? "null" : t, b->cr3,
-                record->from, record->to, cli_flags(record));
+                "\"0x%016" PRIx64 "\"", vcpu, r->index,
+                !strcmp(t, "-") ? "null" : t, b->cr3 & ~BTRAIL_CR3_CODE);
+    if (btrail_cr3_code_bits(b->cr3)) {
+        cli_fprintf(out, ",\"bits\":%u", btrail_cr3_code_bits(b->cr3));
+    }
+    cli_fprintf(out, ",\"from\":\"0x%016" PRIx64 "\",\"to\":\"0x%016" PRIx64
+                "\",\"flags\":%" PRIu64, record->from, record->to,
+                cli_flags(record));
     if (l->o.icount) {
         cli_fprintf(out, ",\"icount\":%s",
                     cli_format_icount(record, &b->time, "null", icount));
@@ -219,8 +223,9 @@ static void put_named_text(const struct named_lines *l, unsigned vcpu,
     }
     cli_fprintf(out, "%u %" PRIu64 " %s 0x%016" PRIx64 " 0x%016" PRIx64
                 " 0x%016" PRIx64 " 0x%" PRIx64, vcpu, r->index,
-                cli_format_time(&l->o.in->trace, b->time.host, time), b->cr3,
-                record->from, record->to, cli_flags(record));
+                cli_format_time(&l->o.in->trace, b->time.host, time),
+                b->cr3 & ~BTRAIL_CR3_CODE, record->from, record->to,
+                cli_flags(record));
     if (l->o.icount) {
         cli_fprintf(out, " %s",
                     cli_format_icount(record, &b->time, "-", icount));

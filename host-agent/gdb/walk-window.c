@@ -241,7 +241,7 @@ static bool add_block(struct walk_window *w, const struct lane_record *r,
     const struct known key = {
         .begin = r->record.to, .from = next->record.from,
         .to = next->record.to, .vcpu = next->vcpu,
-        .space = btrail_cr3_root(next->cr3),
+        .space = btrail_cr3_root(next->cr3) | (next->cr3 & BTRAIL_CR3_CODE),
     };
     const struct known *known = g_hash_table_lookup(w->blocks, &key);
     struct block b;

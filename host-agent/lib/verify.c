@@ -158,6 +158,9 @@ static void check_state(struct verify *v, struct stream *s,
             fault(v, s, "the time has changed without an event");
         }
     }
+    if ((b->cr3 & BTRAIL_CR3_CODE) == BTRAIL_CR3_CODE && b->cr3 != s->cr3) {
+        fault(v, s, "a CR3 that says both 16 and 32 bits");
+    }
     s->cr3 = b->cr3;
     s->time = b->time;
     s->gap = e && e->type == BTRAIL_EVENT_GAP;

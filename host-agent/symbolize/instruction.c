@@ -84,12 +84,9 @@ bool instruction_decode(const void *bytes, size_t n, unsigned bits,
         insn->direct = true;
         insn->target = address + zi.length + zi.raw.imm[0].value.s;
         if (bits != 64) {
-            /*
-             * Without the segment's base it is not known where IP wraps, so
-             * that of a 16-bit operand is not cut, either.
-             */
             insn->target &= UINT32_MAX;
         }
+        insn->wraps = bits == 16 && zi.operand_width == 16;
     }
     return true;
 }
@@ -159,15 +156,28 @@ unsigned instruction_text(const void *bytes, size_t n, unsigned bits,
         ZYAN_SUCCESS(ZydisFormatterInit(&formatter,
                                         ZYDIS_FORMATTER_STYLE_INTEL)) &&
         ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, n, &zi,
-                                            operands)) &&
-        ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&formatter, &zi, operands,
-                                            zi.operand_count_visible, text,
-                                            INSTRUCTION_TEXT, address,
-                                            NULL))) {
-        return zi.length;
+                                            operands))) {
+        if (bits == 16 && zi.attributes & ZYDIS_ATTRIB_IS_RELATIVE) {
+            /* Else the target is cut to 16 bits, as IP is. */
+            zi.operand_width = zi.stack_width = 32;
+        }
+        if (ZYAN_SUCCESS(ZydisFormatterFormatInstruction(
+                &formatter, &zi, operands, zi.operand_count_visible, text,
+                INSTRUCTION_TEXT, address, NULL))) {
+            return zi.length;
+        }
     }
     strcpy(text, "(bad)");
     return 0;
+}
+
+static bool is_target(const struct instruction *insn, uint64_t to)
+{
+    uint32_t distance = to - insn->target;
+
+    return to == insn->target ||
+           (insn->wraps && to <= UINT32_MAX &&
+            (distance == 0x10000 || distance == -0x10000u));
 }
 
 bool instruction_goes(const struct instruction *insn, uint64_t to)
@@ -179,7 +189,7 @@ bool instruction_goes(const struct instruction *insn, uint64_t to)
     case INSTRUCTION_OTHER:
         return false;
     default:
-        return !insn->direct || insn->target == to;
+        return !insn->direct || is_target(insn, to);
     }
 }
 

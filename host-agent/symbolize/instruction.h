@@ -48,11 +48,14 @@ enum instruction_kind {
 /**
  * struct instruction
  * @direct: it has its target in itself: @target
+ * @wraps:  IP has 16 bits there: if it wraps, the target is 64 KiB above or below
+ *          @target.  Where in its segment an instruction is, is not known.
  */
 struct instruction {
     enum instruction_kind kind;
     unsigned length;
     bool direct;
+    bool wraps;
     uint64_t target;
 };
 
@@ -77,7 +80,8 @@ bool instruction_changes_stack(const void *bytes, size_t n);
 
 /**
  * instruction_text - disassemble one instruction, in Intel's syntax
- * @text: gets "(bad)" if the bytes are not an instruction
+ * @address: linear, as are the targets in the text; IP can be another one
+ * @text:    gets "(bad)" if the bytes are not an instruction
  *
  * Returns its length, or 0.
  */

@@ -291,7 +291,10 @@ static struct stack_edge *new_edge(struct stack_edges *st)
     return (struct stack_edge *)st->groups->pdata[st->groups->len - 1] + i;
 }
 
-/* The edge of a record in an era; 0 if it has nothing to do with the kernel */
+/*
+ * The edge of a record in an era, which is that of the kernel's names if it has
+ * to do with the kernel
+ */
 static const struct stack_edge *
 get_edge(struct stack_edges *st, const struct process *process,
          const struct symbolizer_where *where, uint32_t era,
@@ -325,7 +328,8 @@ stack_edges_get(struct stack_edges *st, const struct process *process,
                 const struct btrail_record *r)
 {
     return get_edge(st, process, where, (r->from | r->to) < ADDRESS_SHARED ?
-                    0 : symbolizer_era(st->s, where), r);
+                    btrail_cr3_code_bits(where->cr3) :
+                    symbolizer_era(st->s, where), r);
 }
 
 void stack_edges_get_all(struct stack_edges *st, const struct process *process,
@@ -336,13 +340,14 @@ void stack_edges_get_all(struct stack_edges *st, const struct process *process,
 {
     const uint32_t id = process->owner->id;
     const uint32_t all_era = symbolizer_era(st->s, where);
+    const uint32_t mode = btrail_cr3_code_bits(where->cr3);
     const struct stack_edge *before = NULL;
     struct stack_run run;
 
     for (size_t i = 0; i < n; i++) {
         uint64_t from = records[i].from, to = records[i].to;
         uint32_t space = (from & to) >> 63 ? KERNEL_SPACE : id;
-        uint32_t era = (from | to) >> 63 ? all_era : 0;
+        uint32_t era = (from | to) >> 63 ? all_era : mode;
         const struct stack_edge **recent =
             &st->recent[btrail_hash3(from, to, space) >> (64 - RECENT_BITS)];
         const struct stack_edge *e = *recent;

@@ -45,7 +45,8 @@ struct stack_edge {
     const struct function *from_fn;
     const struct function *to_fn;
     uint32_t space;
-    uint32_t era;               /* of its ends in the kernel; else 0 */
+    uint32_t era;               /* of its ends in the kernel; else the mode that
+                                   CR3 says */
     uint8_t kind;
     bool start;                 /* @to is the start of a function */
     bool handler;               /* an interrupt or exception goes to @to */

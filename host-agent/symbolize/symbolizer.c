@@ -524,10 +524,14 @@ unsigned symbolizer_bits(struct symbolizer *s, const struct process *process,
                          const struct symbolizer_where *where,
                          uint64_t address)
 {
+    unsigned bits = btrail_cr3_code_bits(where->cr3);
     struct place place;
 
     if (address >= (UINT64_C(1) << 32)) {
         return 64;
+    }
+    if (bits) {
+        return bits;
     }
     symbolizer_place(s, process, where, address, &place);
     return place.function->module->elf ? place.function->module->bits :

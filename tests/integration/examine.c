@@ -202,6 +202,7 @@ static void pass_stops(struct facts *f, const struct btrail_record *r)
 
 static void add_records(struct facts *f, const struct btrail_batch *b)
 {
+    uint64_t cr3 = b->cr3 & ~BTRAIL_CR3_CODE;
     size_t i;
 
     if (b->index != f->next) {
@@ -215,9 +216,9 @@ static void add_records(struct facts *f, const struct btrail_batch *b)
     if (!b->time.host) {
         f->untimed += b->count;
     }
-    if (!f->space || b->cr3 != f->cr3) {
-        f->cr3 = b->cr3;
-        f->space = find_space(f, b->cr3);
+    if (!f->space || cr3 != f->cr3) {
+        f->cr3 = cr3;
+        f->space = find_space(f, cr3);
     }
     pass_stops(f, b->records);
     for (i = 0; i < b->count; i++) {
@@ -279,7 +280,7 @@ static void add_stop(struct facts *f, const struct btrail_batch *b)
     struct stop stop = {
         .index = b->event->index,
         .time = b->event->data[0],
-        .cr3 = b->cr3,
+        .cr3 = b->cr3 & ~BTRAIL_CR3_CODE,
         .have_to = f->have_last,
         .to = f->last.to,
     };

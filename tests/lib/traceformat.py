@@ -22,6 +22,15 @@ OVERWRITTEN, AGENT_LOST, CORRUPT = 2, 3, 7
 MANY = 2 ** 32 - 1
 
 
+CODE16, CODE32 = 1 << 59, 1 << 58       # in CR3: the mode of code
+
+
+def cr3_of(line):
+    """CR3 with the mode of code, of a line of backtrail script --json"""
+    mode = {None: 0, 16: CODE16, 32: CODE32}[line.get('bits')]
+    return int(line['cr3'], 16) | mode
+
+
 def space_of(cr3):
     """The address space of a CR3"""
     if cr3 >> 63:
@@ -708,7 +717,7 @@ def parse_line(line, start):
     """A line of backtrail script --json as (vCPU, item)"""
     o = json.loads(line, parse_float=decimal.Decimal)
     host = 0 if o['time'] is None else int(o['time'] * 10 ** 9) + start
-    cr3 = int(o['cr3'], 16)
+    cr3 = cr3_of(o)
     if 'event' not in o:
         return o['vcpu'], ('record', o['index'], host, cr3,
                            int(o['from'], 16), int(o['to'], 16), o['flags'])

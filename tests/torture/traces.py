@@ -326,7 +326,7 @@ class Part(campaign.Part):
         host = 0
         if o['time'] is not None and timed:
             host = int(o['time'] * 10 ** 9) + start
-        cr3 = int(o['cr3'], 16)
+        cr3 = traceformat.cr3_of(o)
         if 'event' not in o:
             return o['vcpu'], (o['index'], host, cr3, int(o['from'], 16),
                                int(o['to'], 16), o['flags'])

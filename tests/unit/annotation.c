@@ -404,6 +404,96 @@ static void test_unknown(void)
     }
 }
 
+static void add_line(void *opaque, const struct annotation_line *line)
+{
+    g_array_append_val((GArray *)opaque, *line);
+}
+
+/*
+ * The same bytes in three modes: 48 b9 01 00 is dec ax; mov cx, 1 in 16 bits,
+ * dec eax; mov ecx, N in 32, and mov rcx, N in 64.  CR3 says the mode.
+ */
+static void test_modes(void)
+{
+    static const uint8_t bytes[] = {
+        0x48, 0xb9, 1, 0, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
+        0xeb, 0xf4,             /* to the beginning */
+    };
+    static const struct {
+        uint64_t cr3;
+        unsigned bits;
+        unsigned lengths[10];
+    } modes[] = {
+        { BTRAIL_CR3_CODE16, 16, { 1, 3, 1, 1, 1, 1, 1, 1, 2 } },
+        { BTRAIL_CR3_CODE32, 32, { 1, 5, 1, 1, 1, 1, 2 } },
+        { 0, 64, { 10, 2 } },
+    };
+    enum { AT = 0x7c00, TIMES = 5 };
+    struct btrail_record records[TIMES * G_N_ELEMENTS(modes)];
+    struct btrail_event events[G_N_ELEMENTS(modes)];
+    struct annotation_options options = {
+        .range = { AT, AT + sizeof(bytes) }, .window = WINDOW_ALL(0),
+        .threads = 1,
+    };
+    struct scene *s = g_new0(struct scene, 1);
+    struct btrail_slab slab = { .cr3 = modes[0].cr3, .records = records,
+        .n_records = G_N_ELEMENTS(records), .events = events,
+        .n_events = G_N_ELEMENTS(modes),
+    };
+    struct sample_code page = {
+        .address = AT, .bytes = s->bytes[0], .n = BTRAIL_CODE_PAGE_SIZE,
+    };
+    const struct annotation_code *code;
+    struct btrail_writer *w;
+    struct annotation a;
+
+    page.address = AT & ~(BTRAIL_CODE_PAGE_SIZE - 1);
+    memcpy(s->bytes[0] + AT % BTRAIL_CODE_PAGE_SIZE, bytes, sizeof(bytes));
+    for (unsigned i = 0; i < G_N_ELEMENTS(records); i++) {
+        records[i] = (struct btrail_record) { AT + 10, AT, 0 };
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(modes); i++) {
+        events[i] = (struct btrail_event) {
+            .index = i * TIMES, .type = BTRAIL_EVENT_CR3,
+            .data = { modes[i].cr3 },
+        };
+    }
+    s->path = sample_path();
+    g_assert_cmpint(btrail_writer_open(&w, s->path, 0), ==, 0);
+    sample_code(w, &page, 1);
+    g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&s->trace, s->path), ==, 0);
+    options.names = s->symbols = sample_symbolizer(s->trace, "");
+
+    g_assert_cmpint(annotation_read(&a, s->trace, &options), ==, 0);
+    g_assert_cmpuint(a.unknown, ==, 0);
+    g_assert_cmpuint(a.codes->len, ==, 1);
+    code = a.codes->pdata[0];
+    g_assert_cmpuint(code->versions->len, ==, G_N_ELEMENTS(modes));
+    for (unsigned i = 0; i < G_N_ELEMENTS(modes); i++) {
+        struct annotation_version *v = code->versions->pdata[i];
+        GArray *lines = g_array_new(FALSE, FALSE,
+                                    sizeof(struct annotation_line));
+
+        g_assert_cmpuint(v->bits, ==, modes[i].bits);
+        annotation_lines(code, v, add_line, lines);
+        for (unsigned k = 0; k < lines->len; k++) {
+            const struct annotation_line *line =
+                &g_array_index(lines, struct annotation_line, k);
+
+            g_assert_cmpuint(line->length, ==, modes[i].lengths[k]);
+            /* The first block of all began before the trace. */
+            g_assert_cmpuint(line->count, ==, TIMES - !i);
+        }
+        g_assert_cmpuint(modes[i].lengths[lines->len], ==, 0);
+        g_array_unref(lines);
+    }
+    annotation_clear(&a);
+    scene_clear(s);
+    g_free(s);
+}
+
 /* A function that is not there has others whose names are like it. */
 static void test_closest(void)
 {
@@ -431,6 +521,7 @@ int main(int argc, char **argv)
     g_test_add_func("/annotation/random", test_random);
     g_test_add_func("/annotation/changes", test_changes);
     g_test_add_func("/annotation/unknown", test_unknown);
+    g_test_add_func("/annotation/modes", test_modes);
     g_test_add_func("/annotation/closest", test_closest);
     return g_test_run();
 }

@@ -125,11 +125,52 @@ static void test_modes(void)
     g_assert_true(instruction_decode("\xeb\x7e", 2, 32, 0xffffffff, &insn));
     g_assert_cmphex(insn.target, ==, 0x7f);
 
+    /* inc word [0x7e00]; in 64-bit mode, the displacement has 4 bytes. */
+    g_assert_true(instruction_decode("\xff\x06\x00\x7e\xc3\x90", 6, 16, 0,
+                                     &insn));
+    g_assert_cmpuint(insn.length, ==, 4);
+
     g_assert_cmpuint(instruction_text("\x74\x02", 2, 64, 0x1000, text), ==,
                      2);
     g_assert_cmpstr(text, ==, "jz 0x0000000000001004");
     g_assert_cmpuint(instruction_text("\x06", 1, 64, 0, text), ==, 0);
     g_assert_cmpstr(text, ==, "(bad)");
+}
+
+/*
+ * Where IP wraps depends on the base of CS, which no record has: 0xf0000 and
+ * 0xf8000 are the bases of segments with the same code.
+ */
+static void test_wraps(void)
+{
+    char text[INSTRUCTION_TEXT];
+    struct instruction insn;
+
+    g_assert_true(instruction_decode("\xe9\0\x10", 3, 16, 0xffff0, &insn));
+    g_assert_true(insn.direct && insn.wraps);
+    g_assert_cmphex(insn.target, ==, 0x100ff3);
+    g_assert_true(instruction_goes(&insn, 0x100ff3));
+    g_assert_true(instruction_goes(&insn, 0xf0ff3));
+    g_assert_false(instruction_goes(&insn, 0xe0ff3));
+    g_assert_false(instruction_goes(&insn, 0xf0ff4));
+    g_assert_false(instruction_goes(&insn, 0x1000f0ff3));
+    g_assert_true(instruction_decode("\xeb\x80", 2, 16, 0xf0010, &insn));
+    g_assert_cmphex(insn.target, ==, 0xeff92);
+    g_assert_true(instruction_goes(&insn, 0xfff92));
+    /* The text has the linear address, too. */
+    g_assert_cmpuint(instruction_text("\xeb\x7e", 2, 16, 0xf1000, text), ==, 2);
+    g_assert_cmpstr(text, ==, "jmp 0x000F1080");
+    g_assert_cmpuint(instruction_text("\xe8\x7d\xff", 3, 16, 0xf1000, text), ==,
+                     3);
+    g_assert_cmpstr(text, ==, "call 0x000F0F80");
+    /* With a prefix, it is EIP, which does not wrap there. */
+    g_assert_true(instruction_decode("\x66\xe9\0\x10\0\0", 6, 16, 0xffff0,
+                                     &insn));
+    g_assert_false(insn.wraps);
+    g_assert_false(instruction_goes(&insn, 0xf0ff6));
+    g_assert_true(instruction_decode("\xe9\0\x10\0\0", 5, 32, 0xffff0, &insn));
+    g_assert_false(insn.wraps);
+    g_assert_false(instruction_goes(&insn, 0xf0ff5));
 }
 
 static enum instruction_kind kind_by_name(const char *name)
@@ -281,6 +322,7 @@ int main(int argc, char **argv)
     g_test_add_func("/instruction/kinds", test_kinds);
     g_test_add_func("/instruction/always", test_always);
     g_test_add_func("/instruction/modes", test_modes);
+    g_test_add_func("/instruction/wraps", test_wraps);
     g_test_add_func("/instruction/objdump", test_objdump);
     g_test_add_func("/instruction/random", test_random);
     g_test_add_func("/instruction/changes-stack", test_changes_stack);

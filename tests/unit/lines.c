@@ -21,6 +21,13 @@ static uint64_t random64(void)
 }
 
 /* The line of a record, as simple as can be */
+/* The mode that CR3 says: in all lines of JSON, and in events of text */
+static const char *mode_text(uint64_t cr3, bool json)
+{
+    return cr3 >> 59 & 1 ? (json ? ",\"bits\":16" : " bits=16") :
+           cr3 >> 58 & 1 ? (json ? ",\"bits\":32" : " bits=32") : "";
+}
+
 static void add_line(GString *text, bool json, bool icount, unsigned vcpu,
                      const struct btrail_batch *b, size_t i)
 {
@@ -31,6 +38,7 @@ static void add_line(GString *text, bool json, bool icount, unsigned vcpu,
         (unsigned)((b->time.host - START) % 1000000000)) :
         g_strdup(json ? "null" : "-");
     uint64_t count = btrail_record_icount(r, &b->time);
+    uint64_t cr3 = b->cr3 & ~(UINT64_C(3) << 58);
     g_autofree char *counted = count != BTRAIL_NO_ICOUNT ?
         g_strdup_printf("%" G_GUINT64_FORMAT, count) :
         g_strdup(json ? "null" : "-");
@@ -38,17 +46,18 @@ static void add_line(GString *text, bool json, bool icount, unsigned vcpu,
     if (json) {
         g_string_append_printf(
             text, "{\"vcpu\":%u,\"index\":%" G_GUINT64_FORMAT ",\"time\":%s,"
-            "\"cr3\":\"0x%016" G_GINT64_MODIFIER "x\",\"from\":\"0x%016"
+            "\"cr3\":\"0x%016" G_GINT64_MODIFIER "x\"%s,\"from\":\"0x%016"
             G_GINT64_MODIFIER "x\",\"to\":\"0x%016" G_GINT64_MODIFIER
             "x\",\"flags\":%" G_GUINT64_FORMAT "%s%s}\n", vcpu, b->index + i,
-            time, b->cr3, r->from, r->to, r->flags & 0xffff,
-            icount ? ",\"icount\":" : "", icount ? counted : "");
+            time, cr3, mode_text(b->cr3, true), r->from, r->to,
+            r->flags & 0xffff, icount ? ",\"icount\":" : "",
+            icount ? counted : "");
     } else {
         g_string_append_printf(
             text, "%u %" G_GUINT64_FORMAT " %s 0x%016" G_GINT64_MODIFIER
             "x 0x%016" G_GINT64_MODIFIER "x 0x%016" G_GINT64_MODIFIER
             "x 0x%" G_GINT64_MODIFIER "x%s%s\n", vcpu, b->index + i, time,
-            b->cr3, r->from, r->to, r->flags & 0xffff, icount ? " " : "",
+            cr3, r->from, r->to, r->flags & 0xffff, icount ? " " : "",
             icount ? counted : "");
     }
 }
@@ -63,7 +72,7 @@ static void check_text(int fd, const GString *want)
     g_free(got);
 }
 
-/* Batches of any size, and CR3 events, which have no more to them */
+/* Batches of any size, and CR3 events, which have only the mode besides */
 static void test_text(gconstpointer json)
 {
     unsigned k, i, round;
@@ -116,13 +125,15 @@ static void test_text(gconstpointer json)
                     b = (struct btrail_batch) {
                         .event = &event, .cr3 = b.cr3,
                     };
+                    event.data[0] = b.cr3;
                     lines_event(l, vcpu, &b);
                     g_string_append_printf(want, json ?
                         "{\"vcpu\":%u,\"index\":%" G_GUINT64_FORMAT
                         ",\"time\":null,\"cr3\":\"0x%016" G_GINT64_MODIFIER
-                        "x\",\"event\":\"cr3\"}\n" :
+                        "x\"%s,\"event\":\"cr3\"}\n" :
                         "%u %" G_GUINT64_FORMAT " - 0x%016" G_GINT64_MODIFIER
-                        "x event cr3\n", vcpu, event.index, b.cr3);
+                        "x event cr3%s\n", vcpu, event.index,
+                        b.cr3 & ~(UINT64_C(3) << 58), mode_text(b.cr3, json));
                 }
             }
             g_assert_cmpint(lines_error(l), ==, 0);
@@ -214,8 +225,8 @@ static void test_events(void)
             lines_event(l, 1023, &b);
             g_string_append_printf(want, json ?
                 "{\"vcpu\":1023,\"index\":1,\"time\":-0.000000001,"
-                "\"cr3\":\"0xffffffffffffffff\",\"event\":%s}\n" :
-                "1023 1 -0.000000001 0xffffffffffffffff event %s\n",
+                "\"cr3\":\"0xf3ffffffffffffff\",\"bits\":16,\"event\":%s}\n" :
+                "1023 1 -0.000000001 0xf3ffffffffffffff event %s\n",
                 json ? events[i].json : events[i].text);
         }
         g_assert_cmpint(lines_free(l), ==, 0);

@@ -301,6 +301,7 @@ static void test_sideband(void)
     struct elf_file *f = elf_file_open(sample);
     uint64_t leaf = elf_file_find(f, "sample_leaf")->start;
     const struct process *worker, *old;
+    struct symbolizer_where where = nowhere;
     struct btrail_trace *trace;
     struct symbolizer *s;
     struct place place;
@@ -333,6 +334,13 @@ static void test_sideband(void)
     g_assert_cmpstr(place.function->module->name, ==, "old");
     g_assert_cmpuint(symbolizer_bits(s, old, &nowhere, 0x8048010), ==, 32);
     g_assert_cmpuint(symbolizer_bits(s, worker, &nowhere, 0x1000), ==, 64);
+    /* Where the producer says it, it is so. */
+    where.cr3 = BTRAIL_CR3_CODE16 | 0x8000;
+    g_assert_cmpuint(symbolizer_bits(s, old, &where, 0x8048010), ==, 16);
+    where.cr3 = BTRAIL_CR3_PAE | BTRAIL_CR3_CODE32 | 0x5000;
+    g_assert_cmpuint(symbolizer_bits(s, worker, &where, 0x1000), ==, 32);
+    /* There is no such code. */
+    g_assert_cmpuint(symbolizer_bits(s, worker, &where, 0x100000000), ==, 64);
     symbolizer_free(s);
     btrail_trace_close(trace);
     elf_file_close(f);
