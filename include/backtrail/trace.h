@@ -361,7 +361,9 @@ BTRAIL_API uint64_t btrail_record_icount(const struct btrail_record *record,
  * @count:     their number, at least 1, or 0 if this is an event
  * @index:     of the first record; for an event, of the next record as it
  *             is known before the event
- * @cr3:       CR3 in force for these records, or after the event
+ * @cr3:       CR3 in force for these records, or after the event: the address
+ *             space, see btrail_cr3_root(), and the mode of the code, see
+ *             btrail_cr3_code_bits()
  * @time:      the TIME event in force for these records, or after the event
  * @task:      the task that made these records, or that runs after the event.
  *             At events before the first record of a chunk it can be unknown,

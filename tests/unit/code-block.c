@@ -481,6 +481,8 @@ static void test_bits(void)
     struct lane_record a = record_in(CR3_32, FIRST + 1, ENTRY, LOW);
     struct lane_record r = record_in(CR3_32, FIRST + 2, LOW + 7, LOW);
     static const unsigned want[] = { 0, 1, 6, 7 };
+    /* mov ax, 1; add [bx + si], al */
+    static const unsigned want16[] = { 0, 1, 4, 6, 7 };
     struct block b = block_read(names, &a, &r);
 
     g_assert_cmpuint(b.bits, ==, 32);
@@ -508,7 +510,20 @@ static void test_bits(void)
     b = block_read(names, &a, NULL);
     g_assert_cmpuint(b.bits, ==, 32);
     require_one(&b, LOW);
+    /* What CR3 says comes first, and that of the record that ends the block. */
+    a = record_in(CR3_32 | BTRAIL_CR3_CODE32, FIRST + 1, ENTRY, LOW);
+    r = record_in(CR3_32 | BTRAIL_CR3_CODE16, FIRST + 2, LOW + 7, LOW);
+    b = block_read(names, &a, &r);
+    g_assert_cmpuint(b.bits, ==, 16);
+    g_assert_cmpuint(b.hole, ==, 0);
+    g_assert_cmpuint(b.addresses->len, ==, G_N_ELEMENTS(want16));
+    for (unsigned i = 0; i < G_N_ELEMENTS(want16); i++) {
+        g_assert_cmphex(block_address(&b, i), ==, LOW + want16[i]);
+    }
+    block_clear(&b);
     /* The kernel runs in the same address space. */
+    a = record_in(CR3_32, FIRST + 1, ENTRY, LOW);
+    r = record_in(CR3_32, FIRST + 2, LOW + 7, LOW);
     a.record.to = IRET;
     r.record.from = IRET;
     b = block_read(names, &a, &r);
