@@ -48,8 +48,8 @@ enum instruction_kind {
 /**
  * struct instruction
  * @direct: it has its target in itself: @target
- * @wraps:  IP has 16 bits there: if it wraps, the target is 64 KiB above or below
- *          @target.  Where in its segment an instruction is, is not known.
+ * @wraps:  IP has 16 bits there: if it wraps, the target is 64 KiB above or
+ *          below @target.  Where in its segment an instruction is, is not known.
  */
 struct instruction {
     enum instruction_kind kind;

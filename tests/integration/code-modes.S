@@ -2,9 +2,9 @@
 /*
  * A boot sector that runs in each mode of code, and ends QEMU
  *
- * A label whose name ends with _BITS_COUNT begins instructions that are executed
- * COUNT times in the mode of BITS, up to the next such label or "not".  The
- * function "poly" is executed in three modes, with other instructions in each.
+ * A label whose name ends with _BITS_COUNT begins instructions that are
+ * executed COUNT times in the mode of BITS, up to the next such label or "not".
+ * The function "poly" is executed in three modes, as other instructions in each.
  */
         .code16
         .globl  _start
@@ -25,8 +25,8 @@ loop_16_3:
         loop    loop_16_3
 wraps_16_1:
         /*
-         * To IP 0xf000 and back, over the end of the segment.  QEMU does not wrap
-         * IP if the page remains the same without.
+         * To IP 0xf000 and back, over the end of the segment.  QEMU does not
+         * wrap IP if the page remains the same without.
          */
         movw    $0x16c0, %ax
         movw    %ax, %ds
