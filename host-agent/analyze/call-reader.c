@@ -32,9 +32,19 @@ struct call_block {
     bool counts[BLOCK_RECORDS];
 };
 
+/**
+ * struct call_lane - a vCPU
+ * @pace:   of the last batch; NULL before the first one
+ * @n:      records of it that were read
+ * @record: the last one, of @task; @last is a batch of it alone
+ */
 struct call_lane {
     struct paces *paces;
     const struct pace *pace;
+    uint64_t n;
+    struct btrail_record record;
+    struct btrail_batch last;
+    struct task task;
 };
 
 struct call_reader {
@@ -43,6 +53,8 @@ struct call_reader {
     struct stack_edges *edges;
     struct call_lane lanes[BTRAIL_MAX_VCPUS];
     struct chooser *chooser;    /* if there is a filter */
+    const struct times *times;
+    struct times *own_times;    /* or NULL */
     unsigned vcpu;              /* the batch that is read */
     struct btrail_batch batch;  /* the rest of it */
     bool before;                /* it is before the window */
@@ -61,16 +73,27 @@ struct call_reader {
     int ret;                    /* why no more blocks are made; or 0 */
 };
 
-/* Adds a batch of one pace to a block that has room for it. */
+/* Keeps the last record of a part. */
+static void keep_last(struct call_lane *l, const struct btrail_batch *part,
+                      const struct task *task)
+{
+    l->last = btrail_batch_part(part, part->count - 1, 1);
+    l->record = *l->last.records;
+    l->last.records = &l->record;
+    l->task = *task;
+}
+
+/* Adds a batch to a block that has room for it.  @ticks: of each record */
 static void add_records(struct call_reader *r, struct call_block *k,
-                        const struct btrail_batch *b, const struct pace *pace)
+                        const struct btrail_batch *b, const struct pace *pace,
+                        uint64_t ticks)
 {
     struct btrail_batch part = { .count = 0 };
     struct call_step step = {
         .kind = CALL_STEP_RECORDS, .vcpu = r->vcpu, .index = b->index,
         .counts = r->chooser || r->before ? k->counts + k->n : NULL,
         .pace = *pace, .before = r->before,
-        .part = { .vcpu = r->vcpu, .ticks = pace->ticks },
+        .part = { .vcpu = r->vcpu, .ticks = ticks },
     };
 
     while (symbolizer_part(r->options->names, r->vcpu, b, &part,
@@ -95,21 +118,76 @@ static void add_records(struct call_reader *r, struct call_block *k,
                             &step.part.task.where,
                             part.records, part.count, k->edges + k->n,
                             k->runs + k->n);
+        keep_last(&r->lanes[r->vcpu], &part, &step.part.task);
         k->n += part.count;
         g_array_append_val(k->steps, step);
     }
     r->sums.records += r->before ? 0 : b->count;
 }
 
-static void add_wait(struct call_reader *r, struct call_block *k, uint64_t wait)
+/* Goes on to the next pace.  Returns the time that counts of that which the
+ * vCPU waited before. */
+static uint64_t pass_pace(struct call_reader *r, struct call_lane *l)
 {
+    uint64_t wait = l->pace->wait;
+
+    if (wait) {
+        wait = times_count(r->times, l->pace->until - wait / PACE_TICKS, 0,
+                           wait);
+    }
+    l->pace = paces_next(l->paces);
+    l->n = 0;
+    return wait;
+}
+
+/* Adds time that a vCPU waited after its last record, if that counts. */
+static void add_wait(struct call_reader *r, struct call_block *k, unsigned vcpu,
+                     uint64_t wait)
+{
+    const struct call_lane *l = &r->lanes[vcpu];
     const struct call_step step = {
-        .kind = CALL_STEP_WAIT, .vcpu = r->vcpu, .wait = wait,
+        .kind = CALL_STEP_WAIT, .vcpu = vcpu, .wait = wait,
     };
 
-    if (wait && !r->before) {
+    if (wait && (!r->chooser ||
+                 chooser_has(r->chooser, vcpu, &l->task, &l->last,
+                             r->options->whole))) {
         g_array_append_val(k->steps, step);
     }
+}
+
+/* Adds the time that vCPUs waited after the last records of all. */
+static void add_last_waits(struct call_reader *r, struct call_block *k)
+{
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        struct call_lane *l = &r->lanes[i];
+        uint64_t wait = 0;
+
+        while (l->pace && l->pace->end != UINT64_MAX &&
+               times_after(r->times, l->pace->time)) {
+            wait += pass_pace(r, l);
+        }
+        add_wait(r, k, i, wait);
+    }
+}
+
+/*
+ * How much time counts of each of the next records of a lane.  @n: their
+ * number, and then that of those with the same time, the first ones
+ */
+static uint64_t counted_ticks(const struct call_reader *r,
+                              const struct call_lane *l, size_t *n)
+{
+    const struct pace *pace = l->pace;
+    uint64_t begin, same;
+
+    if (r->before || !pace->ticks) {
+        return pace->ticks;
+    }
+    begin = MIN(l->n, UINT64_MAX / 2 / pace->ticks) * pace->ticks;
+    same = times_same(r->times, pace->time, begin);
+    *n = MIN(*n, MAX(same / pace->ticks, 1));
+    return times_count(r->times, pace->time, begin, begin + pace->ticks);
 }
 
 /* Adds the next records of the batch; false if there is no room for them. */
@@ -117,24 +195,25 @@ static bool add_batch(struct call_reader *r, struct call_block *k)
 {
     struct call_lane *l = &r->lanes[r->vcpu];
     struct btrail_batch *b = &r->batch, part;
-    uint64_t wait = 0;
+    uint64_t wait = 0, ticks;
     size_t n;
 
     while (l->pace && b->index >= l->pace->end) {
-        wait += l->pace->wait;
-        l->pace = paces_next(l->paces);
+        wait += pass_pace(r, l);
     }
-    add_wait(r, k, wait);
+    add_wait(r, k, r->vcpu, wait);
     if (!l->pace) {
         l->pace = paces_at(l->paces, b->index);
     }
     n = MIN(b->count, l->pace->end - b->index);
     n = MIN(n, r->chooser ? STEP : BLOCK_RECORDS);
+    ticks = counted_ticks(r, l, &n);
     if (n > BLOCK_RECORDS - k->n) {
         return false;
     }
     part = btrail_batch_take(b, n);
-    add_records(r, k, &part, l->pace);
+    add_records(r, k, &part, l->pace, ticks);
+    l->n += n;
     return true;
 }
 
@@ -199,6 +278,9 @@ static void make_block(struct call_reader *r)
     }
     g_mutex_unlock(&r->lock);
     ret = fill(r, k);
+    if (ret == -BTRAIL_ERR_END) {
+        add_last_waits(r, k);
+    }
     g_mutex_lock(&r->lock);
     r->made++;
     r->ret = ret;
@@ -320,6 +402,8 @@ int call_reader_open(struct call_reader **reader,
     r->chooser = options->filter ?
                  chooser_new(options->names, options->filter,
                              &options->window) : NULL;
+    r->own_times = options->times ? NULL : times_new(&options->window, NULL);
+    r->times = options->times ?: r->own_times;
     ret = btrail_merged_open(&r->merged, trace, NULL, 0, 0,
                              BTRAIL_MERGED_GRAIN);
     for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
@@ -367,6 +451,7 @@ int call_reader_close(struct call_reader *r, struct call_reader_sums *sums)
     }
     stack_edges_free(r->edges);
     chooser_free(r->chooser);
+    times_free(r->own_times);
     g_mutex_clear(&r->lock);
     g_cond_clear(&r->changed);
     g_free(r);

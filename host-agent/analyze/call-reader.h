@@ -8,12 +8,17 @@
  *
  * Of a window, all that is before it is read as well, and does not count: that
  * is where its stacks have begun.
+ *
+ * Time that a vCPU waits is the record's before it.  It counts if that record
+ * does, and as far as it is in the times that count.  A record that is not in
+ * the window can have time in it: then all else says whether it counts.
  */
 
 #ifndef BTRAIL_CALL_READER_H
 #define BTRAIL_CALL_READER_H
 
 #include "analyze/pace.h"
+#include "analyze/times.h"
 #include "analyze/window.h"
 #include "symbolize/filter.h"
 #include "symbolize/stack.h"
@@ -22,6 +27,9 @@
  * struct call_reader_options
  * @filter: which records count; NULL for all
  * @window: the part of the trace that counts
+ * @times:  the time that counts; NULL for that in the window
+ * @whole:  the set of @filter has all records of all vCPUs at @times, so that
+ *          a record that is not in it can have time there, too
  * @tick:   of the session, in nanoseconds; 0 if it is not known
  * @many_edges: this many different edges are classified anew; 0:
  *          STACK_MANY_EDGES
@@ -30,6 +38,8 @@ struct call_reader_options {
     struct symbolizer *names;
     const struct filter *filter;
     struct window window;
+    const struct times *times;
+    bool whole;
     uint64_t tick;
     unsigned many_edges;
 };
@@ -54,8 +64,10 @@ enum call_step_kind {
 
 /**
  * struct call_step - what happens next in a trace
- * @index:  of the first record of the batch, which has one pace; of the gap
- * @wait:   CALL_STEP_WAIT: time that the vCPU waited, in 1/PACE_TICKS ns
+ * @index:  of the first record of the batch, which has one pace, and of which
+ *          each record has the same time that counts; of the gap
+ * @wait:   CALL_STEP_WAIT: time that the vCPU waited, and that counts, in
+ *          1/PACE_TICKS ns
  * @part:   CALL_STEP_RECORDS: a part of a batch
  * @counts: of the whole batch, as in struct stack_part
  * @before: the batch is before the window

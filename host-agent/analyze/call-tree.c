@@ -156,7 +156,8 @@ int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
 {
     const struct call_reader_options read = {
         .names = options->names, .filter = options->filter,
-        .window = options->window, .tick = options->tick,
+        .window = options->window, .times = options->times,
+        .whole = options->whole, .tick = options->tick,
         .many_edges = options->many_edges,
     };
     struct call_reader_sums sums;

@@ -6,7 +6,7 @@
 #ifndef BTRAIL_CALL_TREE_H
 #define BTRAIL_CALL_TREE_H
 
-#include "analyze/window.h"
+#include "analyze/times.h"
 #include "symbolize/filter.h"
 #include "symbolize/stack.h"
 
@@ -39,6 +39,8 @@ struct call_tree_ops {
  * @filter: which records count; NULL for all
  * @window: the part of the trace that counts; stacks are those of the whole
  *          trace, so all before it is read
+ * @times:  the time that counts; NULL for that in the window
+ * @whole:  as in struct call_reader_options
  * @tick:   of the session, in nanoseconds; 0 if it is not known
  * @many:   a tree with this many nodes is spilled; 0: STACK_MANY_NODES
  * @many_edges: this many different edges are classified anew; 0:
@@ -50,6 +52,8 @@ struct call_tree_options {
     struct symbolizer *names;
     const struct filter *filter;
     struct window window;
+    const struct times *times;
+    bool whole;
     uint64_t tick;
     unsigned many;
     unsigned many_edges;

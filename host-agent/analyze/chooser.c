@@ -94,3 +94,22 @@ size_t chooser_choose(struct chooser *c, unsigned vcpu,
     }
     return n;
 }
+
+bool chooser_has(struct chooser *c, unsigned vcpu, const struct task *task,
+                 const struct btrail_batch *b, bool within)
+{
+    struct place from, to;
+    const struct named_record record = {
+        .vcpu = vcpu, .index = b->index, .from = b->records->from,
+        .to = b->records->to, .from_place = &from, .to_place = &to,
+        .lines = c->names, .process = task->process,
+        .time = window_time(&c->window, b->time.host),
+    };
+    uint64_t class = filter_class(c->filter, &record);
+
+    if (within) {
+        class = filter_class_within(c->filter, class);
+    }
+    return filter_may_choose(c->filter, class) &&
+           chosen(c, class, task, &record, &from, &to);
+}

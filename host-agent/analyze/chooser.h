@@ -28,4 +28,11 @@ size_t chooser_choose(struct chooser *c, unsigned vcpu,
                       const struct task *task, const struct btrail_batch *b,
                       bool *counts);
 
+/*
+ * Is a record of a task chosen, the only one of a batch?  @within: it would be,
+ * if it were in the set of filter_within()
+ */
+bool chooser_has(struct chooser *c, unsigned vcpu, const struct task *task,
+                 const struct btrail_batch *b, bool within);
+
 #endif /* BTRAIL_CHOOSER_H */

@@ -543,6 +543,16 @@ uint64_t filter_class(const struct filter *f, const struct named_record *r)
     return class;
 }
 
+uint64_t filter_class_within(const struct filter *f, uint64_t class)
+{
+    for (unsigned i = 0; i < f->common->len; i++) {
+        const struct node *n = f->common->pdata[i];
+
+        class |= (uint64_t)(n->set != NULL) << i;
+    }
+    return class;
+}
+
 static bool chooses(const struct node *n, uint64_t class,
                     const struct named_record *r)
 {

@@ -58,6 +58,10 @@ uint64_t filter_until(const struct filter *f, const struct named_record *r);
 /* The class of a record; this ignores @from, @to and their places. */
 uint64_t filter_class(const struct filter *f, const struct named_record *r);
 
+/* The class that a record of another one would have in the set of
+ * filter_within() */
+uint64_t filter_class_within(const struct filter *f, uint64_t class);
+
 /* Is a record of a class chosen?  Ignores @vcpu, @index and @time of @r. */
 bool filter_chooses(const struct filter *f, uint64_t class,
                     const struct named_record *r);

@@ -54,7 +54,13 @@ static void check(struct chooser *c, const struct filter *f, uint64_t start,
             .process = task.process, .lines = names,
         };
 
+        const struct btrail_batch one = {
+            .index = r.index, .records = records + i, .count = 1,
+            .time = b.time,
+        };
+
         g_assert_cmpint(counts[i], ==, filter_matches(f, &r));
+        g_assert_cmpint(counts[i], ==, chooser_has(c, vcpu, &task, &one, i & 1));
         n -= counts[i];
     }
     g_assert_cmpuint(n, ==, 0);

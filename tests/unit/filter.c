@@ -195,9 +195,15 @@ static void test_within(void)
         for (r.index = 80; r.index < 120; r.index++) {
             bool in = r.index >= 90 && r.index < 110;
 
+            uint64_t class;
+
             r.vcpu = 3;
             g_assert_cmpint(filter_matches(f, &r), ==,
                             in && !(i && r.index == 100));
+            /* As if it were in the set */
+            class = filter_class_within(f, filter_class(f, &r));
+            g_assert_cmpint(filter_chooses(f, class, &r), ==,
+                            !(i && r.index == 100));
             r.vcpu = 2;
             g_assert_false(filter_matches(f, &r));
         }
