@@ -207,6 +207,7 @@ int analysis_read_calls(const struct analysis *a, struct call_tree *t,
 {
     const struct call_tree_options options = {
         .names = a->names, .filter = a->filter, .window = a->window,
+        .times = a->times, .whole = a->whole,
         .tick = a->trace.tick, .ops = ops, .opaque = opaque,
     };
 

@@ -19,6 +19,8 @@
  *               with @comm_text and @cpu_text
  * @time_text:   parsed into @window
  * @within:      @filter chooses only records of --between, too
+ * @times:       of its spans, in @window; NULL without them
+ * @whole:       these have all records of all vCPUs
  * @names:       NULL if they were not opened
  */
 struct analysis {
@@ -37,6 +39,8 @@ struct analysis {
     char *time_text;
     struct filter *filter;
     bool within;
+    const struct times *times;
+    bool whole;
     struct window window;
     struct cli_trace trace;
     struct symbolizer *names;

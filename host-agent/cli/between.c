@@ -94,6 +94,7 @@ void between_clear(struct between *b)
     g_free(b->pair_text);
     spans_free(b->spans);
     record_set_free(b->set);
+    times_free(b->times);
 }
 
 /* Adds a moment, with the value of its mark.  False if there are too many. */
@@ -178,6 +179,23 @@ bool between_read(struct between *b, const struct analysis *in, bool filtered,
     return true;
 }
 
+static struct times *times_of(const struct spans *spans,
+                              const struct window *window)
+{
+    g_autoptr(GArray) all = g_array_new(FALSE, FALSE,
+                                        sizeof(struct times_span));
+    const struct span *span;
+
+    for (size_t i = 0; (span = spans_get(spans, i)); i++) {
+        if (span->end) {
+            const struct times_span time = span_time(span);
+
+            g_array_append_val(all, time);
+        }
+    }
+    return times_new(window, all);
+}
+
 bool between_restrict(struct between *b, struct analysis *in)
 {
     b->set = record_set_new();
@@ -186,5 +204,7 @@ bool between_restrict(struct between *b, struct analysis *in)
     }
     in->filter = filter_within(in->filter, b->set);
     in->within = true;
+    in->times = b->times = times_of(b->spans, &in->window);
+    in->whole = b->pair == SPANS_ANY;
     return true;
 }

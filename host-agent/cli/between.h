@@ -19,6 +19,7 @@
  * @whats:     the same, parsed
  * @spans:     after between_read()
  * @set:       their records, after between_restrict()
+ * @times:     their time, then
  * @damage:    that was found while reading
  */
 struct between {
@@ -29,6 +30,7 @@ struct between {
     enum spans_pair pair;
     struct spans *spans;
     struct record_set *set;
+    struct times *times;
     uint64_t damage;
 };
 
@@ -58,8 +60,8 @@ void between_clear(struct between *b);
 bool between_read(struct between *b, const struct analysis *in, bool filtered,
                   bool count);
 
-/* Has the filter of @in choose only records of spans.  @b must outlive it.
- * False after an error message. */
+/* Has the filter of @in choose only records of spans, and time that is in them.
+ * @b must outlive it.  False after an error message. */
 bool between_restrict(struct between *b, struct analysis *in);
 
 #endif /* BTRAIL_CLI_BETWEEN_H */

@@ -90,6 +90,15 @@ uint64_t clock_order_time(struct clock_order *o, const struct moment *at)
                   PACE_TICKS : at->time.host;
 }
 
+uint64_t clock_order_begun(struct clock_order *o, const struct moment *at)
+{
+    const struct pace *pace = pace_of(o, at);
+
+    /* Records that are missing have taken none of the time. */
+    return pace ? MIN(pace->time + (at->index - pace->begin) * pace->ticks /
+                      PACE_TICKS, pace->until) : at->time.host;
+}
+
 uint64_t clock_order_latest(struct clock_order *o, const struct moment *at)
 {
     const struct pace *pace = pace_of(o, at);

@@ -31,6 +31,9 @@ uint64_t clock_order_key(struct clock_order *o, const struct moment *at);
 /* The same by the host's clock alone, whether or not there is a count */
 uint64_t clock_order_time(struct clock_order *o, const struct moment *at);
 
+/* The time at which its record began, where the one before was over */
+uint64_t clock_order_begun(struct clock_order *o, const struct moment *at);
+
 /*
  * The latest time that it can have been: that of the next TIME event of its
  * vCPU; UINT64_MAX if there is none

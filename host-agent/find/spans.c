@@ -122,6 +122,7 @@ bool spans_add(struct spans *s, bool begin, const struct moment *at,
 {
     const struct span_point p = {
         .index = at->index, .time = clock_order_time(s->orders[begin], at),
+        .begun = clock_order_begun(s->orders[begin], at),
         .host = at->time.host,
         .latest = clock_order_latest(s->orders[begin], at), .cr3 = cr3,
         .vcpu = at->vcpu, .begin = begin,
@@ -310,6 +311,15 @@ uint64_t spans_unvalued(const struct spans *s)
 uint64_t span_duration(const struct span *span)
 {
     return span->end->time - MIN(span->begin->time, span->end->time);
+}
+
+struct times_span span_time(const struct span *span)
+{
+    uint64_t begin = span->begin->begun, end = span->end->begun;
+
+    return (struct times_span) {
+        begin, MIN(end, begin + span_duration(span)) + 1,
+    };
 }
 
 /*

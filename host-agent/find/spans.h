@@ -12,6 +12,7 @@
 #ifndef BTRAIL_SPANS_H
 #define BTRAIL_SPANS_H
 
+#include "analyze/times.h"
 #include "find/moment.h"
 #include "symbolize/record-set.h"
 #include "util/agent-error.h"
@@ -39,6 +40,7 @@ enum spans_pair {
 /**
  * struct span_point - a moment at which spans begin or end
  * @time:  by the host's clock, estimated
+ * @begun: when the record before it has begun
  * @host:  of the last TIME event before it
  * @latest: of the next TIME event; UINT64_MAX if there is none
  * @count: of instructions; or BTRAIL_NO_ICOUNT
@@ -48,6 +50,7 @@ enum spans_pair {
 struct span_point {
     uint64_t index;
     uint64_t time;
+    uint64_t begun;
     uint64_t host;
     uint64_t latest;
     uint64_t count;
@@ -102,6 +105,13 @@ uint64_t spans_unvalued(const struct spans *s);
 
 /* Nanoseconds from the beginning to the end of a span that has ended */
 uint64_t span_duration(const struct span *span);
+
+/*
+ * The time of the records of a span that has ended: from the beginning of its
+ * first one to that of the first one after it, and never more than its
+ * duration, but for parts of a nanosecond
+ */
+struct times_span span_time(const struct span *span);
 
 /**
  * spans_count - count the records of spans

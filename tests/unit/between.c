@@ -868,6 +868,133 @@ static void test_damage(void)
     sample_remove(path);
 }
 
+/*
+ * Two vCPUs for a second: the first one makes a record every 10 microseconds,
+ * a hundred for thread 1 and a hundred for thread 2 by turns, with a clock
+ * where threads are switched.  The other one makes five for thread 3 every 200
+ * milliseconds, and waits.
+ */
+enum { EACH = 100, TURNS = 1000, WAKES = 5, MS = 1000000 };
+
+static void write_turn(struct btrail_writer *w, unsigned vcpu, unsigned turn,
+                       unsigned n, unsigned tid, uint64_t ns)
+{
+    struct btrail_record records[EACH];
+    struct btrail_event events[] = {
+        { .type = BTRAIL_EVENT_TIME, .index = turn * n,
+          .data = { START + ns, 0, BTRAIL_NO_ICOUNT } },
+        { .type = BTRAIL_EVENT_TASK, .index = turn * n,
+          .data = { tid | (uint64_t)tid << 32 } },
+    };
+    const struct btrail_slab slab = {
+        .first_index = turn * n, .cr3 = CR3, .records = records,
+        .n_records = n, .events = events, .n_events = 2,
+    };
+
+    for (unsigned i = 0; i < n; i++) {
+        records[i] = (struct btrail_record) { FILLER, FILLER, 0 };
+    }
+    memcpy(&events[1].data[1], comms[tid], strlen(comms[tid]));
+    g_assert_cmpint(btrail_writer_append(w, vcpu, &slab), ==, 0);
+}
+
+static char *write_waits(void)
+{
+    g_autofree char *meta = g_strdup_printf(
+        "{\"tick_ns\": %d, \"privilege\": \"all\", \"start\": "
+        "{\"monotonic\": %" PRIu64 "}}", MS, START);
+    char *path = sample_path();
+    struct btrail_writer *w;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    g_assert_cmpint(btrail_writer_meta(w, meta, strlen(meta)), ==, 0);
+    for (unsigned i = 0; i <= TURNS; i++) {
+        write_turn(w, 0, i, EACH, 1 + i % 2, i * (uint64_t)MS);
+    }
+    for (unsigned i = 0; i <= WAKES; i++) {
+        write_turn(w, 1, i, 5, 3, i * (uint64_t)200 * MS);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    return path;
+}
+
+/* How much time a report of call stacks has, in ns */
+static uint64_t report_time(char *path, const char *pair, const char *comm,
+                            const char *cpu, const char *time)
+{
+    char *const paths[] = { path, NULL };
+    g_autofree struct call_sum *sums = NULL;
+    g_autofree char *said = NULL;
+    struct asked a = { .b.given = pair != NULL };
+    struct call_tree t;
+    const struct stack_node *n;
+    uint64_t ticks = 0;
+
+    /* From 300 to 310 ms after the start, from a thread to itself */
+    g_assert_true(parse(&a.b, "0:30000", "0:31000", path, pair, &said));
+    a.in.comm_text = g_strdup(comm);
+    a.in.cpu_text = g_strdup(cpu);
+    a.in.time_text = g_strdup(time);
+    g_assert_true(analysis_parse(&a.in));
+    g_assert_true(analysis_open(&a.in, paths, true));
+    if (pair) {
+        g_assert_true(between_restrict(&a.b, &a.in));
+    }
+    g_assert_cmpint(analysis_read_calls(&a.in, &t, NULL, NULL), ==, 0);
+    sums = call_tree_sums(&t);
+    for (n = stacks_roots(t.stacks); n; n = n->next) {
+        ticks += sums[n->id].ticks;
+    }
+    call_tree_clear(&t);
+    close_trace(&a);
+    return (ticks + STACK_TICKS / 2) / STACK_TICKS;
+}
+
+/* Time is that of the spans, of the records that the other options choose. */
+static void test_time(void)
+{
+    static const struct {
+        const char *pair;
+        const char *comm;
+        const char *cpu;
+        const char *time;
+        unsigned us;
+    } cases[] = {
+        /* After the last clocks, records are as quick as before these. */
+        { NULL, NULL, NULL, NULL, 2003000 },
+        { NULL, "three", NULL, NULL, 1002000 },
+        { NULL, "one,two", NULL, NULL, 1001000 },
+        { NULL, NULL, "1", NULL, 1002000 },
+        { NULL, NULL, NULL, "0.3..0.31", 20000 },
+        { NULL, NULL, NULL, "0.3..0.311", 22000 },
+        { NULL, "one", NULL, "0.3..0.311", 6000 },
+        { NULL, "two", NULL, "0.3..0.311", 5000 },
+        { NULL, "three", NULL, "0.3..0.311", 11000 },
+        { "any", NULL, NULL, NULL, 20000 },
+        { "any", "one", NULL, NULL, 5000 },
+        { "any", "two", NULL, NULL, 5000 },
+        { "any", "three", NULL, NULL, 10000 },
+        { "any", NULL, "0", NULL, 10000 },
+        { "any", NULL, "1", NULL, 10000 },
+        { "any", "three", "0", NULL, 0 },
+        { "thread", NULL, NULL, NULL, 5000 },
+        { "thread", "one", NULL, NULL, 5000 },
+        { "thread", "three", NULL, NULL, 0 },
+    };
+    char *path = write_waits();
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        uint64_t ns = report_time(path, cases[i].pair, cases[i].comm,
+                                  cases[i].cpu, cases[i].time);
+
+        g_test_message("%u", i);
+        /* Times are whole nanoseconds. */
+        g_assert_cmpuint(ns, <=, cases[i].us * 1000 + 2);
+        g_assert_cmpuint(ns + 2, >=, cases[i].us * 1000);
+    }
+    sample_remove(path);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -878,6 +1005,7 @@ int main(int argc, char **argv)
     g_test_add_func("/between/places", test_places);
     g_test_add_func("/between/chosen", test_chosen);
     g_test_add_func("/between/restrict", test_restrict);
+    g_test_add_func("/between/time", test_time);
     g_test_add_func("/between/fails", test_fails);
     g_test_add_func("/between/many", test_many);
     g_test_add_func("/between/damage", test_damage);

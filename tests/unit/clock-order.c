@@ -64,6 +64,20 @@ static void check(const struct keys *k, uint64_t key, uint64_t index)
     }
 }
 
+/* Has record @i begun where the one before is over, or at a clock? */
+static void check_begun(const struct keys *k, guint i, uint64_t begun)
+{
+    const struct moment *at = &g_array_index(k->moments, struct moment, i);
+    const struct moment *before = i ? at - 1 : NULL;
+
+    if (before && before->time.host == at->time.host) {
+        g_assert_cmpuint(begun, ==, g_array_index(k->all, uint64_t, i - 1));
+    } else {
+        g_assert_cmpuint(begun, >=, at->time.host);
+        g_assert_cmpuint(begun, <=, g_array_index(k->all, uint64_t, i));
+    }
+}
+
 static void test_times(void)
 {
     char *path = sample_path();
@@ -84,6 +98,7 @@ static void test_times(void)
         g_assert_false(at->exact);
         g_assert_cmpuint(clock_order_time(order, at), ==, key);
         g_assert_cmpuint(clock_order_latest(order, at), >=, key);
+        check_begun(&first, i, clock_order_begun(order, at));
         check(&other, key, clock_order_at(order, 3, at));
         check(&other, key + 1, clock_order_index(order, 3, false, key + 1));
         /* Backwards, too */

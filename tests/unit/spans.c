@@ -249,6 +249,20 @@ static void add_point(struct spans *s, const struct point *p, bool named)
                             &p->value));
 }
 
+/* It has the time of its records, which are as long as it is. */
+static void check_time(const struct span *span)
+{
+    const struct times_span time = span_time(span);
+    uint64_t record = span->begin->time - span->begin->begun;
+
+    g_assert_cmpuint(time.begin, ==, span->begin->time - record);
+    g_assert_cmpuint(time.end, >=, time.begin);
+    g_assert_cmpuint(time.end - time.begin, <=, span_duration(span) + 1);
+    if (span->begin->vcpu == span->end->vcpu) {
+        g_assert_cmpuint(time.end - time.begin + SLOT, >, span_duration(span));
+    }
+}
+
 static void check_span(const struct span *span, const struct wanted *w,
                        enum spans_pair pair, bool *in[VCPUS])
 {
@@ -268,6 +282,7 @@ static void check_span(const struct span *span, const struct wanted *w,
     time = time_of(w->end.slot, w->end.vcpu, w->end.offset) -
            time_of(w->begin.slot, w->begin.vcpu, w->begin.offset);
     g_assert_cmpfloat(fabs(time * SLOT - span_duration(span)), <, 100);
+    check_time(span);
     /* Where two vCPUs are compared, times are rounded. */
     off = span->records - count(w, pair, in);
     g_assert_cmpint(ABS(off), <=, pair == SPANS_THREAD ? 0 : 2);
