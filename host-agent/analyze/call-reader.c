@@ -217,6 +217,20 @@ static bool add_batch(struct call_reader *r, struct call_block *k)
     return true;
 }
 
+/* Adds the time that a vCPU has waited before the event of the batch.  Up to
+ * the clock after it, nobody knows what it did. */
+static void add_wait_before(struct call_reader *r, struct call_block *k)
+{
+    struct call_lane *l = &r->lanes[r->vcpu];
+    uint64_t wait = 0;
+
+    while (l->pace && r->batch.index >= l->pace->end &&
+           r->batch.time.host >= l->pace->until) {
+        wait += pass_pace(r, l);
+    }
+    add_wait(r, k, r->vcpu, wait);
+}
+
 static void add_event(struct call_reader *r, struct call_block *k)
 {
     const struct call_step step = {
@@ -225,6 +239,7 @@ static void add_event(struct call_reader *r, struct call_block *k)
 
     r->sums.damage += r->batch.synthetic;
     if (r->batch.event->type == BTRAIL_EVENT_GAP) {
+        add_wait_before(r, k);
         g_array_append_val(k->steps, step);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads|exec|
- *                         tree|syscalls|marks|mapped:BUILD-ID
+ *                         tree|syscalls|waits|marks|mapped:BUILD-ID
  *                    [PART-SIZE [RING-SIZE]]
  *
  * Writes the sample trace (see trace-samples.h) for tests in other languages;
@@ -521,6 +521,73 @@ static void write_syscalls(const char *path,
 }
 
 /*
+ * Three threads by turns on two vCPUs, which wait now and then; sometimes
+ * records are lost, or the guest is paused
+ */
+static void write_waits(const char *path,
+                        const struct btrail_writer_options *options)
+{
+    enum { TURNS = 300, MOST = 64, MS = 1000000 };
+    static const char json[] = "{\"tick_ns\": 1000000, "
+                               "\"start\": {\"monotonic\": 5000000}}";
+    static const char *const names[] = { "one", "two", "six" };
+    struct btrail_record records[MOST];
+    GRand *random = g_rand_new_with_seed(1);
+    struct btrail_writer *w;
+
+    g_assert_cmpint(btrail_writer_open_with(&w, path, options), ==, 0);
+    g_assert_cmpint(btrail_writer_meta(w, json, strlen(json)), ==, 0);
+    for (unsigned i = 0; i < MOST; i++) {
+        records[i] = (struct btrail_record) { 0x1010, 0x1000, 0 };
+    }
+    for (unsigned vcpu = 0; vcpu < 2; vcpu++) {
+        uint64_t index = 0, host = 5000000 + vcpu * 1234;
+
+        for (unsigned i = 0; i <= TURNS; i++) {
+            unsigned lost = i % 50 == 49 ? 5 : 0;
+            unsigned tid = g_rand_int_range(random, 0, 3);
+            struct btrail_event events[5];
+            struct btrail_slab slab = {
+                .first_index = index + lost, .cr3 = 0x5000, .events = events,
+                .records = records,
+                .n_records = i == TURNS ? 0 :
+                             g_rand_int_range(random, i > 0 ? -5 : 1, MOST),
+            };
+
+            if ((int)slab.n_records < 0) {
+                slab.n_records = 0;
+            }
+            if (lost) {
+                add_event(&slab, events, index + lost, BTRAIL_EVENT_GAP,
+                          BTRAIL_GAP_OVERFLOW, lost);
+            }
+            index += lost;
+            if (i % 40 == 39) {
+                add_event(&slab, events, index, BTRAIL_EVENT_PAUSE,
+                          BTRAIL_PAUSE_VM_STOP, host - 300);
+                add_event(&slab, events, index, BTRAIL_EVENT_RESUME,
+                          BTRAIL_PAUSE_VM_STOP, host - 100);
+            }
+            add_event(&slab, events, index,
+                      i == TURNS ? BTRAIL_EVENT_END : BTRAIL_EVENT_TIME,
+                      i == TURNS ? BTRAIL_END_STOPPED : 0, host);
+            events[slab.n_events - 1].data[2] = BTRAIL_NO_ICOUNT;
+            if (slab.n_records) {
+                add_event(&slab, events, index, BTRAIL_EVENT_TASK, 0,
+                          UINT64_C(11) << 32 | (11 + tid));
+                memcpy(&events[slab.n_events - 1].data[1], names[tid], 3);
+            }
+            g_assert_cmpint(btrail_writer_append(w, vcpu, &slab), ==, 0);
+            index += slab.n_records;
+            host += g_rand_int_range(random, 500,
+                                     (i % 5 ? 2 : 40) * MS);
+        }
+    }
+    g_rand_free(random);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
+/*
  * A process that has mapped the first page of code of /bin/sample, a file with
  * this build-id and offset, and one of a file that is nowhere
  */
@@ -589,6 +656,8 @@ int main(int argc, char **argv)
         write_tree(argv[1], &options);
     } else if (!strcmp(argv[2], "syscalls")) {
         write_syscalls(argv[1], &options);
+    } else if (!strcmp(argv[2], "waits")) {
+        write_waits(argv[1], &options);
     } else if (!strcmp(argv[2], "marks")) {
         write_marks(argv[1], &options);
     } else if (!strcmp(argv[2], "code")) {

@@ -40,13 +40,19 @@ static gint by_records(gconstpointer a, gconstpointer b, gpointer opaque)
            strcmp(name_of(x), name_of(y)) ?: BTRAIL_COMPARE(x->id, y->id);
 }
 
+/* Is there anything to say of a node, or of those below it? */
+static bool has_any(const struct graph *g, const struct stack_node *n)
+{
+    return g->sums[n->id].records || g->sums[n->id].ticks || n->calls;
+}
+
 /* A node and its siblings, those with most records first */
 static GPtrArray *sorted(const struct graph *g, const struct stack_node *n)
 {
     GPtrArray *nodes = g_ptr_array_new();
 
     for (; n; n = n->next) {
-        if (g->sums[n->id].records || n->calls) {
+        if (has_any(g, n)) {
             g_ptr_array_add(nodes, (gpointer)n);
         }
     }
@@ -86,7 +92,7 @@ static void leave_out(struct graph *g, const struct stack_node *n)
 {
     g->left++;
     for (n = n->child; n; n = n->next) {
-        if (g->sums[n->id].records || n->calls) {
+        if (has_any(g, n)) {
             leave_out(g, n);
         }
     }
