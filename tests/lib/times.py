@@ -7,42 +7,51 @@ backtrail-flamegraph(1) says of time, and of docs/trace-format.md.
 
 import collections
 
-from traceformat import GAP, PAUSE, RESUME, STREAM_END, TASK, TIME, task_name
+from traceformat import (GAP, KERNEL, PAUSE, RESUME, STREAM_END, TASK, TIME,
+                         UNKNOWN_TASK, task_name)
 
 DEFAULT_TICK = 1000000
 
-# From begin to end, in ns of the host's clock, a vCPU made a record, or waited
-# after one.  clock is that of the last TIME event before the record.
-Piece = collections.namedtuple('Piece', 'vcpu index task begin end clock waits')
+# From begin to end, in ns of the host's clock, a vCPU made n records, or waited
+# after the one before first.  clock is that of the last TIME event before.
+Piece = collections.namedtuple('Piece', 'first n task begin end clock')
 
 
 class Lane:
     """The pieces of a vCPU, made of its items"""
 
-    def __init__(self, vcpu, items, tick):
-        self.vcpu, self.limit = vcpu, 2 * (tick or DEFAULT_TICK)
+    def __init__(self, items, tick):
+        self.limit = 2 * (tick or DEFAULT_TICK)
         self.pieces = []
         self.clock = None               # of the last TIME event
-        self.group = []                 # records since: index and task
-        self.last = None                # the last record, if none is missing
+        self.runs = []                  # records since: first, number, task
+        self.next = None                # the index after the last record
+        self.task = self.by = None      # that runs; that made the last record
         self.paused, self.pause = 0, None
         self.each = 0                   # the time of a record
-        self.task = None
         for item in items:
             if item[0] == 'record':
-                self.last = item[1], self.task
-                self.group.append(self.last)
+                self.record(item[1])
             else:
                 self.event(*item[4:])
         # What comes after the last clock is as quick as what was before it.
         if self.clock:
-            self.put(self.each)
+            self.put()
 
-    def event(self, kind, _reason, data, *more):
+    def record(self, index):
+        if self.runs and (index, self.task) == (self.next, self.by):
+            self.runs[-1][1] += 1
+        else:
+            self.runs.append([index, 1, self.task])
+        self.next, self.by = index + 1, self.task
+
+    def event(self, kind, reason, data, *more):
         if kind == TASK:
-            self.task = task_name(*more)
+            self.task = None if reason == UNKNOWN_TASK else task_name(*more)
+        elif kind == KERNEL:
+            self.task = None
         elif kind == GAP:
-            self.last = None
+            self.next = None
         elif kind == PAUSE:
             self.pause = data
         elif kind == RESUME and self.pause:
@@ -54,48 +63,51 @@ class Lane:
     def clocked(self, clock):
         if self.clock is None:
             # Nobody knows how long it took up to here.
-            self.group, self.clock, self.paused = [], clock, 0
+            self.runs, self.clock, self.paused = [], clock, 0
             return
         took = max(clock - self.clock - self.paused, 0)
-        busy = min(took, self.limit) if self.group else 0
-        if self.group:
-            self.each = busy / len(self.group)
+        n = sum(run[1] for run in self.runs)
+        busy = min(took, self.limit) if n else 0
+        if n:
+            self.each = busy / n
         before = self.clock
-        self.put(self.each)
-        if took > busy and self.last:
-            self.pieces.append(Piece(self.vcpu, *self.last,
-                                     clock - (took - busy), clock, before,
-                                     True))
+        self.put()
+        if took > busy and self.next is not None:
+            self.pieces.append(Piece(self.next, 0, self.by,
+                                     clock - (took - busy), clock, before))
         self.clock, self.paused = clock, 0
 
-    def put(self, each):
-        for i, (index, task) in enumerate(self.group):
-            begin = self.clock + i * each
-            self.pieces.append(Piece(self.vcpu, index, task, begin,
-                                     begin + each, self.clock, False))
-        self.group = []
+    def put(self):
+        begin = self.clock
+        for first, n, task in self.runs:
+            self.pieces.append(Piece(first, n, task, begin,
+                                     begin + n * self.each, self.clock))
+            begin += n * self.each
+        self.runs = []
 
 
 class Times:
     """The pieces of all vCPUs.  streams: {vCPU: items of traceformat}"""
 
     def __init__(self, streams, tick):
-        self.lanes = {vcpu: Lane(vcpu, items, tick).pieces
+        self.lanes = {vcpu: Lane(items, tick).pieces
                       for vcpu, items in streams.items()}
 
     def begun(self, vcpu, index):
         """When a record has begun"""
-        return next(p.begin for p in self.lanes[vcpu]
-                    if p.index == index and not p.waits)
+        piece = next(p for p in self.lanes[vcpu]
+                     if p.first <= index < p.first + p.n)
+        return piece.begin + (piece.end - piece.begin) * (
+            index - piece.first) / piece.n
 
     def sums(self, begin=0, end=1 << 64, by_clock=False):
         """{(vCPU, task): ns} between two times; by_clock: of the records of
         which the clocks before them are, and of all waits"""
         sums = collections.Counter()
-        for pieces in self.lanes.values():
+        for vcpu, pieces in self.lanes.items():
             for p in pieces:
-                if by_clock and not p.waits and not begin <= p.clock < end:
+                if by_clock and p.n and not begin <= p.clock < end:
                     continue
-                sums[p.vcpu, p.task] += max(
+                sums[vcpu, p.task] += max(
                     min(p.end, end) - max(p.begin, begin), 0)
         return sums
