@@ -60,7 +60,8 @@ static void check(struct chooser *c, const struct filter *f, uint64_t start,
         };
 
         g_assert_cmpint(counts[i], ==, filter_matches(f, &r));
-        g_assert_cmpint(counts[i], ==, chooser_has(c, vcpu, &task, &one, i & 1));
+        g_assert_cmpint(counts[i], ==,
+                        chooser_has(c, vcpu, &task, &one, i & 1));
         n -= counts[i];
     }
     g_assert_cmpuint(n, ==, 0);
