@@ -83,6 +83,15 @@ static void keep_last(struct call_lane *l, const struct btrail_batch *part,
     l->task = *task;
 }
 
+/* Does time after the last record of a vCPU count? */
+static bool last_counts(const struct call_reader *r, unsigned vcpu)
+{
+    const struct call_lane *l = &r->lanes[vcpu];
+
+    return !r->chooser || chooser_has(r->chooser, vcpu, &l->task, &l->last,
+                                      r->options->whole);
+}
+
 /* Adds a batch to a block that has room for it.  @ticks: of each record */
 static void add_records(struct call_reader *r, struct call_block *k,
                         const struct btrail_batch *b, const struct pace *pace,
@@ -119,6 +128,7 @@ static void add_records(struct call_reader *r, struct call_block *k,
                             part.records, part.count, k->edges + k->n,
                             k->runs + k->n);
         keep_last(&r->lanes[r->vcpu], &part, &step.part.task);
+        step.leaves = r->options->leaves && last_counts(r, r->vcpu);
         k->n += part.count;
         g_array_append_val(k->steps, step);
     }
@@ -144,14 +154,11 @@ static uint64_t pass_pace(struct call_reader *r, struct call_lane *l)
 static void add_wait(struct call_reader *r, struct call_block *k, unsigned vcpu,
                      uint64_t wait)
 {
-    const struct call_lane *l = &r->lanes[vcpu];
     const struct call_step step = {
         .kind = CALL_STEP_WAIT, .vcpu = vcpu, .wait = wait,
     };
 
-    if (wait && (!r->chooser ||
-                 chooser_has(r->chooser, vcpu, &l->task, &l->last,
-                             r->options->whole))) {
+    if (wait && last_counts(r, vcpu)) {
         g_array_append_val(k->steps, step);
     }
 }

@@ -30,6 +30,7 @@
  * @times:  the time that counts; NULL for that in the window
  * @whole:  the set of @filter has all records of all vCPUs at @times, so that
  *          a record that is not in it can have time there, too
+ * @leaves: struct call_step's @leaves is needed
  * @tick:   of the session, in nanoseconds; 0 if it is not known
  * @many_edges: this many different edges are classified anew; 0:
  *          STACK_MANY_EDGES
@@ -40,6 +41,7 @@ struct call_reader_options {
     struct window window;
     const struct times *times;
     bool whole;
+    bool leaves;
     uint64_t tick;
     unsigned many_edges;
 };
@@ -72,6 +74,8 @@ enum call_step_kind {
  * @counts: of the whole batch, as in struct stack_part
  * @before: the batch is before the window
  * @last:   this is the last part of the batch
+ * @leaves: time after the last record of the part counts, as far as it is in
+ *          the times that count
  * @pace:   of the batch
  */
 struct call_step {
@@ -83,6 +87,7 @@ struct call_step {
     const bool *counts;
     bool before;
     bool last;
+    bool leaves;
     struct pace pace;
 };
 

@@ -9,9 +9,15 @@
 
 #include "analyze/call-reader.h"
 #include "analyze/call-tree.h"
+#include "analyze/off-cpu.h"
 
 G_STATIC_ASSERT(PACE_TICKS == STACK_TICKS);
 
+/**
+ * struct call_stream - a vCPU
+ * @runs:   @task does, of which @until is the end of its last record
+ * @leaves: as in struct call_step
+ */
 struct call_stream {
     uint64_t index;             /* of the last batch */
     struct pace pace;           /* its pace; its records that count */
@@ -19,6 +25,10 @@ struct call_stream {
     const struct stack_node *node;
     uint64_t stack;             /* it is on that */
     uint64_t since;             /* first record in that node */
+    bool runs;
+    bool leaves;
+    struct task task;
+    uint64_t until;
 };
 
 struct call_walk {
@@ -29,14 +39,21 @@ struct call_walk {
     struct call_stream streams[BTRAIL_MAX_VCPUS];
     bool follows;               /* the user wants to know of each move */
     bool counts;                /* it has come to the window */
+    struct off_cpu *off;        /* or NULL */
+    struct times *times;        /* that count, with it */
+    bool *none;                 /* no record counts: @n_none of them */
+    size_t n_none;
 };
+
+static uint64_t time_in(const struct pace *pace, uint64_t index)
+{
+    return index < pace->begin ? 0 :
+           pace->time + (index - pace->begin) * pace->ticks / PACE_TICKS;
+}
 
 static uint64_t time_of(const struct call_stream *s, uint64_t index)
 {
-    const struct pace *pace = &s->pace;
-
-    return index < pace->begin ? 0 :
-           pace->time + (index - pace->begin) * pace->ticks / PACE_TICKS;
+    return time_in(&s->pace, index);
 }
 
 /* Number of records from @s->since to @end, in the last batch, that count */
@@ -103,6 +120,77 @@ static const struct stack_part *next_part(void *opaque, unsigned n)
     return call_reader_next_part(w->reader, w->step, n);
 }
 
+/* A task was away up to a moment. */
+static void add_away(const struct call_walk *w, const struct off_cpu_wait *wait,
+                     uint64_t until)
+{
+    const struct times *times = w->options->times ?: w->times;
+    uint64_t ticks = 0;
+
+    if (wait->counts && wait->node && wait->since && wait->since < until) {
+        ticks = times_count(times, wait->since, 0,
+                            (until - wait->since) * PACE_TICKS);
+    }
+    if (ticks) {
+        stacks_left(w->tree->stacks, wait->node, ticks);
+    }
+}
+
+static bool is_same(const struct task *a, const struct task *b)
+{
+    return a->tid == b->tid && a->where.kernel == b->where.kernel;
+}
+
+/* Notes which task makes the records of a part, before they are added. */
+static void follow_task(struct call_walk *w, const struct call_step *step)
+{
+    struct call_stream *s = &w->streams[step->vcpu];
+    const struct task *task = &step->part.task;
+    struct off_cpu_wait wait;
+
+    if (task->tid < 0) {
+        off_cpu_forget(w->off);
+        s->runs = false;
+        return;
+    }
+    w->tree->tasks = true;
+    if (s->runs && off_cpu_follows(&s->task) && !is_same(&s->task, task)) {
+        wait = (struct off_cpu_wait) {
+            stacks_where(w->tree->stacks, step->vcpu), s->until, s->leaves,
+        };
+        off_cpu_leaves(w->off, &s->task, &wait);
+    }
+    if (off_cpu_follows(task) && off_cpu_returns(w->off, task, &wait)) {
+        add_away(w, &wait, time_in(&step->pace,
+                                   step->index + step->part.first));
+    }
+    s->runs = true;
+    s->task = *task;
+}
+
+/* Adds records that do not count themselves. */
+static void add_uncounted(struct call_walk *w, const struct call_step *step)
+{
+    struct call_stream *s = &w->streams[step->vcpu];
+    struct stack_part part = step->part;
+
+    if (part.n > w->n_none) {
+        g_free(w->none);
+        w->none = g_new0(bool, part.n);
+        w->n_none = part.n;
+    }
+    part.counts = w->none;
+    /* To the task of a hypervisor, its guest is a part of what it runs. */
+    if (!part.task.nested) {
+        follow_task(w, step);
+    }
+    stacks_add(w->tree->stacks, &part);
+    if (!part.task.nested) {
+        s->until = time_in(&step->pace, step->index + part.first + part.n);
+        s->leaves = step->leaves;
+    }
+}
+
 static void add_part(struct call_walk *w, const struct call_step *step)
 {
     struct call_stream *s = &w->streams[step->vcpu];
@@ -120,6 +208,10 @@ static void add_part(struct call_walk *w, const struct call_step *step)
         s->since = step->index;
     }
     w->step = step;
+    if (w->off) {
+        add_uncounted(w, step);
+        return;
+    }
     stacks_add(w->tree->stacks, part);
     if (w->follows && step->last) {
         s->node = stacks_where(w->tree->stacks, step->vcpu);
@@ -134,13 +226,19 @@ static void take_step(struct call_walk *w, const struct call_step *step)
 
     switch (step->kind) {
     case CALL_STEP_WAIT:
-        stacks_wait(w->tree->stacks, step->vcpu, step->wait);
+        if (!w->off) {
+            stacks_wait(w->tree->stacks, step->vcpu, step->wait);
+        }
         break;
     case CALL_STEP_GAP:
         s->index = step->index - 1;
         s->since = step->index;
         stacks_gap(w->tree->stacks, step->vcpu);
         s->node = NULL;
+        s->runs = false;
+        if (w->off) {
+            off_cpu_forget(w->off);
+        }
         if (w->options->ops && w->options->ops->gap) {
             w->options->ops->gap(w->options->opaque, step->vcpu);
         }
@@ -151,13 +249,34 @@ static void take_step(struct call_walk *w, const struct call_step *step)
     }
 }
 
+/*
+ * A task that has not come back was away up to the end, unless it may have
+ * ended, which only functions of the kernel tell.
+ */
+static void add_last_away(void *opaque, const struct off_cpu_wait *wait)
+{
+    const struct call_walk *w = opaque;
+    const struct function *f = wait->node ? wait->node->function : NULL;
+    uint64_t until = 0;
+
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        until = MAX(until, w->streams[i].until);
+    }
+    if (f && f->known && f->module->kernel) {
+        add_away(w, wait, until);
+    } else {
+        w->tree->forgotten++;
+    }
+}
+
 int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
                    const struct call_tree_options *options)
 {
     const struct call_reader_options read = {
         .names = options->names, .filter = options->filter,
         .window = options->window, .times = options->times,
-        .whole = options->whole, .tick = options->tick,
+        .whole = options->whole, .leaves = options->off_cpu,
+        .tick = options->tick,
         .many_edges = options->many_edges,
     };
     struct call_reader_sums sums;
@@ -184,6 +303,8 @@ int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
         .opaque = w,
     });
     w->reader = r;
+    w->off = options->off_cpu ? off_cpu_new() : NULL;
+    w->times = options->times ? NULL : times_new(&options->window, NULL);
     while ((steps = call_reader_next(r, &n))) {
         for (size_t i = 0; i < n; i++) {
             take_step(w, &steps[i]);
@@ -194,6 +315,13 @@ int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
     t->records = sums.records;
     t->chosen = sums.chosen;
     t->damage = sums.damage;
+    if (w->off) {
+        t->forgotten = off_cpu_forgotten(w->off);
+        off_cpu_each(w->off, add_last_away, w);
+    }
+    off_cpu_free(w->off);
+    times_free(w->times);
+    g_free(w->none);
     g_free(w);
     if (ret) {
         call_tree_clear(t);

@@ -41,6 +41,9 @@ struct call_tree_ops {
  *          trace, so all before it is read
  * @times:  the time that counts; NULL for that in the window
  * @whole:  as in struct call_reader_options
+ * @off_cpu: nodes count how often a task has left a vCPU there, as records, and
+ *          how long it was away, in place of what vCPUs have run; see off-cpu.h.
+ *          Without @ops
  * @tick:   of the session, in nanoseconds; 0 if it is not known
  * @many:   a tree with this many nodes is spilled; 0: STACK_MANY_NODES
  * @many_edges: this many different edges are classified anew; 0:
@@ -54,6 +57,7 @@ struct call_tree_options {
     struct window window;
     const struct times *times;
     bool whole;
+    bool off_cpu;
     uint64_t tick;
     unsigned many;
     unsigned many_edges;
@@ -67,12 +71,16 @@ struct call_tree_options {
  * @records: number of records in the window
  * @chosen:  of those that the filter has chosen
  * @damage:  number of damaged chunks and of synthetic GAP events
+ * @tasks:   with @off_cpu: some are named by events
+ * @forgotten: how often it is not known how long a task was away
  */
 struct call_tree {
     struct stacks *stacks;
     uint64_t records;
     uint64_t chosen;
     uint64_t damage;
+    bool tasks;
+    uint64_t forgotten;
 };
 
 /*

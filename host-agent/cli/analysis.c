@@ -202,12 +202,29 @@ int analysis_chosen(const struct analysis *a, uint64_t records,
     return CLI_FAILED;
 }
 
+bool analysis_check_off_cpu(const struct analysis *a)
+{
+    static const char *const restricted[] = {
+        "vcpu_filter", "cr3_filter", "processes",
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(restricted); i++) {
+        if (json_object_has_member(a->trace.meta, restricted[i])) {
+            cli_error("%s: --off-cpu needs a trace of all vCPUs and all "
+                      "processes: of this one, only some were recorded",
+                      a->trace.path);
+            return false;
+        }
+    }
+    return true;
+}
+
 int analysis_read_calls(const struct analysis *a, struct call_tree *t,
                         const struct call_tree_ops *ops, void *opaque)
 {
     const struct call_tree_options options = {
         .names = a->names, .filter = a->filter, .window = a->window,
-        .times = a->times, .whole = a->whole,
+        .times = a->times, .whole = a->whole, .off_cpu = a->off_cpu,
         .tick = a->trace.tick, .ops = ops, .opaque = opaque,
     };
 

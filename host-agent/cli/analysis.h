@@ -21,6 +21,8 @@
  * @within:      @filter chooses only records of --between, too
  * @times:       of its spans, in @window; NULL without them
  * @whole:       these have all records of all vCPUs
+ * @off_cpu:     call stacks are those that tasks have left vCPUs with; see
+ *               struct call_tree_options
  * @names:       NULL if they were not opened
  */
 struct analysis {
@@ -41,6 +43,7 @@ struct analysis {
     bool within;
     const struct times *times;
     bool whole;
+    gboolean off_cpu;
     struct window window;
     struct cli_trace trace;
     struct symbolizer *names;
@@ -101,6 +104,12 @@ int analysis_failed(const struct analysis *a, int ret);
  */
 int analysis_chosen(const struct analysis *a, uint64_t records,
                     const char *option);
+
+/*
+ * Can it be told when tasks have run?  Not where only some are recorded.  False
+ * after an error message.
+ */
+bool analysis_check_off_cpu(const struct analysis *a);
 
 /* Reads the call stacks.  Returns as call_tree_read(). */
 int analysis_read_calls(const struct analysis *a, struct call_tree *t,

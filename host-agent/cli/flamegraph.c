@@ -29,6 +29,7 @@ struct frame {
 struct flame {
     FILE *out;
     bool compares;
+    bool off_cpu;
     double min_share;
     GHashTable *names;          /* name -> its number + 1 */
     GPtrArray *list;            /* of char *, in the order of numbers */
@@ -197,6 +198,9 @@ static void note_choice(struct flame *f, const struct analysis *a)
         { "cpu", a->cpu_text }, { "time", a->time_text },
     };
 
+    if (a->off_cpu) {
+        note(f, "the time in which tasks did not run, by where they were then");
+    }
     for (unsigned i = 0; i < G_N_ELEMENTS(options); i++) {
         if (options[i].text) {
             note(f, "only --%s %s", options[i].name, options[i].text);
@@ -215,6 +219,10 @@ static void note_counts(struct flame *f, const char *path,
     const struct stack_counts *c = stacks_counts(t->stacks);
     g_autofree char *name = g_path_get_basename(path);
 
+    if (t->forgotten) {
+        note(f, "%s: %" PRIu64 " times a task was away and it is not known for "
+             "how long, which is left out", name, t->forgotten);
+    }
     if (c->gaps) {
         note(f, "%s: records are missing in %" PRIu64 " places", name, c->gaps);
     }
@@ -255,6 +263,11 @@ static int add_trace(struct flame *f, const struct analysis *a,
     analysis_warn(&t);
     code = analysis_chosen(a, t.chosen, NULL) ?:
            cli_trace_verdict(&a->trace, t.damage);
+    if (a->off_cpu && !t.tasks) {
+        cli_error("%s: --off-cpu: the trace names no tasks; see backtrail "
+                  "info", a->trace.path);
+        code = CLI_FAILED;
+    }
     call_tree_clear(&t);
     return code;
 }
@@ -269,6 +282,9 @@ static void put_page(const struct flame *f, const char *title,
     if (before) {
         fputs(",\"before\":", f->out);
         put_text(f->out, before);
+    }
+    if (f->off_cpu) {
+        fputs(",\"offCpu\":true", f->out);
     }
     fputs(",\"notes\":", f->out);
     put_texts(f->out, f->notes);
@@ -288,7 +304,7 @@ static int draw(const struct analysis *a, const struct analysis *before,
     g_autofree char *other = before ?
                              g_path_get_basename(before->trace.path) : NULL;
     struct flame f = {
-        .compares = before, .min_share = min_share / 100,
+        .compares = before, .off_cpu = a->off_cpu, .min_share = min_share / 100,
         .names = g_hash_table_new(btrail_str_hash, g_str_equal),
         .list = g_ptr_array_new_with_free_func(g_free),
         .frames = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
@@ -325,6 +341,12 @@ static int draw(const struct analysis *a, const struct analysis *before,
     return code;
 }
 
+static bool open_trace(struct analysis *a, char *const *paths)
+{
+    return analysis_open(a, paths, true) &&
+           (!a->off_cpu || analysis_check_off_cpu(a));
+}
+
 /* Opens the traces, and draws them. */
 static int open_and_draw(struct analysis *a, char *const *paths,
                          char *const *before_paths, const char *path,
@@ -333,10 +355,10 @@ static int open_and_draw(struct analysis *a, char *const *paths,
     struct analysis before = *a;
     int code = CLI_FAILED;
 
-    if (analysis_open(a, paths, true)) {
+    if (open_trace(a, paths)) {
         if (!before_paths) {
             code = draw(a, NULL, path, min_share);
-        } else if (analysis_open(&before, before_paths, true)) {
+        } else if (open_trace(&before, before_paths)) {
             code = draw(a, &before, path, min_share);
         }
     }
@@ -361,6 +383,9 @@ int cmd_flamegraph(int argc, char **argv)
         { "before", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &before,
           "show what is more and less than in this trace; can be repeated for "
           "its parts", "FILE" },
+        { "off-cpu", 0, 0, G_OPTION_ARG_NONE, &a.off_cpu,
+          "the time in which tasks did not run, by the call stacks that they "
+          "left their vCPUs with", NULL },
         ANALYSIS_CPU_ENTRY(&a),
         { "min-share", 0, 0, G_OPTION_ARG_DOUBLE, &min_share,
           "count functions with a smaller share as part of their "

@@ -880,6 +880,15 @@ void stacks_wait(struct stacks *st, unsigned vcpu, uint64_t ticks)
     }
 }
 
+void stacks_left(struct stacks *st, const struct stack_node *node,
+                 uint64_t ticks)
+{
+    struct stack_node *n = st->tree.all->pdata[node->id];
+
+    n->records++;
+    n->ticks += ticks;
+}
+
 static void lose_place(struct stacks *st, struct stack_cpu *cpu)
 {
     struct stack_context *c = cpu->ctx;

@@ -89,6 +89,11 @@ void stacks_add(struct stacks *st, const struct stack_part *part);
 /* Adds time that the vCPU waited to the node where it is. */
 void stacks_wait(struct stacks *st, unsigned vcpu, uint64_t ticks);
 
+/* Adds time that a task was away for, since it has left a vCPU at a node; as a
+ * record that has taken it. */
+void stacks_left(struct stacks *st, const struct stack_node *node,
+                 uint64_t ticks);
+
 /* Records are missing here. */
 void stacks_gap(struct stacks *st, unsigned vcpu);
 

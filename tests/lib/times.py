@@ -111,3 +111,21 @@ class Times:
                 sums[vcpu, p.task] += max(
                     min(p.end, end) - max(p.begin, begin), 0)
         return sums
+
+    def away(self, begin=0, end=1 << 64):
+        """{(vCPU, task): ns} in which tasks did not run that no other vCPU
+        runs, from their last record before that of another one to their next
+        one, if the clock before that is not past the end"""
+        sums = collections.Counter()
+        for vcpu, pieces in self.lanes.items():
+            since, last = {}, None
+            for p in pieces:
+                if p.waits:
+                    continue
+                if last and last.task != p.task:
+                    since[last.task] = last.end
+                    if p.task in since and p.clock < end:
+                        sums[vcpu, p.task] += max(
+                            min(p.begin, end) - max(since[p.task], begin), 0)
+                last = p
+        return sums

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads|exec|
- *                         tree|syscalls|waits|marks|mapped:BUILD-ID
+ *                         tree|syscalls|waits|switches|marks|mapped:BUILD-ID
  *                    [PART-SIZE [RING-SIZE]]
  *
  * Writes the sample trace (see trace-samples.h) for tests in other languages;
@@ -522,10 +522,11 @@ static void write_syscalls(const char *path,
 
 /*
  * Three threads by turns on two vCPUs, which wait now and then; sometimes
- * records are lost, or the guest is paused
+ * records are lost, or the guest is paused.  @own: each vCPU has threads of its
+ * own, and nothing is lost
  */
 static void write_waits(const char *path,
-                        const struct btrail_writer_options *options)
+                        const struct btrail_writer_options *options, bool own)
 {
     enum { TURNS = 300, MOST = 64, MS = 1000000 };
     static const char json[] = "{\"tick_ns\": 1000000, "
@@ -544,7 +545,7 @@ static void write_waits(const char *path,
         uint64_t index = 0, host = 5000000 + vcpu * 1234;
 
         for (unsigned i = 0; i <= TURNS; i++) {
-            unsigned lost = i % 50 == 49 ? 5 : 0;
+            unsigned lost = i % 50 == 49 && !own ? 5 : 0;
             unsigned tid = g_rand_int_range(random, 0, 3);
             struct btrail_event events[5];
             struct btrail_slab slab = {
@@ -574,7 +575,8 @@ static void write_waits(const char *path,
             events[slab.n_events - 1].data[2] = BTRAIL_NO_ICOUNT;
             if (slab.n_records) {
                 add_event(&slab, events, index, BTRAIL_EVENT_TASK, 0,
-                          UINT64_C(11) << 32 | (11 + tid));
+                          UINT64_C(11) << 32 |
+                          (11 + tid + (own ? 3 * vcpu : 0)));
                 memcpy(&events[slab.n_events - 1].data[1], names[tid], 3);
             }
             g_assert_cmpint(btrail_writer_append(w, vcpu, &slab), ==, 0);
@@ -657,7 +659,9 @@ int main(int argc, char **argv)
     } else if (!strcmp(argv[2], "syscalls")) {
         write_syscalls(argv[1], &options);
     } else if (!strcmp(argv[2], "waits")) {
-        write_waits(argv[1], &options);
+        write_waits(argv[1], &options, false);
+    } else if (!strcmp(argv[2], "switches")) {
+        write_waits(argv[1], &options, true);
     } else if (!strcmp(argv[2], "marks")) {
         write_marks(argv[1], &options);
     } else if (!strcmp(argv[2], "code")) {

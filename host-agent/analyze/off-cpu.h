@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Where tasks have left their vCPUs, and for how long
+ *
+ * A task that an event names is off its vCPU from its last record before that
+ * of another task up to its next record, on whichever vCPU.
+ */
+
+#ifndef BTRAIL_OFF_CPU_H
+#define BTRAIL_OFF_CPU_H
+
+#include "symbolize/stack-tree.h"
+
+/**
+ * struct off_cpu_wait
+ * @node:   where the task has left, or NULL if that is not known
+ * @since:  when: host clock
+ * @counts: its last record counts
+ */
+struct off_cpu_wait {
+    const struct stack_node *node;
+    uint64_t since;
+    bool counts;
+};
+
+struct off_cpu;
+
+struct off_cpu *off_cpu_new(void);
+void off_cpu_free(struct off_cpu *o);
+
+/* Is it one that can be followed?  Idle tasks are many with one number. */
+static inline bool off_cpu_follows(const struct task *task)
+{
+    return task->tid > 0;
+}
+
+/* These are of tasks that can be followed. */
+void off_cpu_leaves(struct off_cpu *o, const struct task *task,
+                    const struct off_cpu_wait *wait);
+
+/* True if the task has left a vCPU, and nothing was missed since then. */
+bool off_cpu_returns(struct off_cpu *o, const struct task *task,
+                     struct off_cpu_wait *wait);
+
+/* Nobody knows which tasks run: any that has left can have been back. */
+void off_cpu_forget(struct off_cpu *o);
+
+/* How often that was so of a task that was away */
+uint64_t off_cpu_forgotten(const struct off_cpu *o);
+
+/* Calls a function with each task that is away, at the end. */
+typedef void off_cpu_fn(void *opaque, const struct off_cpu_wait *wait);
+void off_cpu_each(const struct off_cpu *o, off_cpu_fn *fn, void *opaque);
+
+#endif /* BTRAIL_OFF_CPU_H */

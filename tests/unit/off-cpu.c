@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of off-cpu.c: tasks that leave, return, end, and are forgotten; and
+ * those of one number that are not the same
+ */
+
+#include "analyze/off-cpu.h"
+
+static const struct module kernel = { .name = "[kernel.kallsyms]",
+                                      .kernel = true };
+static struct function schedule = { .name = "schedule", .known = true,
+                                    .module = (struct module *)&kernel };
+static struct function dead = { .name = "do_task_dead", .known = true,
+                                .module = (struct module *)&kernel };
+static struct stack_node root, end_node = { .parent = &root,
+                                            .function = &dead };
+static struct stack_node alive = { .parent = &root, .function = &schedule };
+static struct stack_node gone = { .parent = &end_node,
+                                  .function = &schedule };
+
+static struct task task_of(int64_t tid, uint32_t of_kernel, uint16_t nested)
+{
+    return (struct task) {
+        .tid = tid, .nested = nested, .where = { .kernel = of_kernel },
+    };
+}
+
+static void leave(struct off_cpu *o, int64_t tid, uint32_t of_kernel,
+                  uint16_t nested, const struct stack_node *node,
+                  uint64_t since)
+{
+    const struct task task = task_of(tid, of_kernel, nested);
+    const struct off_cpu_wait wait = { node, since, since % 2 };
+
+    off_cpu_leaves(o, &task, &wait);
+}
+
+static void check(struct off_cpu *o, int64_t tid, uint32_t of_kernel,
+                  uint16_t nested, uint64_t since)
+{
+    const struct task task = task_of(tid, of_kernel, nested);
+    struct off_cpu_wait wait;
+
+    g_assert_cmpint(off_cpu_returns(o, &task, &wait), ==, since > 0);
+    if (since) {
+        g_assert_cmpuint(wait.since, ==, since);
+        g_assert_cmpint(wait.counts, ==, since % 2);
+        g_assert_true(wait.node == &alive);
+    }
+    /* It is back. */
+    g_assert_false(off_cpu_returns(o, &task, &wait));
+}
+
+static void test_returns(void)
+{
+    struct off_cpu *o = off_cpu_new();
+
+    check(o, 1, 0, 0, 0);
+    leave(o, 1, 0, 0, &alive, 1);
+    leave(o, 2, 0, 0, &alive, 2);
+    leave(o, 1, 1, 0, &alive, 3);
+    leave(o, 1, 0, 1, &alive, 4);
+    check(o, 3, 0, 0, 0);
+    check(o, 1, 0, 1, 4);
+    check(o, 1, 1, 0, 3);
+    check(o, 1, 0, 0, 1);
+    check(o, 2, 0, 0, 2);
+    /* What was said last holds. */
+    leave(o, 1, 0, 0, &alive, 1);
+    leave(o, 1, 0, 0, &alive, 7);
+    check(o, 1, 0, 0, 7);
+    g_assert_cmpuint(off_cpu_forgotten(o), ==, 0);
+    off_cpu_free(o);
+}
+
+/* Its number can be that of another one later. */
+static void test_dead(void)
+{
+    struct off_cpu *o = off_cpu_new();
+
+    leave(o, 1, 0, 0, &gone, 1);
+    leave(o, 2, 0, 0, &alive, 2);
+    leave(o, 2, 0, 0, &end_node, 3);
+    check(o, 1, 0, 0, 0);
+    check(o, 2, 0, 0, 0);
+    off_cpu_free(o);
+}
+
+static void add_since(void *opaque, const struct off_cpu_wait *wait)
+{
+    *(uint64_t *)opaque += wait->since;
+}
+
+static void test_forget(void)
+{
+    struct off_cpu *o = off_cpu_new();
+    uint64_t sum = 0;
+
+    off_cpu_forget(o);
+    g_assert_cmpuint(off_cpu_forgotten(o), ==, 0);
+    leave(o, 1, 0, 0, &alive, 1);
+    leave(o, 2, 0, 0, NULL, 2);
+    off_cpu_each(o, add_since, &sum);
+    g_assert_cmpuint(sum, ==, 3);
+    off_cpu_forget(o);
+    g_assert_cmpuint(off_cpu_forgotten(o), ==, 2);
+    check(o, 1, 0, 0, 0);
+    leave(o, 1, 0, 0, &alive, 5);
+    check(o, 1, 0, 0, 5);
+    off_cpu_each(o, add_since, &sum);
+    g_assert_cmpuint(sum, ==, 3);
+    g_assert_cmpuint(off_cpu_forgotten(o), ==, 2);
+    off_cpu_free(o);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/off-cpu/returns", test_returns);
+    g_test_add_func("/off-cpu/dead", test_dead);
+    g_test_add_func("/off-cpu/forget", test_forget);
+    return g_test_run();
+}
