@@ -251,6 +251,16 @@ static void add_event(struct call_reader *r, struct call_block *k)
     }
 }
 
+static void note_clock(struct call_reader *r)
+{
+    const struct btrail_batch *b = &r->batch;
+
+    r->sums.until = MAX(r->sums.until, b->time.host);
+    if (b->event && b->event->type == BTRAIL_EVENT_END) {
+        r->sums.until = MAX(r->sums.until, b->event->data[0]);
+    }
+}
+
 /* Fills a block.  Returns END or another error if it is the last one. */
 static int fill(struct call_reader *r, struct call_block *k)
 {
@@ -271,6 +281,7 @@ static int fill(struct call_reader *r, struct call_block *k)
             r->error = errno;
             return ret;
         }
+        note_clock(r);
         r->before = window->begin && !window_has(window, r->batch.time.host);
         if (window_past(window, r->batch.time.host)) {
             btrail_merged_end_stream(r->merged);

@@ -41,6 +41,7 @@ struct call_walk {
     bool counts;                /* it has come to the window */
     struct off_cpu *off;        /* or NULL */
     struct times *times;        /* that count, with it */
+    uint64_t until;             /* it was read up to here */
     bool *none;                 /* no record counts: @n_none of them */
     size_t n_none;
 };
@@ -257,13 +258,9 @@ static void add_last_away(void *opaque, const struct off_cpu_wait *wait)
 {
     const struct call_walk *w = opaque;
     const struct function *f = wait->node ? wait->node->function : NULL;
-    uint64_t until = 0;
 
-    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        until = MAX(until, w->streams[i].until);
-    }
     if (f && f->known && f->module->kernel) {
-        add_away(w, wait, until);
+        add_away(w, wait, w->until);
     } else {
         w->tree->forgotten++;
     }
@@ -317,6 +314,7 @@ int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
     t->damage = sums.damage;
     if (w->off) {
         t->forgotten = off_cpu_forgotten(w->off);
+        w->until = sums.until;
         off_cpu_each(w->off, add_last_away, w);
     }
     off_cpu_free(w->off);

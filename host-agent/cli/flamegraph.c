@@ -261,7 +261,9 @@ static int add_trace(struct flame *f, const struct analysis *a,
     g_free((gpointer)trace.sums);
     note_counts(f, a->trace.path, &t);
     analysis_warn(&t);
-    code = analysis_chosen(a, t.chosen, NULL) ?:
+    /* Tasks can be away while none runs. */
+    code = analysis_chosen(a, a->off_cpu ? trace.all.records : t.chosen,
+                           NULL) ?:
            cli_trace_verdict(&a->trace, t.damage);
     if (a->off_cpu && !t.tasks) {
         cli_error("%s: --off-cpu: the trace names no tasks; see backtrail "

@@ -17,6 +17,18 @@ DEFAULT_TICK = 1000000
 Piece = collections.namedtuple('Piece', 'first n task begin end clock')
 
 
+class Task(str):
+    """A task by its name; tid: its number"""
+
+    def __new__(cls, data, *name):
+        task = super().__new__(cls, task_name(*name))
+        task.tid = data & 0xffffffff
+        return task
+
+    def same(self, other):
+        return other is not None and self.tid == other.tid
+
+
 class Lane:
     """The pieces of a vCPU, made of its items"""
 
@@ -39,7 +51,8 @@ class Lane:
             self.put()
 
     def record(self, index):
-        if self.runs and (index, self.task) == (self.next, self.by):
+        if self.runs and index == self.next and (
+                self.by is self.task or self.task and self.task.same(self.by)):
             self.runs[-1][1] += 1
         else:
             self.runs.append([index, 1, self.task])
@@ -47,7 +60,7 @@ class Lane:
 
     def event(self, kind, reason, data, *more):
         if kind == TASK:
-            self.task = None if reason == UNKNOWN_TASK else task_name(*more)
+            self.task = None if reason == UNKNOWN_TASK else Task(data, *more)
         elif kind == KERNEL:
             self.task = None
         elif kind == GAP:
@@ -113,19 +126,30 @@ class Times:
         return sums
 
     def away(self, begin=0, end=1 << 64):
-        """{(vCPU, task): ns} in which tasks did not run that no other vCPU
-        runs, from their last record before that of another one to their next
-        one, if the clock before that is not past the end"""
-        sums = collections.Counter()
-        for vcpu, pieces in self.lanes.items():
-            since, last = {}, None
-            for p in pieces:
-                if p.waits:
-                    continue
-                if last and last.task != p.task:
-                    since[last.task] = last.end
-                    if p.task in since and p.clock < end:
-                        sums[vcpu, p.task] += max(
-                            min(p.begin, end) - max(since[p.task], begin), 0)
-                last = p
-        return sums
+        """({(vCPU, task): ns} in which tasks did not run, from their last
+        record before that of another one to their next one, on that vCPU, if
+        the clock before that is not past the end; {task: ns} of those that have
+        not come back by then)"""
+        sums, rest = collections.Counter(), collections.Counter()
+        pieces = sorted((p.begin, vcpu, i, p)
+                        for vcpu, lane in self.lanes.items()
+                        for i, p in enumerate(p for p in lane if p.n))
+        left = {}
+        latest = min(max(p.end for lane in self.lanes.values() for p in lane),
+                     end)
+        for _, vcpu, i, p in pieces:
+            if p.clock >= end:
+                continue
+            tid = getattr(p.task, 'tid', None)
+            if tid is None:
+                # It can be any of those that are away.
+                left = {}
+                continue
+            was, where, at = left.get(tid, (p, vcpu, i - 1))
+            if tid and (where, at) != (vcpu, i - 1):
+                sums[vcpu, p.task] += max(p.begin - max(was.end, begin), 0)
+            left[tid] = p, vcpu, i
+        for tid, (p, _, _) in left.items():
+            if tid:
+                rest[p.task] += max(latest - max(p.end, begin), 0)
+        return sums, rest
