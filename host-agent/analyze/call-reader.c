@@ -246,6 +246,8 @@ static void add_event(struct call_reader *r, struct call_block *k)
 
     r->sums.damage += r->batch.synthetic;
     if (r->batch.event->type == BTRAIL_EVENT_GAP) {
+        /* A reset loses nothing. */
+        r->sums.gaps += !r->before && r->batch.event->data[0];
         add_wait_before(r, k);
         g_array_append_val(k->steps, step);
     }

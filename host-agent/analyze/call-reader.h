@@ -51,12 +51,14 @@ struct call_reader_options {
  * @records: number of records in the window
  * @chosen:  of those that the filter has chosen
  * @damage:  number of damaged chunks and of synthetic GAP events
+ * @gaps:    in the window where records are missing
  * @until:   the last clock that was read, or that ended the window
  */
 struct call_reader_sums {
     uint64_t records;
     uint64_t chosen;
     uint64_t damage;
+    uint64_t gaps;
     uint64_t until;
 };
 

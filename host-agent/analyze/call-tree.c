@@ -312,6 +312,7 @@ int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
     t->records = sums.records;
     t->chosen = sums.chosen;
     t->damage = sums.damage;
+    t->gaps = sums.gaps;
     if (w->off) {
         t->forgotten = off_cpu_forgotten(w->off);
         w->until = sums.until;

@@ -71,6 +71,7 @@ struct call_tree_options {
  * @records: number of records in the window
  * @chosen:  of those that the filter has chosen
  * @damage:  number of damaged chunks and of synthetic GAP events
+ * @gaps:    where records are missing in the window
  * @tasks:   with @off_cpu: some are named by events
  * @forgotten: how often it is not known how long a task was away
  */
@@ -79,6 +80,7 @@ struct call_tree {
     uint64_t records;
     uint64_t chosen;
     uint64_t damage;
+    uint64_t gaps;
     bool tasks;
     uint64_t forgotten;
 };

@@ -223,8 +223,8 @@ static void note_counts(struct flame *f, const char *path,
         note(f, "%s: %" PRIu64 " times a task was away and it is not known for "
              "how long, which is left out", name, t->forgotten);
     }
-    if (c->gaps) {
-        note(f, "%s: records are missing in %" PRIu64 " places", name, c->gaps);
+    if (t->gaps) {
+        note(f, "%s: records are missing in %" PRIu64 " places", name, t->gaps);
     }
     if (c->no_code) {
         note(f, "%s: the instructions of %" PRIu64 " records are unknown; "

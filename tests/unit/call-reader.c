@@ -398,6 +398,55 @@ static void test_window(void)
     sample_remove(path);
 }
 
+/* Not each gap has lost something. */
+static void test_gaps(void)
+{
+    static const uint64_t lost[] = { 0, 5, BTRAIL_LOST_UNKNOWN };
+    static const uint64_t indices[] = { 0, 6, 7 };
+    char *path = sample_path();
+    const struct symbolizer_options none = { NULL };
+    struct symbolizer *s = symbolizer_new(&none, NULL, NULL);
+    const struct call_reader_options options = {
+        .names = s, .window = WINDOW_ALL(0),
+    };
+    struct call_reader_sums sums = { 0 };
+    struct btrail_record record = { 0x1000, 0x2000, 0 };
+    const struct call_step *steps;
+    struct call_reader *reader;
+    struct btrail_trace *trace;
+    struct btrail_writer *w;
+    unsigned gaps = 0;
+    size_t n;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    for (unsigned i = 0; i < G_N_ELEMENTS(lost); i++) {
+        const struct btrail_event event = {
+            .type = BTRAIL_EVENT_GAP, .index = indices[i], .data = { lost[i] },
+            .reason = lost[i] ? BTRAIL_GAP_OVERFLOW : BTRAIL_GAP_RESET,
+        };
+        const struct btrail_slab slab = {
+            .first_index = indices[i], .cr3 = 0x1000, .records = &record,
+            .n_records = 1, .events = &event, .n_events = 1,
+        };
+
+        g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_cmpint(call_reader_open(&reader, trace, &options), ==, 0);
+    while ((steps = call_reader_next(reader, &n))) {
+        for (size_t i = 0; i < n; i++) {
+            gaps += steps[i].kind == CALL_STEP_GAP;
+        }
+    }
+    g_assert_cmpint(call_reader_close(reader, &sums), ==, 0);
+    g_assert_cmpuint(gaps, ==, 3);
+    g_assert_cmpuint(sums.gaps, ==, 2);
+    btrail_trace_close(trace);
+    symbolizer_free(s);
+    sample_remove(path);
+}
+
 /* Records of a damaged chunk are missing, which is said. */
 static void test_damage(void)
 {
@@ -443,6 +492,7 @@ int main(int argc, char **argv)
     g_test_add_func("/call-reader/stop", test_stop);
     g_test_add_func("/call-reader/parts", test_parts);
     g_test_add_func("/call-reader/window", test_window);
+    g_test_add_func("/call-reader/gaps", test_gaps);
     g_test_add_func("/call-reader/damage", test_damage);
     return g_test_run();
 }
