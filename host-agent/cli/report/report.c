@@ -341,6 +341,12 @@ static unsigned count_kinds(const struct report_kind *k)
            k->syscalls + k->graph + k->missing + k->marks + k->spans;
 }
 
+/* These can be about what hardly ran. */
+static bool has_few_rows(const struct report_kind *k)
+{
+    return k->callers || k->callees || k->syscalls || k->marks;
+}
+
 /* False after an error message. */
 static bool check_kind(const struct report *r, const struct report_kind *k)
 {
@@ -433,7 +439,7 @@ int cmd_report(int argc, char **argv)
     }
     r.top = top;
     r.min_share = min_share != DEFAULT_SHARE ? min_share :
-                  spaces ? 1 : kind.marks ? 0 : kind.graph ? 0.5 : 0.1;
+                  spaces ? 1 : kind.graph ? 0.5 : has_few_rows(&kind) ? 0 : 0.1;
     if (top < 0 || top > MAX_TOP) {
         cli_error("--top: %d is not between 0 and %d", top, MAX_TOP);
     } else if (!(r.min_share >= 0 && r.min_share <= 100)) {
