@@ -17,9 +17,13 @@
 
 #include "lib/agent/batch.h"
 #include "lib/agent/merged.h"
+#include "lib/agent/meta.h"
 #include "lib/agent/thread.h"
 #include "lib/agent/trace-files.h"
 #include "util/hash.h"
+
+/* If more ticks than these are between two clocks, the vCPU has waited. */
+#define BUSY_TICKS  2
 
 /* A place in a stream with a clock */
 struct clock_point {
@@ -33,6 +37,7 @@ struct merged_lane {
     struct btrail_batch batch;  /* the rest of it; without both: none */
     uint64_t time;              /* of its first record, or of the event */
     uint64_t estimate;          /* the same, if it has not waited */
+    uint64_t busy;              /* the longest time that records share */
 
     struct btrail_cursor *ahead;
     bool have_next;
@@ -60,13 +65,22 @@ struct btrail_merged {
 };
 
 static int open_lane(struct merged_lane *l, const struct btrail_trace *trace,
-                     unsigned vcpu, unsigned flags)
+                     unsigned vcpu, unsigned flags, uint64_t busy)
 {
     int ret = btrail_cursor_open(&l->cursor, trace, vcpu, flags);
 
     l->vcpu = vcpu;
+    l->busy = busy;
     return ret ? ret : btrail_cursor_open(&l->ahead, trace, vcpu,
                                           BTRAIL_CURSOR_EVENTS_ONLY);
+}
+
+static uint64_t busy_time(const struct btrail_trace *trace)
+{
+    unsigned bad;
+    g_autoptr(JsonObject) meta = btrail_meta_read(trace, &bad);
+
+    return BUSY_TICKS * btrail_meta_tick(meta);
 }
 
 int btrail_merged_open(struct btrail_merged **merged,
@@ -76,6 +90,7 @@ int btrail_merged_open(struct btrail_merged **merged,
 {
     g_autoptr(GPtrArray) streams = NULL;
     struct btrail_merged *m;
+    uint64_t busy;
     size_t i;
     int ret = merged && trace ?
               btrail_trace_pick_streams(trace, vcpus, n, &streams) :
@@ -90,10 +105,11 @@ int btrail_merged_open(struct btrail_merged **merged,
     m->heap = g_new0(struct merged_lane *, m->n_lanes);
     m->grain = grain;
     m->threads = g_hash_table_new(btrail_int64_hash, g_int64_equal);
+    busy = busy_time(trace);
     for (i = 0; !ret && i < m->n_lanes; i++) {
         const struct btrail_trace_stream *s = g_ptr_array_index(streams, i);
 
-        ret = open_lane(&m->lanes[i], trace, s->vcpu, flags);
+        ret = open_lane(&m->lanes[i], trace, s->vcpu, flags, busy);
     }
     if (ret) {
         btrail_merged_close(m);
@@ -168,6 +184,13 @@ static int next_clock(struct merged_lane *l)
     return ret == -BTRAIL_ERR_END ? 0 : ret;
 }
 
+/* The time that the records between two clocks share: the first one on, as the
+ * vCPU waits before the second clock. */
+static uint64_t shared_time(const struct merged_lane *l)
+{
+    return MIN(l->next.host - l->last.host, l->busy);
+}
+
 /* Estimates the time of the batch. */
 static int estimate(struct merged_lane *l)
 {
@@ -196,8 +219,7 @@ static int estimate(struct merged_lane *l)
         host = l->last.host;
         if (host && l->have_next && l->next.index > l->last.index) {
             host += (unsigned __int128)(b->index - l->last.index) *
-                    (l->next.host - l->last.host) /
-                    (l->next.index - l->last.index);
+                    shared_time(l) / (l->next.index - l->last.index);
         }
     }
     l->time = MAX(l->time, host);
@@ -219,7 +241,7 @@ static size_t records_before(const struct merged_lane *l, uint64_t limit)
         return n;
     }
     n = MIN(n, l->next.index - b->index);
-    elapsed = l->next.host - l->last.host;
+    elapsed = shared_time(l);
     if (!l->last.host || !elapsed) {
         return n;
     }

@@ -588,8 +588,10 @@ struct btrail_merged;
  *
  * In a trace, only TIME, PAUSE, RESUME and END events have a clock; there is a
  * TIME event every tick, usually each 1 ms.  The time of a record is estimated
- * between the two clocks around it, in proportion to the index.  The estimate
- * is as good as the vCPU is steady, and wrong by less than a tick.
+ * between the two clocks around it, in proportion to the index.  If these are
+ * more than two ticks apart, the vCPU has waited before the second one, and its
+ * records share two ticks after the first one.  The estimate is as good as the
+ * vCPU is steady, and as a rule wrong by less than a tick.
  *
  * Streams are merged by these times: no record comes before one of another vCPU
  * whose estimated time is earlier by @grain or more; with equal times the lower

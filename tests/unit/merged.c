@@ -11,6 +11,8 @@
 #include "trace-samples.h"
 
 #define ROUNDS  20
+/* Two ticks of a trace that does not say how long one is, in ns */
+#define BUSY    2000000
 
 /* What is next of a stream */
 struct reader {
@@ -40,7 +42,8 @@ static uint64_t clock_of(const struct random_item *item)
 
 /*
  * The time of each item: that of a clock is what it says; between two clocks
- * time goes in proportion to the index, after the last one it stands still.
+ * time goes in proportion to the index, for two ticks, after the last one it
+ * stands still.
  */
 static double *estimate(const struct random_stream *s)
 {
@@ -64,7 +67,7 @@ static double *estimate(const struct random_stream *s)
             times[i] = clock_of(last);
         }
         if (last && next && next->index > last->index) {
-            times[i] += ((double)clock_of(next) - clock_of(last)) *
+            times[i] += MIN((double)clock_of(next) - clock_of(last), BUSY) *
                         (item->index - last->index) /
                         (next->index - last->index);
         }
@@ -305,6 +308,53 @@ static void test_positions(void)
         btrail_trace_close(trace);
         random_trace_free(t);
     }
+}
+
+/* A vCPU that waits for long has done what it did before that. */
+static void test_waits(void)
+{
+    enum { N = 100 };
+    const uint64_t ms = 1000000;
+    char *path = sample_path();
+    struct btrail_record records[N] = { { 0x1000, 0x2000, 0 } };
+    struct btrail_trace *trace;
+    struct btrail_merged *merged;
+    struct btrail_writer *w;
+    struct btrail_batch b;
+    uint64_t time, seen = 0;
+    unsigned vcpu;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        /* From 1 ms to 200 ms, but at once; and at 3.5 ms */
+        const struct btrail_event events[] = {
+            { .type = BTRAIL_EVENT_TIME, .data = { i ? 7 * ms / 2 : ms } },
+            { .type = BTRAIL_EVENT_TIME, .index = N,
+              .data = { i ? 4 * ms : 200 * ms } },
+        };
+        const struct btrail_slab slab = {
+            .cr3 = 0x1000, .records = records, .n_records = N,
+            .events = events, .n_events = G_N_ELEMENTS(events),
+        };
+
+        g_assert_cmpint(btrail_writer_append(w, i, &slab), ==, 0);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_cmpint(btrail_merged_open(&merged, trace, NULL, 0, 0, 0), ==, 0);
+    while (!btrail_merged_next(merged, &vcpu, &time, &b)) {
+        if (!b.event && vcpu == 0) {
+            g_assert_cmpuint(time, ==, ms + b.index * BUSY / N);
+        }
+        if (!b.event) {
+            g_assert_true(vcpu == 0 || seen >= N);
+            seen += b.count;
+        }
+    }
+    g_assert_cmpuint(seen, ==, 2 * N);
+    btrail_merged_close(merged);
+    btrail_trace_close(trace);
+    sample_remove(path);
 }
 
 static void test_arguments(void)
@@ -583,6 +633,7 @@ int main(int argc, char **argv)
     g_test_add_func("/merged/order", test_order);
     g_test_add_func("/merged/streams", test_streams);
     g_test_add_func("/merged/positions", test_positions);
+    g_test_add_func("/merged/waits", test_waits);
     g_test_add_func("/merged/arguments", test_arguments);
     g_test_add_func("/merged/leaves", test_leaves);
     g_test_add_func("/merged/moves", test_moves);
