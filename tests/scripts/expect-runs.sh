@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # What the tests of scripts/remember and scripts/remember-program share.
-# Sourced, never run.  A test that they run adds a byte to $dir/runs.
+# Sourced, never run; ends with done_expecting.  A test that they run adds a byte
+# to $dir/runs.
 
-number=0
+number=0 failed=0
 # expect TITLE RUNS STATUS COMMAND...: how many times the test has run then
 expect() {
     local title=$1 runs=$2 want=$3 status=0 had
@@ -16,6 +17,7 @@ expect() {
         echo "ok $number - $title"
     else
         echo "not ok $number - $title"
+        failed=1
         echo "# $had runs, status $status"
         sed 's/^/# /' "$dir/output" "$dir/errors"
     fi
@@ -29,6 +31,13 @@ printed() {
         echo "ok $number - $1"
     else
         echo "not ok $number - $1"
+        failed=1
         sed 's/^/# /' "$file"
     fi
+}
+
+# Or scripts/remember would keep this.
+done_expecting() {
+    echo "1..$number"
+    exit "$failed"
 }
