@@ -398,6 +398,21 @@ static void test_window(void)
     sample_remove(path);
 }
 
+/* Reads all; the number of steps that are gaps */
+static unsigned count_gaps(struct call_reader *reader)
+{
+    const struct call_step *steps;
+    unsigned gaps = 0;
+    size_t n;
+
+    while ((steps = call_reader_next(reader, &n))) {
+        for (size_t i = 0; i < n; i++) {
+            gaps += steps[i].kind == CALL_STEP_GAP;
+        }
+    }
+    return gaps;
+}
+
 /* Not each gap has lost something. */
 static void test_gaps(void)
 {
@@ -411,12 +426,10 @@ static void test_gaps(void)
     };
     struct call_reader_sums sums = { 0 };
     struct btrail_record record = { 0x1000, 0x2000, 0 };
-    const struct call_step *steps;
     struct call_reader *reader;
     struct btrail_trace *trace;
     struct btrail_writer *w;
-    unsigned gaps = 0;
-    size_t n;
+    unsigned gaps;
 
     g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
     for (unsigned i = 0; i < G_N_ELEMENTS(lost); i++) {
@@ -434,11 +447,7 @@ static void test_gaps(void)
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     g_assert_cmpint(call_reader_open(&reader, trace, &options), ==, 0);
-    while ((steps = call_reader_next(reader, &n))) {
-        for (size_t i = 0; i < n; i++) {
-            gaps += steps[i].kind == CALL_STEP_GAP;
-        }
-    }
+    gaps = count_gaps(reader);
     g_assert_cmpint(call_reader_close(reader, &sums), ==, 0);
     g_assert_cmpuint(gaps, ==, 3);
     g_assert_cmpuint(sums.gaps, ==, 2);
@@ -456,13 +465,12 @@ static void test_damage(void)
     const struct call_reader_options options = {
         .names = s, .window = WINDOW_ALL(0),
     };
-    const struct call_step *steps;
     struct call_reader_sums sums = { 0 };
     struct call_reader *reader;
     struct btrail_trace *trace;
     g_autofree char *bytes = NULL;
-    unsigned gaps = 0;
-    size_t n, size;
+    unsigned gaps;
+    size_t size;
 
     sample_write(path, 4);
     g_assert_true(g_file_get_contents(path, &bytes, &size, NULL));
@@ -470,11 +478,7 @@ static void test_damage(void)
     g_assert_true(g_file_set_contents(path, bytes, (gssize)size, NULL));
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     g_assert_cmpint(call_reader_open(&reader, trace, &options), ==, 0);
-    while ((steps = call_reader_next(reader, &n))) {
-        for (size_t i = 0; i < n; i++) {
-            gaps += steps[i].kind == CALL_STEP_GAP;
-        }
-    }
+    gaps = count_gaps(reader);
     g_assert_cmpint(call_reader_close(reader, &sums), ==, 0);
     g_assert_cmpuint(sums.damage, ==, 2);
     g_assert_cmpuint(sums.records, ==, 7 * SAMPLE_CHUNK_RECORDS);
