@@ -45,6 +45,8 @@ struct merged_lane {
     struct clock_point next;    /* the one after @last */
 
     uint64_t thread;            /* that runs; 0: none, or it is unknown */
+    bool unnamed;               /* it has ended, unless it is named again */
+    uint64_t unnamed_at;        /* at this index */
     bool left;                  /* another one does than when somebody looked */
     struct merged_lane *waiting;        /* that wait for this one */
     uint64_t patience;          /* the first of their next clocks */
@@ -357,6 +359,7 @@ static void run(struct btrail_merged *m, struct merged_lane *l,
         g_hash_table_remove(m->threads, &l->thread);
     }
     l->thread = thread;
+    l->unnamed = false;
     l->left = true;
     if (thread) {
         g_hash_table_replace(m->threads, &l->thread, l);
@@ -370,9 +373,13 @@ static void pass(struct btrail_merged *m, struct merged_lane *l)
 
     switch (l->batch.event->type) {
     case BTRAIL_EVENT_TASK:
-    case BTRAIL_EVENT_KERNEL:
         /* Idle tasks are all No 0. */
         run(m, l, task->known && task->tid ? btrail_thread(task) : 0);
+        break;
+    case BTRAIL_EVENT_KERNEL:
+        /* Slabs begin with the kernel and the task that are in force. */
+        l->unnamed = true;
+        l->unnamed_at = l->batch.index;
         break;
     case BTRAIL_EVENT_GAP:
     case BTRAIL_EVENT_PAUSE:
@@ -524,6 +531,9 @@ int btrail_merged_next(struct btrail_merged *m, unsigned *vcpu,
         *time = l->time;
     }
     m->taken = true;
+    if (l->unnamed && (l->batch.count || l->batch.index > l->unnamed_at)) {
+        run(m, l, 0);
+    }
     if (l->batch.event) {
         *batch = l->batch;
         pass(m, l);
@@ -560,6 +570,7 @@ static void seek(struct btrail_merged *m,
         l->time = 0;
         l->have_next = false;
         l->thread = 0;
+        l->unnamed = false;
         l->waiting = NULL;
         l->waits = false;
     }

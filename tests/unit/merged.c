@@ -443,10 +443,11 @@ static void test_leaves(void)
 
 /*
  * Threads that move.  In the text of a stream, what is at each index: a letter
- * is a thread that begins, "-" an idle task, "!" a gap, "k" a kernel, "p" a
- * pause, "t" a clock, "." nothing.  Its clock is 1000 at the begin and 2000 at the end, or
- * as told, so it is at index I at 1000 + I * 1000 / length.  @order has what is
- * returned of all streams: each character, and the number of its stream.
+ * is a thread that begins, "-" an idle task, "!" a gap, "k" a kernel, "K" the
+ * same with thread a, "p" a pause, "t" a clock, "." nothing.  Its clock is 1000
+ * at the begin and 2000 at the end, or as told, so it is at index I at 1000 + I
+ * * 1000 / length.  @order has what is returned of all streams: each character,
+ * and the number of its stream.
  */
 static const struct {
     const char *streams[3];
@@ -464,6 +465,8 @@ static const struct {
     { { "a......p..", ".....a...." }, { 0 }, "a0 p0 a1" },
     { { "a......k..", ".....a...." }, { 0 }, "a0 k0 a1" },
     { { "a......b..", ".....a...." }, { 0 }, "a0 b0 a1" },
+    /* A kernel that is named again has not changed. */
+    { { "K...K..-..", "...a......" }, { 0 }, "k0 a0 k0 a0 -0 a1" },
     /* It never leaves: no clock is after that of the waiting vCPU. */
     { { "a.........", ".....a...." }, { 0 }, "a0 a1" },
     /* It leaves after the next clock of the other one; or can have left. */
@@ -483,7 +486,7 @@ static unsigned add_moves(struct btrail_writer *w, unsigned vcpu,
                           const char *text, uint64_t end)
 {
     struct btrail_record records[10] = { { 0 } };
-    struct btrail_event events[12] = {
+    struct btrail_event events[22] = {
         { .type = BTRAIL_EVENT_TIME, .data = { 1000 } },
     };
     struct btrail_slab slab = {
@@ -509,6 +512,14 @@ static unsigned add_moves(struct btrail_writer *w, unsigned vcpu,
         case 'k':
             e->type = BTRAIL_EVENT_KERNEL;
             e->data[0] = 1;
+            break;
+        case 'K':
+            e->type = BTRAIL_EVENT_KERNEL;
+            e->data[0] = 1;
+            e[1].type = BTRAIL_EVENT_TASK;
+            e[1].index = i;
+            e[1].data[0] = (uint64_t)'a' << 32 | 'a';
+            slab.n_events++;
             break;
         case 'p':
         case 't':
