@@ -10,7 +10,9 @@
  * An estimate can be wrong by as much as clocks are apart, so a thread that has
  * moved could begin on a vCPU before it has left another one.  A lane that is
  * at such a beginning is out of the heap, and waits for the lane that the
- * thread has to leave.
+ * thread has to leave.  That lane may still have to reach the thread: its stay
+ * there was the earlier one if the one that begins here, by its clocks, lasts
+ * until the thread had begun there.
  */
 
 #include <glib.h>
@@ -24,11 +26,23 @@
 
 /* If more ticks than these are between two clocks, the vCPU has waited. */
 #define BUSY_TICKS  2
+/* How many points of a lane are known ahead of it, beside its next clock */
+#define AHEAD       128
+/* For each point that is read, so many are looked at: no trace is slow. */
+#define LOOKS       128
 
 /* A place in a stream with a clock */
 struct clock_point {
     uint64_t index;
     uint64_t host;
+};
+
+/* An event ahead that has a clock, or after which another thread can run */
+struct ahead_point {
+    uint64_t index;
+    uint64_t host;              /* 0: it has no clock */
+    bool runs;                  /* it says what runs, */
+    uint64_t thread;            /* which is this one; 0: none, or unknown */
 };
 
 struct merged_lane {
@@ -40,6 +54,9 @@ struct merged_lane {
     uint64_t busy;              /* the longest time that records share */
 
     struct btrail_cursor *ahead;
+    GArray *points;             /* of struct ahead_point, after @last */
+    unsigned next_point;        /* which of them is @next */
+    uint64_t looks;             /* how many more can be looked at */
     bool have_next;
     struct clock_point last;    /* at the batch or before it */
     struct clock_point next;    /* the one after @last */
@@ -50,6 +67,7 @@ struct merged_lane {
     bool left;                  /* another one does than when somebody looked */
     struct merged_lane *waiting;        /* that wait for this one */
     uint64_t patience;          /* the first of their next clocks */
+    uint64_t until;             /* that it waits for is at least here */
     struct merged_lane *next_waiting;   /* that waits for the same one */
     bool waits;
 };
@@ -73,6 +91,7 @@ static int open_lane(struct merged_lane *l, const struct btrail_trace *trace,
 
     l->vcpu = vcpu;
     l->busy = busy;
+    l->points = g_array_new(false, false, sizeof(struct ahead_point));
     return ret ? ret : btrail_cursor_open(&l->ahead, trace, vcpu,
                                           BTRAIL_CURSOR_EVENTS_ONLY);
 }
@@ -129,6 +148,9 @@ void btrail_merged_close(struct btrail_merged *m)
         for (i = 0; i < m->n_lanes; i++) {
             btrail_cursor_close(m->lanes[i].cursor);
             btrail_cursor_close(m->lanes[i].ahead);
+            if (m->lanes[i].points) {
+                g_array_unref(m->lanes[i].points);
+            }
         }
         g_hash_table_unref(m->threads);
         g_free(m->lanes);
@@ -162,27 +184,87 @@ static uint64_t clock_of(const struct btrail_event *e)
     }
 }
 
-/* Goes from the last clock to the next one. */
-static int next_clock(struct merged_lane *l)
+/* Does an event say which thread runs after it?  Idle tasks are all No 0. */
+static bool says_thread(const struct btrail_batch *b, uint64_t *thread)
 {
+    *thread = 0;
+    switch (b->event->type) {
+    case BTRAIL_EVENT_TASK:
+        *thread = b->task.known && b->task.tid ? btrail_thread(&b->task) : 0;
+        return true;
+    case BTRAIL_EVENT_KERNEL:
+    case BTRAIL_EVENT_GAP:
+    case BTRAIL_EVENT_PAUSE:
+    case BTRAIL_EVENT_END:
+        /* It may have left where nothing is recorded. */
+        return true;
+    default:
+        return false;
+    }
+}
+
+static struct ahead_point *point(const struct merged_lane *l, unsigned i)
+{
+    return &g_array_index(l->points, struct ahead_point, i);
+}
+
+/* Reads one more point ahead. */
+static int read_point(struct merged_lane *l)
+{
+    struct ahead_point *last = l->points->len ?
+                               point(l, l->points->len - 1) : NULL;
+    struct ahead_point p;
     struct btrail_batch b;
     int ret;
 
+    do {
+        ret = btrail_cursor_next(l->ahead, &b);
+        if (ret) {
+            return ret;
+        }
+        p = (struct ahead_point) {
+            .index = b.index, .host = clock_of(b.event),
+        };
+        p.runs = says_thread(&b, &p.thread);
+    } while (!p.host && !p.runs);
+    l->looks += LOOKS;
+    if (last && last->index == p.index && !last->host && !p.host) {
+        /* No record is between them, as after a KERNEL event. */
+        *last = p;
+    } else {
+        g_array_append_val(l->points, p);
+    }
+    return 0;
+}
+
+/* Goes from the last clock to the next one. */
+static int next_clock(struct merged_lane *l)
+{
+    unsigned i;
+    int ret = 0;
+
     if (l->have_next) {
         l->last = l->next;
+        g_array_remove_range(l->points, 0, l->next_point + 1);
+        l->have_next = false;
     }
-    while (!(ret = btrail_cursor_next(l->ahead, &b))) {
-        uint64_t host = clock_of(b.event);
-
-        if (host) {
+    for (i = 0; !ret; i++) {
+        if (i > AHEAD) {
+            g_array_remove_index(l->points, 0);
+            i--;
+        }
+        while (!ret && i >= l->points->len) {
+            ret = read_point(l);
+        }
+        if (!ret && point(l, i)->host) {
             /* A clock that goes back stands still here. */
-            l->next.index = b.index;
-            l->next.host = MAX(host, l->last.host);
+            l->next.index = point(l, i)->index;
+            l->next.host = MAX(point(l, i)->host, l->last.host);
+            l->next_point = i;
             l->have_next = true;
             return 0;
         }
     }
-    l->have_next = false;
     return ret == -BTRAIL_ERR_END ? 0 : ret;
 }
 
@@ -369,26 +451,14 @@ static void run(struct btrail_merged *m, struct merged_lane *l,
 /* An event is returned. */
 static void pass(struct btrail_merged *m, struct merged_lane *l)
 {
-    const struct btrail_task *task = &l->batch.task;
+    uint64_t thread;
 
-    switch (l->batch.event->type) {
-    case BTRAIL_EVENT_TASK:
-        /* Idle tasks are all No 0. */
-        run(m, l, task->known && task->tid ? btrail_thread(task) : 0);
-        break;
-    case BTRAIL_EVENT_KERNEL:
+    if (l->batch.event->type == BTRAIL_EVENT_KERNEL) {
         /* Slabs begin with the kernel and the task that are in force. */
         l->unnamed = true;
         l->unnamed_at = l->batch.index;
-        break;
-    case BTRAIL_EVENT_GAP:
-    case BTRAIL_EVENT_PAUSE:
-    case BTRAIL_EVENT_END:
-        /* It may have left where nothing is recorded. */
-        run(m, l, 0);
-        break;
-    default:
-        break;
+    } else if (says_thread(&l->batch, &thread)) {
+        run(m, l, thread);
     }
 }
 
@@ -399,16 +469,99 @@ static bool may_precede(const struct merged_lane *a,
     return b->have_next && a->last.host < b->next.host;
 }
 
+/* Is there this point ahead of @l?  One lane may look only so often. */
+static bool look(struct merged_lane *who, struct merged_lane *l, unsigned i)
+{
+    if (!who->looks) {
+        return false;
+    }
+    who->looks--;
+    /* And the next one, which can replace it.  Errors come when it is used. */
+    while (i + 1 >= l->points->len && l->points->len <= AHEAD &&
+           !read_point(l)) {
+    }
+    return i < l->points->len;
+}
+
+/*
+ * The last clock up to which a thread that begins where a lane is stays there;
+ * 0 if it may have left before any
+ */
+static uint64_t stays_until(struct merged_lane *l, uint64_t thread)
+{
+    uint64_t until = 0;
+    bool began = false;
+
+    for (unsigned i = 0; look(l, l, i); i++) {
+        const struct ahead_point *p = point(l, i);
+
+        if (p->index < l->batch.index) {
+            continue;
+        }
+        if (!began) {
+            began = p->index == l->batch.index && p->runs &&
+                    p->thread == thread;
+            if (!began) {
+                break;
+            }
+            continue;
+        }
+        until = MAX(until, p->host);
+        if (p->runs && p->thread != thread) {
+            break;
+        }
+    }
+    return until;
+}
+
+/*
+ * A thread begins where @l is, and stays until a clock.  If it will also be at
+ * @from, and has left before: from which index on; else 0.
+ */
+static uint64_t leaves_at(struct merged_lane *from, struct merged_lane *l,
+                          uint64_t thread, uint64_t stays)
+{
+    uint64_t host = from->last.host, left = 0;
+    bool began = false, earlier = false;
+
+    for (unsigned i = 0; look(l, from, i); i++) {
+        const struct ahead_point *p = point(from, i);
+
+        if (p->index < from->batch.index) {
+            continue;
+        }
+        if (!left && host >= l->next.host) {
+            break;
+        }
+        if (p->host && began && !earlier) {
+            /* Not after it has been at @l, as it stays there for longer. */
+            earlier = p->host <= stays;
+            if (!earlier) {
+                break;
+            }
+        }
+        host = MAX(host, p->host);
+        if (p->runs && !left) {
+            left = began && p->thread != thread ? p->index : 0;
+            began |= p->thread == thread;
+        }
+        if (left && earlier) {
+            return left;
+        }
+    }
+    return 0;
+}
+
 /*
  * The lane that a thread leaves, before it begins where a lane is; or NULL.
  * None waits for one that waits, so that two do not wait for each other.
  */
 static struct merged_lane *left_first(const struct btrail_merged *m,
-                                      const struct merged_lane *l)
+                                      struct merged_lane *l)
 {
     const struct btrail_task *task = &l->batch.task;
     struct merged_lane *from;
-    uint64_t thread;
+    uint64_t thread, stays;
 
     if (l->waiting || !l->batch.event ||
         l->batch.event->type != BTRAIL_EVENT_TASK || !task->known ||
@@ -417,8 +570,24 @@ static struct merged_lane *left_first(const struct btrail_merged *m,
     }
     thread = btrail_thread(task);
     from = g_hash_table_lookup(m->threads, &thread);
-    return from && from != l && !from->waits && may_precede(from, l) ? from :
-           NULL;
+    l->until = 0;
+    if (from == l) {
+        return NULL;
+    }
+    if (from && !from->waits && may_precede(from, l)) {
+        return from;
+    }
+    stays = stays_until(l, thread);
+    for (size_t i = 0; stays && i < m->n_lanes; i++) {
+        from = &m->lanes[i];
+        if (from != l && !from->waits) {
+            l->until = leaves_at(from, l, thread, stays);
+            if (l->until) {
+                return from;
+            }
+        }
+    }
+    return NULL;
 }
 
 /* The first lane waits for another one. */
@@ -434,17 +603,26 @@ static void begin_to_wait(struct btrail_merged *m, struct merged_lane *from)
     from->waiting = l;
 }
 
+/* Does a lane still wait for another one? */
+static bool still_waits(const struct merged_lane *l,
+                        const struct merged_lane *from)
+{
+    return may_precede(from, l) &&
+           (from->thread == btrail_thread(&l->batch.task) ||
+            from->batch.index < l->until);
+}
+
 /*
  * Those that have waited for a lane long enough go on, after this time: what
  * was returned of that lane is at it, or before.
  */
 static void end_waiting(struct btrail_merged *m, struct merged_lane *from,
-                        uint64_t time, bool all)
+                        uint64_t time)
 {
     struct merged_lane **at = &from->waiting;
 
     /* There can be many of them, and much that lets none go on. */
-    if (!all && !from->left && from->last.host < from->patience) {
+    if (!from->left && from->last.host < from->patience) {
         return;
     }
     from->left = false;
@@ -452,8 +630,7 @@ static void end_waiting(struct btrail_merged *m, struct merged_lane *from,
     while (*at) {
         struct merged_lane *l = *at;
 
-        if (!all && btrail_thread(&l->batch.task) == from->thread &&
-            may_precede(from, l)) {
+        if (still_waits(l, from)) {
             from->patience = MIN(from->patience, l->next.host);
             at = &l->next_waiting;
             continue;
@@ -472,7 +649,9 @@ static void end(struct btrail_merged *m)
 
     pop(m);
     run(m, l, 0);
-    end_waiting(m, l, l->time, true);
+    /* Nothing of it is before anything. */
+    l->last.host = UINT64_MAX;
+    end_waiting(m, l, l->time);
 }
 
 /* Puts the next batch of each lane into the heap. */
@@ -502,7 +681,7 @@ static int advance(struct btrail_merged *m)
             end(m);
         } else {
             sift_down(m, 0);
-            end_waiting(m, l, time, false);
+            end_waiting(m, l, time);
         }
     }
     while (m->in_heap && (l = left_first(m, m->heap[0]))) {
@@ -567,6 +746,8 @@ static void seek(struct btrail_merged *m,
         go(l->ahead, to);
         memset(&l->batch, 0, sizeof(l->batch));
         memset(&l->last, 0, sizeof(l->last));
+        g_array_set_size(l->points, 0);
+        l->looks = 0;
         l->time = 0;
         l->have_next = false;
         l->thread = 0;

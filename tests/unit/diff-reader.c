@@ -274,13 +274,14 @@ static const struct scene scenes[] = {
         { 0, A, SYSCALL(MAIN), KEPT },
         { 0, A, CALL(ENTRY, WORK), KEPT },
     } },
-    /* By the clock, vCPUs 1 and 2 run the task too early. */
+    /* By the clock, vCPUs 1 and 2 run the task too early, and too long to have
+     * had it before. */
     { "coarse clocks", .rows = {
         { 0, A, CALL(MAIN, LEAF), KEPT, 1000 },
         { 0, A, RET(LEAF, MAIN), KEPT, 9000 },
         { 1, A, SYSCALL(MAIN), KEPT, 5000 },
         { 1, A, HIT(ENTRY, INTERRUPT), LEFT, 5500 },
-        { 1, B, CALL(MAIN, LEAF), KEPT, 6000 },
+        { 1, B, CALL(MAIN, LEAF), KEPT, 9500 },
         { 2, A, BACK(INTERRUPT, ENTRY), LEFT, 7000 },
         { 2, A, CALL(ENTRY, WORK), KEPT, 8000 },
         { 0, B, RET(LEAF, MAIN), KEPT, 10000 },

@@ -473,6 +473,17 @@ static const struct {
     { { "a..t...-..", ".....a...." }, { 0, 1200 }, "a0 a1 -0" },
     { { "a..t...-..", ".....a...." }, { 0, 1400 }, "a0 -0 a1" },
     { { "a......-..", ".....a...." }, { 0, 1200 }, "a0 -0 a1" },
+    /* It stays too long to come back: it was there before. */
+    { { "...a......", ".....a.-.." }, { 0 }, "a1 -1 a0" },
+    { { "...a...t.b", "..t..a.-.." }, { 0, 1650 }, "a1 -1 a0 b0" },
+    { { "...a......", ".a.-.a.-.." }, { 0 }, "a1 -1 a1 -1 a0" },
+    { { "K..K......", "..K.K..-.." }, { 0 },
+      "k0 k1 a1 k1 a1 -1 a0 k0 a0" },
+    /* It can have come back. */
+    { { "...a...t-.", ".....a.b.." }, { 0 }, "a0 -0 a1 b1" },
+    /* It was never there before. */
+    { { "...a.-....", ".......a.-" }, { 0 }, "a0 -0 a1 -1" },
+    { { "..ta......", "...t.t.a.-" }, { 1250 }, "a0 a1 -1" },
     /* Two that are on each other's vCPU: one of them is wrong. */
     { { "a....b....", "b.....a..." }, { 0 }, "a0 b1 a1 b0" },
     /* A thread that comes back, and idle tasks, wait for nobody. */
@@ -608,34 +619,51 @@ static void test_moves(void)
     }
 }
 
-/* A stream that is ended has nobody wait for it. */
+/* Nobody waits for a stream that was ended: neither where a thread is on its
+ * vCPU, nor where it would have come to it. */
 static void test_moves_end(void)
 {
-    char *path = sample_path();
-    struct btrail_merged *merged;
-    struct btrail_writer *w;
-    struct btrail_trace *t;
-    struct btrail_batch b;
-    unsigned vcpu, n = 0;
+    static const struct {
+        const char *streams[2];
+        unsigned ended, at;     /* which, and before which index */
+        const char *order;
+    } ends[] = {
+        { { "a.......-.", "...a..b..." }, 0, 5, "a0 a1 b1" },
+        { { "a.......-.", "...a..b..." }, 0, 0, "a0 a1 b1" },
+        { { "...a......", ".....a.-.." }, 1, 4, "a0" },
+        { { "...a......", ".....a.-.." }, 1, 0, "a0" },
+    };
 
-    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
-    add_moves(w, 0, "a.......-.", 0);
-    add_moves(w, 1, "...a..b...", 0);
-    g_assert_cmpint(btrail_writer_close(w), ==, 0);
-    g_assert_cmpint(btrail_trace_open(&t, path), ==, 0);
-    g_assert_cmpint(btrail_merged_open(&merged, t, NULL, 0, 0, 0), ==, 0);
-    while (!btrail_merged_next(merged, &vcpu, NULL, &b)) {
-        if (b.event && b.event->type == BTRAIL_EVENT_TASK) {
-            g_assert_cmpuint(vcpu, ==, n++ > 0);
+    for (unsigned i = 0; i < G_N_ELEMENTS(ends); i++) {
+        g_autoptr(GString) order = g_string_new(NULL);
+        char *path = sample_path();
+        struct btrail_merged *merged;
+        struct btrail_writer *w;
+        struct btrail_trace *t;
+        struct btrail_batch b;
+        unsigned vcpu;
+
+        g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+        add_moves(w, 0, ends[i].streams[0], 0);
+        add_moves(w, 1, ends[i].streams[1], 0);
+        g_assert_cmpint(btrail_writer_close(w), ==, 0);
+        g_assert_cmpint(btrail_trace_open(&t, path), ==, 0);
+        g_assert_cmpint(btrail_merged_open(&merged, t, NULL, 0, 0, 0), ==, 0);
+        while (!btrail_merged_next(merged, &vcpu, NULL, &b)) {
+            if (moved(&b)) {
+                g_string_append_printf(order, "%s%c%u", order->len ? " " : "",
+                                       moved(&b), vcpu);
+            }
+            if (vcpu == ends[i].ended && b.count &&
+                b.index + b.count >= ends[i].at) {
+                btrail_merged_end_stream(merged);
+            }
         }
-        if (!vcpu && b.count && b.index + b.count > 5) {
-            btrail_merged_end_stream(merged);
-        }
+        g_assert_cmpstr(order->str, ==, ends[i].order);
+        btrail_merged_close(merged);
+        btrail_trace_close(t);
+        sample_remove(path);
     }
-    g_assert_cmpuint(n, ==, 3);
-    btrail_merged_close(merged);
-    btrail_trace_close(t);
-    sample_remove(path);
 }
 
 int main(int argc, char **argv)
