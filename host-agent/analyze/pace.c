@@ -6,9 +6,7 @@
 #include <glib.h>
 
 #include "analyze/pace.h"
-
-/* The tick of a session whose tick is unknown: a millisecond */
-#define DEFAULT_TICK    1000000
+#include "lib/agent/meta.h"
 
 struct paces {
     struct btrail_cursor *cursor;
@@ -116,7 +114,7 @@ int paces_open(struct paces **paces, const struct btrail_trace *trace,
         g_free(p);
         return ret;
     }
-    p->limit = 2 * (tick && tick < UINT32_MAX ? tick : DEFAULT_TICK);
+    p->limit = btrail_busy_time(tick);
     *paces = p;
     return 0;
 }

@@ -56,7 +56,7 @@ bool cli_trace_open(struct cli_trace *t, char *const *paths)
     if (start) {
         t->start = btrail_json_int(start, "monotonic", 0);
     }
-    t->tick = btrail_json_int(t->meta, "tick_ns", 0);
+    t->tick = btrail_meta_tick(t->meta);
     return true;
 }
 

@@ -24,8 +24,6 @@
 #include "lib/agent/trace-files.h"
 #include "util/hash.h"
 
-/* If more ticks than these are between two clocks, the vCPU has waited. */
-#define BUSY_TICKS  2
 /* How many points of a lane are known ahead of it, beside its next clock */
 #define AHEAD       128
 /* For each point that is read, so many are looked at: no trace is slow. */
@@ -101,7 +99,7 @@ static uint64_t busy_time(const struct btrail_trace *trace)
     unsigned bad;
     g_autoptr(JsonObject) meta = btrail_meta_read(trace, &bad);
 
-    return BUSY_TICKS * btrail_meta_tick(meta);
+    return btrail_busy_time(btrail_meta_tick(meta));
 }
 
 int btrail_merged_open(struct btrail_merged **merged,

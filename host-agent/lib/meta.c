@@ -64,3 +64,8 @@ uint64_t btrail_meta_tick(JsonObject *meta)
 
     return tick < 0 ? TICK : MIN((uint64_t)tick, TICK_MAX);
 }
+
+uint64_t btrail_busy_time(uint64_t tick)
+{
+    return 2 * (tick ? MIN(tick, TICK_MAX) : TICK);
+}

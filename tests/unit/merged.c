@@ -310,8 +310,9 @@ static void test_positions(void)
     }
 }
 
-/* A vCPU that waits for long has done what it did before that. */
-static void test_waits(void)
+/* @busy: how long its records take, as the description says how long a tick
+ * is */
+static void check_waits(const char *meta, uint64_t busy)
 {
     enum { N = 100 };
     const uint64_t ms = 1000000;
@@ -325,10 +326,14 @@ static void test_waits(void)
     unsigned vcpu;
 
     g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    if (meta) {
+        g_assert_cmpint(btrail_writer_meta(w, meta, strlen(meta)), ==, 0);
+    }
     for (unsigned i = 0; i < 2; i++) {
         /* From 1 ms to 200 ms, but at once; and at 3.5 ms */
         const struct btrail_event events[] = {
             { .type = BTRAIL_EVENT_TIME, .data = { i ? 7 * ms / 2 : ms } },
+            { .type = BTRAIL_EVENT_CR3, .index = N / 2, .data = { 0x2000 } },
             { .type = BTRAIL_EVENT_TIME, .index = N,
               .data = { i ? 4 * ms : 200 * ms } },
         };
@@ -344,7 +349,7 @@ static void test_waits(void)
     g_assert_cmpint(btrail_merged_open(&merged, trace, NULL, 0, 0, 0), ==, 0);
     while (!btrail_merged_next(merged, &vcpu, &time, &b)) {
         if (!b.event && vcpu == 0) {
-            g_assert_cmpuint(time, ==, ms + b.index * BUSY / N);
+            g_assert_cmpuint(time, ==, ms + b.index * busy / N);
         }
         if (!b.event) {
             g_assert_true(vcpu == 0 || seen >= N);
@@ -355,6 +360,14 @@ static void test_waits(void)
     btrail_merged_close(merged);
     btrail_trace_close(trace);
     sample_remove(path);
+}
+
+/* A vCPU that waits for long has done what it did before that. */
+static void test_waits(void)
+{
+    check_waits(NULL, BUSY);
+    check_waits("{\"tick_ns\": 0}", BUSY);
+    check_waits("{\"tick_ns\": 500000}", 1000000);
 }
 
 static void test_arguments(void)

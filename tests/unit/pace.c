@@ -6,6 +6,7 @@
 #include <glib/gstdio.h>
 
 #include "analyze/pace.h"
+#include "lib/agent/meta.h"
 #include "trace-samples.h"
 
 #define MS      UINT64_C(1000000)
@@ -52,6 +53,7 @@ static void test_pace(void)
         { .type = BTRAIL_EVENT_END, .reason = BTRAIL_END_STOPPED,
           .index = 2100, .data = { 208 * MS } },
     };
+    static const uint64_t ticks[] = { 0, MS / 2, 10 * MS };
     struct btrail_writer *w;
     struct btrail_trace *trace;
     struct paces *p;
@@ -76,6 +78,14 @@ static void test_pace(void)
     g_assert_cmpint(paces_open(&p, trace, 0, 0), ==, 0);
     expect(paces_at(p, 1900), 1300, 2000, 206 * MS, 5000, 0, 207 * MS);
     paces_close(p);
+    /* The ticks of other traces */
+    for (unsigned i = 0; i < G_N_ELEMENTS(ticks); i++) {
+        g_assert_cmpint(paces_open(&p, trace, 0, ticks[i]), ==, 0);
+        expect(paces_at(p, 1250), 1200, 1300, 106 * MS,
+               btrail_busy_time(ticks[i]) / 100,
+               100 * MS - btrail_busy_time(ticks[i]), 206 * MS);
+        paces_close(p);
+    }
     g_assert_cmpint(paces_open(&p, trace, 5, 0), ==, -BTRAIL_ERR_STREAM);
     paces_close(NULL);
     btrail_trace_close(trace);

@@ -25,4 +25,11 @@ JsonObject *btrail_meta_read(const struct btrail_trace *trace, unsigned *bad);
  */
 uint64_t btrail_meta_tick(JsonObject *meta);
 
+/*
+ * The most time that the records between two clocks share: if more has passed,
+ * the vCPU has waited before the second clock.  @tick: of the trace; 0 if it
+ * has none
+ */
+uint64_t btrail_busy_time(uint64_t tick);
+
 #endif /* BTRAIL_META_H */
