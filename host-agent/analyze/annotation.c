@@ -193,7 +193,7 @@ static unsigned bits_of(struct annotating *a, struct annotation_code *code,
 static struct annotation_version *read_version(struct annotating *a,
                                                struct annotation_code *code,
                                                const struct annotated_block *b,
-                                               uint64_t bias)
+                                               uint64_t bias, unsigned bits)
 {
     struct annotation_version *v = g_new0(struct annotation_version, 1);
     size_t i, n = n_pages(code);
@@ -201,7 +201,7 @@ static struct annotation_version *read_version(struct annotating *a,
     v->process = b->process;
     v->where = b->where;
     v->bias = bias;
-    v->bits = bits_of(a, code, b, bias);
+    v->bits = bits;
     v->pages = g_new0(uint8_t, n);
     v->bytes = g_malloc0(code->size);
     for (i = 0; i < n; i++) {
@@ -269,9 +269,9 @@ static void learn(const struct annotation_code *code,
 static struct annotation_version *find_version(struct annotating *a,
                                                struct annotation_code *code,
                                                const struct annotated_block *b,
-                                               uint64_t bias)
+                                               uint64_t bias, unsigned bits)
 {
-    struct annotation_version *v = read_version(a, code, b, bias);
+    struct annotation_version *v = read_version(a, code, b, bias, bits);
 
     for (unsigned i = code->versions->len; i; i--) {
         struct annotation_version *known = code->versions->pdata[i - 1];
@@ -310,7 +310,7 @@ current_version(struct annotating *a, struct annotation_code *code,
         g_hash_table_add(a->currents, c);
     }
     if (b->where.index >= c->until) {
-        c->version = find_version(a, code, b, bias);
+        c->version = find_version(a, code, b, bias, key.bits);
         c->until = symbolizer_code_until(a->o->names, &b->where, start,
                                          code->size);
     }

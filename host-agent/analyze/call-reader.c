@@ -386,9 +386,10 @@ static bool has_block(struct call_reader *r, unsigned n)
     return has;
 }
 
-static bool is_same_task(const struct task *a, const struct task *b)
+/* Of a task that is unknown, only the process tells which one it is. */
+static bool continues(const struct task *a, const struct task *b)
 {
-    return a->tid == b->tid && a->process == b->process;
+    return task_is_same(a, b) && a->process == b->process;
 }
 
 const struct stack_part *call_reader_next_part(struct call_reader *r,
@@ -409,7 +410,7 @@ const struct stack_part *call_reader_next_part(struct call_reader *r,
                 return NULL;
             }
             if (from->kind == CALL_STEP_RECORDS &&
-                is_same_task(&from->part.task, &step->part.task) && !n--) {
+                continues(&from->part.task, &step->part.task) && !n--) {
                 return &from->part;
             }
         }

@@ -137,11 +137,6 @@ static void add_away(const struct call_walk *w, const struct off_cpu_wait *wait,
     }
 }
 
-static bool is_same(const struct task *a, const struct task *b)
-{
-    return a->tid == b->tid && a->where.kernel == b->where.kernel;
-}
-
 /* Notes which task makes the records of a part, before they are added. */
 static void follow_task(struct call_walk *w, const struct call_step *step)
 {
@@ -155,7 +150,7 @@ static void follow_task(struct call_walk *w, const struct call_step *step)
         return;
     }
     w->tree->tasks = true;
-    if (s->runs && off_cpu_follows(&s->task) && !is_same(&s->task, task)) {
+    if (s->runs && off_cpu_follows(&s->task) && !task_is_same(&s->task, task)) {
         wait = (struct off_cpu_wait) {
             stacks_where(w->tree->stacks, step->vcpu), s->until, s->leaves,
         };
@@ -301,7 +296,8 @@ int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
     });
     w->reader = r;
     w->off = options->off_cpu ? off_cpu_new() : NULL;
-    w->times = options->times ? NULL : times_new(&options->window, NULL);
+    w->times = w->off && !options->times ? times_new(&options->window, NULL) :
+               NULL;
     while ((steps = call_reader_next(r, &n))) {
         for (size_t i = 0; i < n; i++) {
             take_step(w, &steps[i]);

@@ -65,17 +65,26 @@ static bool chosen(struct chooser *c, uint64_t class, const struct task *task,
     return a->chosen;
 }
 
+/* What the filter is told of a batch; it begins with the first record. */
+static struct named_record first_record(struct chooser *c, unsigned vcpu,
+                                        const struct task *task,
+                                        const struct btrail_batch *b,
+                                        struct place *from, struct place *to)
+{
+    return (struct named_record) {
+        .vcpu = vcpu, .index = b->index, .from_place = from,
+        .to_place = to, .lines = c->names, .process = task->process,
+        .time = window_time(&c->window, b->time.host),
+    };
+}
+
 size_t chooser_choose(struct chooser *c, unsigned vcpu,
                       const struct task *task, const struct btrail_batch *b,
                       bool *counts)
 {
     const struct filter *filter = c->filter;
     struct place from, to;
-    struct named_record record = {
-        .vcpu = vcpu, .index = b->index, .from_place = &from,
-        .to_place = &to, .lines = c->names, .process = task->process,
-        .time = window_time(&c->window, b->time.host),
-    };
+    struct named_record record = first_record(c, vcpu, task, b, &from, &to);
     uint64_t class = 0, until = 0;
     bool may = false;
     size_t n = 0;
@@ -99,14 +108,11 @@ bool chooser_has(struct chooser *c, unsigned vcpu, const struct task *task,
                  const struct btrail_batch *b, bool within)
 {
     struct place from, to;
-    const struct named_record record = {
-        .vcpu = vcpu, .index = b->index, .from = b->records->from,
-        .to = b->records->to, .from_place = &from, .to_place = &to,
-        .lines = c->names, .process = task->process,
-        .time = window_time(&c->window, b->time.host),
-    };
+    struct named_record record = first_record(c, vcpu, task, b, &from, &to);
     uint64_t class = filter_class(c->filter, &record);
 
+    record.from = b->records->from;
+    record.to = b->records->to;
     if (within) {
         class = filter_class_within(c->filter, class);
     }

@@ -43,6 +43,13 @@ struct task {
     uint32_t era;
 };
 
+/* Is it the same task?  Each kernel counts its tasks from 1. */
+static inline bool task_is_same(const struct task *a, const struct task *b)
+{
+    return a->tid == b->tid && a->nested == b->nested &&
+           a->where.kernel == b->where.kernel;
+}
+
 /**
  * struct symbolizer_options - each can be NULL, or false
  * @map:     path of the file of --map
