@@ -8,6 +8,7 @@
 #include "find/visits.h"
 #include "lib/agent/batch.h"
 #include "symbolize/executed.h"
+#include "util/hash.h"
 #include "util/search.h"
 
 #define fail(error, ...) \
@@ -43,7 +44,6 @@ struct visit_reader {
     bool any;
     struct btrail_batch before;
     struct btrail_record last;
-    uint64_t damage;
 };
 
 /**
@@ -66,7 +66,9 @@ struct visit_lane {
 /**
  * struct visits
  * @hashes: of addresses, a bit for each
- * @lock:   of @symbols and the marks of @wanted
+ * @lock:   of @symbols, the marks of @wanted, @holes and @bad
+ * @holes:  that were met: uint64_t[2], vCPU and index
+ * @bad:    chunks that were met, each time
  */
 struct visits {
     const struct btrail_trace *trace;
@@ -78,7 +80,8 @@ struct visits {
     uint64_t hashes[1 << (HASH_LOG - 6)];
     struct visit_lane *lanes;
     unsigned n;
-    uint64_t damage;
+    GHashTable *holes;
+    uint64_t bad;
 };
 
 struct btrail_batch visit_batch(const struct visit *visit)
@@ -163,6 +166,8 @@ struct visits *visits_new(const struct btrail_trace *trace,
     v->wanted = wanted;
     v->addresses = (const uint64_t *)wanted->addresses->data;
     v->n_addresses = wanted->addresses->len;
+    v->holes = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
+                                     g_free, NULL);
     g_mutex_init(&v->lock);
     for (size_t i = 0; i < v->n_addresses; i++) {
         unsigned bit = hash(v->addresses[i]);
@@ -188,7 +193,9 @@ struct visits *visits_new(const struct btrail_trace *trace,
 static void reader_clear(struct visit_reader *r)
 {
     if (r->cursor) {
-        r->damage += btrail_cursor_bad_chunks(r->cursor);
+        g_mutex_lock(&r->v->lock);
+        r->v->bad += btrail_cursor_bad_chunks(r->cursor);
+        g_mutex_unlock(&r->v->lock);
         btrail_cursor_close(r->cursor);
         r->cursor = NULL;
     }
@@ -203,6 +210,7 @@ void visits_free(struct visits *v)
             g_clear_pointer(&v->lanes[i].kept, g_array_unref);
         }
         g_mutex_clear(&v->lock);
+        g_hash_table_unref(v->holes);
         g_free(v->lanes);
         g_free(v);
     }
@@ -221,15 +229,15 @@ void visits_limit(struct visits *v, unsigned vcpu, uint64_t begin,
 
 uint64_t visits_damage(const struct visits *v)
 {
-    uint64_t damage = v->damage;
+    uint64_t bad = v->bad;
 
     for (unsigned i = 0; i < v->n; i++) {
         const struct visit_reader *r = &v->lanes[i].reader;
 
-        damage += r->damage +
-                  (r->cursor ? btrail_cursor_bad_chunks(r->cursor) : 0);
+        bad += r->cursor ? btrail_cursor_bad_chunks(r->cursor) : 0;
     }
-    return damage;
+    /* Chunks without records leave no hole. */
+    return g_hash_table_size(v->holes) ?: bad;
 }
 
 /* The task of record @i of a batch; NULL if there are no names */
@@ -406,6 +414,16 @@ static bool find_block(struct visit_reader *r, size_t end, struct visit *visit)
     return false;
 }
 
+/* Notes what is missing, once: two pieces can be at the same hole. */
+static void note_hole(const struct visit_reader *r)
+{
+    const uint64_t key[] = { r->vcpu, r->b.index };
+
+    g_mutex_lock(&r->v->lock);
+    g_hash_table_add(r->v->holes, g_memdup2(key, sizeof(key)));
+    g_mutex_unlock(&r->v->lock);
+}
+
 /* Another batch.  Returns an error of the library. */
 static int read_batch(struct visit_reader *r)
 {
@@ -424,7 +442,9 @@ static int read_batch(struct visit_reader *r)
         return ret;
     }
     if (r->b.event) {
-        r->damage += r->b.synthetic;
+        if (r->b.synthetic) {
+            note_hole(r);
+        }
         if (r->b.event->type == BTRAIL_EVENT_GAP) {
             r->before.count = 0;
         }
@@ -656,7 +676,6 @@ struct team {
 struct visit_worker {
     struct team *team;
     unsigned number;
-    uint64_t damage;
 };
 
 static gpointer work(gpointer data)
@@ -686,7 +705,6 @@ static gpointer work(gpointer data)
         }
     }
     reader_clear(&r);
-    w->damage = r.damage;
     return NULL;
 }
 
@@ -745,7 +763,6 @@ bool visits_each(struct visits *v, unsigned threads, visits_fn *fn,
         if (others[i]) {
             g_thread_join(others[i]);
         }
-        v->damage += workers[i].damage;
     }
     g_array_unref(team.jobs);
     return !team.failure || library_failed(error, team.failure);

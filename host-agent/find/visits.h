@@ -82,7 +82,7 @@ bool visits_each(struct visits *v, unsigned threads, visits_fn *fn,
 void visits_lock(struct visits *v);
 void visits_unlock(struct visits *v);
 
-/* Damaged chunks that were passed up to now */
+/* Places that were passed up to now and cannot be read, or are missing */
 uint64_t visits_damage(const struct visits *v);
 
 #endif /* BTRAIL_VISITS_H */
