@@ -5,8 +5,6 @@
  * the counts are.
  */
 
-#define MULTIBOOT_MAGIC 0x1badb002
-
 #define COUNTS          0x200000        /* of injected and handled ones */
 
 /* APM vol. 2, appendix B */
@@ -48,14 +46,7 @@
     movl $-1, \field + 4
     .endm
 
-    .section .text
-    .balign 4
-    .long MULTIBOOT_MAGIC
-    .long 0
-    .long -MULTIBOOT_MAGIC
-
-    .globl _start
-_start:
+#include "multiboot.h"
     cli
     lgdt gdtr
     ljmp $CODE, $1f

@@ -6,7 +6,6 @@
  * The jump is in the page in which it waits: the page that is traced first.
  */
 
-#define MULTIBOOT_MAGIC 0x1badb002
 #define PAGE            4096
 #define SPIN_INSNS      1000
 #define SERIAL          0x3f8
@@ -21,14 +20,7 @@
     outb %al, %dx
     .endm
 
-    .section .text
-    .balign 4
-    .long MULTIBOOT_MAGIC
-    .long 0
-    .long -MULTIBOOT_MAGIC
-
-    .globl _start
-_start:
+#include "multiboot.h"
     cli
     movl $word, %esp
     SAY 'R'

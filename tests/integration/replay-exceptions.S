@@ -7,8 +7,6 @@
  * The test replay-exceptions knows where the counts are.
  */
 
-#define MULTIBOOT_MAGIC 0x1badb002
-
 #define BYTES           300
 
 #define INVALID_OPCODE  6
@@ -44,14 +42,7 @@
     .endif
     .endm
 
-    .section .text
-    .balign 4
-    .long MULTIBOOT_MAGIC
-    .long 0
-    .long -MULTIBOOT_MAGIC
-
-    .globl _start
-_start:
+#include "multiboot.h"
     cli
     movl $stack + 4096, %esp
     DESCRIBE INVALID_OPCODE, invalid, TRAP_GATE

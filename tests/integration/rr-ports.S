@@ -6,8 +6,6 @@
  * The last two are written by one instruction, which does not count them.
  */
 
-#define MULTIBOOT_MAGIC 0x1badb002
-
 #define FIRST           0x3f8
 #define SECOND          0x2f8
 #define DEBUG           0xe9
@@ -21,14 +19,7 @@
     .endr
     .endm
 
-    .section .text
-    .balign 4
-    .long MULTIBOOT_MAGIC
-    .long 0
-    .long -MULTIBOOT_MAGIC
-
-    .globl _start
-_start:
+#include "multiboot.h"
     cli
     xorl %ebx, %ebx
     movl $list, %esi

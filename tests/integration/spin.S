@@ -10,17 +10,9 @@
  * The instructions go to memory because others are nothing to TCG.
  */
 
-#define MULTIBOOT_MAGIC 0x1badb002
 #define SPIN_INSNS      4000
 
-    .section .text
-    .balign 4
-    .long MULTIBOOT_MAGIC
-    .long 0
-    .long -MULTIBOOT_MAGIC
-
-    .globl _start
-_start:
+#include "multiboot.h"
     cli
     movl $word, %esp
 1:

@@ -6,7 +6,6 @@
  * The test written-pages knows the addresses.
  */
 
-#define MULTIBOOT_MAGIC 0x1badb002
 #define DELAY           400000
 
 #define FRAME(n)        (0x200000 + (n) * 0x1000)
@@ -61,14 +60,7 @@
     jnz 1b
     .endm
 
-    .section .text
-    .balign 4
-    .long MULTIBOOT_MAGIC
-    .long 0
-    .long -MULTIBOOT_MAGIC
-
-    .globl _start
-_start:
+#include "multiboot.h"
     cli
     movl $STACK, %esp
     lgdt gdt_pointer
