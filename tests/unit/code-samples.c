@@ -46,6 +46,35 @@ void sample_code(struct btrail_writer *w, const struct sample_code *pages,
     btrail_code_builder_free(b);
 }
 
+void sample_functions(struct btrail_writer *w, uint64_t cr3, unsigned n)
+{
+    uint8_t bytes[BTRAIL_CODE_PAGE_SIZE];
+    const struct sample_code page = {
+        .cr3 = cr3, .address = sample_function(0), .bytes = bytes,
+        .n = n * SAMPLE_PITCH,
+    };
+    g_autoptr(GString) symbols = g_string_new(NULL);
+    struct btrail_sideband_info info = {
+        .kind = BTRAIL_SIDEBAND_SYMBOLS, .time = 1,
+    };
+
+    g_assert_cmpuint(page.n, <=, sizeof(bytes));
+    memset(bytes, NOP, sizeof(bytes));
+    for (unsigned f = 0; f <= n; f++) {
+        g_string_append_printf(symbols, "%" G_GINT64_MODIFIER "x T f%u\n",
+                               sample_function(f), f);
+        for (unsigned i = 1; f < n && i <= SAMPLE_CALLS; i++) {
+            memcpy(bytes + f * SAMPLE_PITCH + 16 * i, "\xff\xd0", 2);
+        }
+        if (f < n) {
+            bytes[f * SAMPLE_PITCH + SAMPLE_RET] = 0xc3;
+        }
+    }
+    info.size = symbols->len;
+    g_assert_cmpint(btrail_writer_sideband(w, &info, symbols->str), ==, 0);
+    sample_code(w, &page, 1);
+}
+
 void sample_low_process(struct btrail_writer *w, uint64_t cr3,
                         uint64_t address)
 {

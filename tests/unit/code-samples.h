@@ -39,6 +39,21 @@ struct sample_code {
 void sample_code(struct btrail_writer *w, const struct sample_code *pages,
                  size_t n);
 
+/* Functions of a kernel, "f0" and so on: each calls at each multiple of 16, and
+ * returns at its end. */
+#define SAMPLE_PITCH    0x100u
+#define SAMPLE_CALLS    14
+#define SAMPLE_RET      0xf0u
+
+/* Where one begins */
+static inline uint64_t sample_function(unsigned number)
+{
+    return UINT64_C(0xffffffff81000000) + SAMPLE_PITCH * number;
+}
+
+/* Adds the names of @n functions, and of their end; and their code. */
+void sample_functions(struct btrail_writer *w, uint64_t cr3, unsigned n);
+
 /* Adds a snapshot that names a process with code of 32 bits in one page. */
 void sample_low_process(struct btrail_writer *w, uint64_t cr3,
                         uint64_t address);

@@ -11,13 +11,8 @@
 #include "code-samples.h"
 #include "trace-samples.h"
 
-#define KERNEL      UINT64_C(0xffffffff81000000)
-#define PITCH       0x100u
 #define FUNCTIONS   4           /* "f0" to "f3" */
 #define DEPTH       4
-/* A function calls at each multiple of 16, and returns at its end. */
-#define CALLS       14
-#define RET         0xf0u
 #define CR3         UINT64_C(0x5000)
 
 #define VCPUS       3u
@@ -60,11 +55,6 @@ static struct known all[RECORDS];
 static struct known_switch switched[RECORDS];
 static unsigned n_switched;
 
-static uint64_t start_of(unsigned function)
-{
-    return KERNEL + PITCH * function;
-}
-
 /*
  * What is written
  */
@@ -96,13 +86,14 @@ static void call_or_return(struct lane *l, struct btrail_record *r)
     unsigned top = l->depth - 1, function = l->stack[top];
 
     if (l->depth == 1 || (l->depth < DEPTH && g_test_rand_bit())) {
-        r->from = start_of(function) + 16 * g_test_rand_int_range(1, CALLS + 1);
+        r->from = sample_function(function) +
+                  16 * g_test_rand_int_range(1, SAMPLE_CALLS + 1);
         function = g_test_rand_int_range(1, FUNCTIONS);
-        r->to = start_of(function);
+        r->to = sample_function(function);
         l->stack[l->depth] = function;
         l->back[l->depth++] = r->from + 2;
     } else {
-        r->from = start_of(function) + RET;
+        r->from = sample_function(function) + SAMPLE_RET;
         r->to = l->back[top];
         l->depth--;
     }
@@ -112,7 +103,7 @@ static void call_or_return(struct lane *l, struct btrail_record *r)
 static void jump(struct lane *l, struct btrail_record *r)
 {
     r->from = l->to + 4 * g_test_rand_int_range(0, 10);
-    l->to = start_of(g_test_rand_int_range(0, FUNCTIONS)) +
+    l->to = sample_function(g_test_rand_int_range(0, FUNCTIONS)) +
             (g_test_rand_bit() ? 4 * g_test_rand_int_range(0, 40) : 0);
     r->to = l->to;
 }
@@ -140,7 +131,7 @@ static void make_records(bool counted)
     n_switched = 0;
     for (unsigned i = 0; i < VCPUS; i++) {
         lanes[i].task = -1;
-        lanes[i].to = KERNEL;
+        lanes[i].to = sample_function(0);
         lanes[i].depth = 1;
     }
     for (unsigned i = 0; i < RECORDS; i++) {
@@ -210,40 +201,14 @@ static uint64_t count_before(unsigned vcpu, uint64_t first, bool counted)
     return !counted ? BTRAIL_NO_ICOUNT : k == all ? 1000 : k[-1].count;
 }
 
-static void write_code(struct btrail_writer *w)
-{
-    uint8_t bytes[FUNCTIONS * PITCH];
-    const struct sample_code page = {
-        .cr3 = CR3, .address = KERNEL, .bytes = bytes, .n = sizeof(bytes),
-    };
-
-    memset(bytes, 0x90, sizeof(bytes));
-    for (unsigned f = 0; f < FUNCTIONS; f++) {
-        for (unsigned i = 1; i <= CALLS; i++) {
-            memcpy(bytes + f * PITCH + 16 * i, "\xff\xd0", 2);
-        }
-        bytes[f * PITCH + RET] = 0xc3;
-    }
-    sample_code(w, &page, 1);
-}
-
 static void write_names(struct btrail_writer *w)
 {
     g_autofree char *meta = g_strdup_printf(
         "{\"tick_ns\": 0, \"privilege\": \"all\", \"start\": "
         "{\"monotonic\": %" PRIu64 "}}", START);
-    g_autoptr(GString) symbols = g_string_new(NULL);
-    struct btrail_sideband_info info = {
-        .kind = BTRAIL_SIDEBAND_SYMBOLS, .time = 1,
-    };
 
-    for (unsigned i = 0; i <= FUNCTIONS; i++) {
-        g_string_append_printf(symbols, "%" PRIx64 " T f%u\n", start_of(i), i);
-    }
-    info.size = symbols->len;
     g_assert_cmpint(btrail_writer_meta(w, meta, strlen(meta)), ==, 0);
-    g_assert_cmpint(btrail_writer_sideband(w, &info, symbols->str), ==, 0);
-    write_code(w);
+    sample_functions(w, CR3, FUNCTIONS);
 }
 
 static char *write_trace(bool counted, bool tasks)
@@ -524,7 +489,8 @@ static unsigned compare(const struct question *q, char *path, bool counted)
 
 static bool is_from_f2(const struct known *k)
 {
-    return k->record.from >= start_of(2) && k->record.from < start_of(3);
+    return k->record.from >= sample_function(2) &&
+           k->record.from < sample_function(3);
 }
 
 static bool is_low(const struct known *k)
@@ -546,21 +512,23 @@ static void check_options(bool counted)
     const uint64_t first = all[RECORDS / 4].host - START;
     const uint64_t last = all[RECORDS / 2].host - START;
     const struct question questions[] = {
-        { "f1", start_of(1), ANY },
-        { "*0xffffffff81000208", .block = start_of(2) + 8, .cpu = 1,
+        { "f1", sample_function(1), ANY },
+        { "*0xffffffff81000208", .block = sample_function(2) + 8, .cpu = 1,
           .comm = -1 },
-        { "f2", start_of(2), .begin = begin, .end = 2 * begin, ANY },
-        { "f1", start_of(1), .begin = first, .end = last, ANY },
-        { "f1", start_of(1), .end = last, ANY },
-        { "f3", start_of(3), .cpu = 2, .comm = -1 },
-        { "f3", start_of(3), .cpu = -1, .comm = 1 },
-        { "f1", start_of(1), .filter = "sym == f2", .also = is_from_f2,
+        { "f2", sample_function(2), .begin = begin, .end = 2 * begin, ANY },
+        { "f1", sample_function(1), .begin = first, .end = last, ANY },
+        { "f1", sample_function(1), .end = last, ANY },
+        { "f3", sample_function(3), .cpu = 2, .comm = -1 },
+        { "f3", sample_function(3), .cpu = -1, .comm = 1 },
+        { "f1", sample_function(1), .filter = "sym == f2", .also = is_from_f2,
           ANY },
-        { "f1", start_of(1), .begin = first, .end = last, .cpu = 1,
+        { "f1", sample_function(1), .begin = first, .end = last, .cpu = 1,
           .comm = 0 },
-        { "f3", start_of(3), .filter = "sym_to == f3", ANY },
-        { "f3", start_of(3), .filter = "index < 100", .also = is_low, ANY },
-        { "f3", start_of(3), .filter = "time < 600us", .also = is_early, ANY },
+        { "f3", sample_function(3), .filter = "sym_to == f3", ANY },
+        { "f3", sample_function(3), .filter = "index < 100", .also = is_low,
+          ANY },
+        { "f3", sample_function(3), .filter = "time < 600us",
+          .also = is_early, ANY },
     };
     unsigned found = 0;
 
@@ -597,10 +565,11 @@ static void test_between(void)
         };
         g_autofree char *f = NULL;
 
-        if (to % PITCH) {
-            q.target = start_of(1);
+        if (to % SAMPLE_PITCH) {
+            q.target = sample_function(1);
         }
-        f = g_strdup_printf("f%" PRIu64, (q.target - KERNEL) / PITCH);
+        f = g_strdup_printf("f%" PRIu64, (q.target - sample_function(0)) /
+                                        SAMPLE_PITCH);
         q.what = f;
         g_assert_cmpuint(compare(&q, path, true), >, 0);
         q.cpu = 1;
@@ -620,7 +589,7 @@ static void test_between(void)
 static void test_while(void)
 {
     char *path = write_trace(true, true);
-    struct question q = { "f2", start_of(2), .inside = true, ANY };
+    struct question q = { "f2", sample_function(2), .inside = true, ANY };
 
     g_assert_cmpuint(compare(&q, path, true), >, 5);
     q.comm = 1;
@@ -801,7 +770,7 @@ static uint64_t damage(const char *path)
 /* Records that cannot be read are passed, and that is known. */
 static void test_damage(void)
 {
-    const struct question q = { "f1", start_of(1), ANY };
+    const struct question q = { "f1", sample_function(1), ANY };
     char *path = write_trace(true, true);
     g_autoptr(GPtrArray) want = search(&q, true);
     const uint64_t missing = damage(path);

@@ -11,8 +11,6 @@
 #include "find/within.h"
 #include "trace-samples.h"
 
-#define KERNEL      UINT64_C(0xffffffff81000000)
-#define PITCH       0x100u
 #define FUNCTIONS   5
 #define WANTED      1           /* this one of them */
 #define TASKS       3
@@ -20,9 +18,6 @@
 #define RECORDS     6000
 #define ROUNDS      12
 
-/* A function calls at each multiple of 16, and returns at its end. */
-#define CALLS       14
-#define RET         0xf0u
 
 struct frame {
     unsigned function;
@@ -46,11 +41,6 @@ struct scene {
     struct btrail_trace *trace;
     struct symbolizer *symbols;
 };
-
-static uint64_t start_of(unsigned function)
-{
-    return KERNEL + PITCH * function;
-}
 
 static bool is_in(const struct task_stack *t)
 {
@@ -76,9 +66,9 @@ static void call(struct scene *s, GRand *rand, struct btrail_record *r)
     unsigned caller = t->frames[t->n - 1].function;
     unsigned callee = (unsigned)g_rand_int_range(rand, 1, FUNCTIONS);
 
-    r->from = start_of(caller) +
-              16u * (uint64_t)g_rand_int_range(rand, 1, CALLS + 1);
-    r->to = start_of(callee);
+    r->from = sample_function(caller) +
+              16u * (uint64_t)g_rand_int_range(rand, 1, SAMPLE_CALLS + 1);
+    r->to = sample_function(callee);
     t->frames[t->n++] = (struct frame) { callee, r->from + 2 };
 }
 
@@ -87,7 +77,7 @@ static void go_back(struct scene *s, struct btrail_record *r)
     struct task_stack *t = &s->tasks[s->running];
     const struct frame *f = &t->frames[--t->n];
 
-    r->from = start_of(f->function) + RET;
+    r->from = sample_function(f->function) + SAMPLE_RET;
     r->to = f->back;
 }
 
@@ -149,36 +139,9 @@ static void make_random(struct scene *s, GRand *rand, bool gaps)
     }
 }
 
-static void put(struct btrail_writer *w, uint16_t kind, const char *text)
-{
-    const struct btrail_sideband_info info = {
-        .kind = kind, .size = strlen(text), .time = 1,
-    };
-
-    g_assert_cmpint(btrail_writer_sideband(w, &info, text), ==, 0);
-}
-
-static void write_code(struct btrail_writer *w)
-{
-    uint8_t bytes[FUNCTIONS * PITCH];
-    const struct sample_code page = {
-        .cr3 = 0x5000, .address = KERNEL, .bytes = bytes, .n = sizeof(bytes),
-    };
-
-    memset(bytes, 0x90, sizeof(bytes));
-    for (unsigned f = 0; f < FUNCTIONS; f++) {
-        for (unsigned i = 1; i <= CALLS; i++) {
-            memcpy(bytes + f * PITCH + 16 * i, "\xff\xd0", 2);
-        }
-        bytes[f * PITCH + RET] = 0xc3;
-    }
-    sample_code(w, &page, 1);
-}
-
 static void open_trace(struct scene *s)
 {
     static const char meta[] = "{\"tick_ns\": 0, \"privilege\": \"all\"}";
-    g_autoptr(GString) text = g_string_new(NULL);
     const struct btrail_event time = {
         .type = BTRAIL_EVENT_TIME, .data = { 1, 0, 1000 },
     };
@@ -187,18 +150,13 @@ static void open_trace(struct scene *s)
     };
     struct btrail_writer *w;
 
-    for (unsigned i = 0; i < FUNCTIONS; i++) {
-        g_string_append_printf(text, "%" G_GINT64_MODIFIER "x T f%u\n",
-                               start_of(i), i);
-    }
     s->path = sample_path();
     g_array_prepend_val(s->events, time);
     slab.events = (const struct btrail_event *)s->events->data;
     slab.n_events = s->events->len;
     g_assert_cmpint(btrail_writer_open(&w, s->path, 0), ==, 0);
     g_assert_cmpint(btrail_writer_meta(w, meta, strlen(meta)), ==, 0);
-    put(w, BTRAIL_SIDEBAND_SYMBOLS, text->str);
-    write_code(w);
+    sample_functions(w, 0x5000, FUNCTIONS);
     g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
     g_assert_cmpint(btrail_trace_open(&s->trace, s->path), ==, 0);
