@@ -71,11 +71,6 @@ uint64_t btrail_stream_unexplained(const struct btrail_stream *s)
     return s->unexplained;
 }
 
-bool btrail_stream_pending(const struct btrail_stream *s)
-{
-    return s->block != NULL;
-}
-
 int btrail_stream_flush(struct btrail_stream *s)
 {
     struct btrail_block *block = s->block;

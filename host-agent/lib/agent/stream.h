@@ -111,9 +111,6 @@ int btrail_stream_event(struct btrail_stream *s, uint16_t type,
 /* Hands a block that is not empty to the sink. */
 int btrail_stream_flush(struct btrail_stream *s);
 
-/* Is there something to flush? */
-bool btrail_stream_pending(const struct btrail_stream *s);
-
 /* Index of the next record */
 uint64_t btrail_stream_index(const struct btrail_stream *s);
 
