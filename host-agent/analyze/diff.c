@@ -233,13 +233,13 @@ static void describe_side(struct diff_align *a, unsigned side,
                                      &s->index) ||
                 (s->at && diff_sequence_record(&a->sequence[side], s->at - 1,
                                                &s->vcpu, &s->index));
-    while (s->n_behind < DIFF_BEHIND) {
-        uint32_t e = edge_at(a, side, s->at + s->n_behind);
+    while (s->n_then < DIFF_THEN) {
+        uint32_t e = edge_at(a, side, s->at + s->n_then);
 
         if (e == DIFF_EDGE_GAP) {
             break;
         }
-        s->behind[s->n_behind++] = e;
+        s->then[s->n_then++] = e;
     }
 }
 
@@ -502,8 +502,8 @@ static unsigned count_fresh(const struct diff_state *r,
     for (unsigned side = 0; side < DIFF_SIDES; side++) {
         const struct diff_side *s = &g->side[side];
 
-        for (unsigned i = 0; i < s->n_behind && i < MAX(s->n, 1); i++) {
-            n += is_fresh(r, !side, s->behind[i]);
+        for (unsigned i = 0; i < s->n_then && i < MAX(s->n, 1); i++) {
+            n += is_fresh(r, !side, s->then[i]);
         }
     }
     return n;
@@ -518,9 +518,9 @@ static unsigned count_called(const struct diff_state *r,
     for (unsigned side = 0; side < DIFF_SIDES; side++) {
         const struct diff_side *s = &g->side[side];
 
-        for (unsigned i = 0; i < s->n_behind && i < s->n; i++) {
+        for (unsigned i = 0; i < s->n_then && i < s->n; i++) {
             const struct diff_edge *e = diff_edges_get(r->diff->edges,
-                                                       s->behind[i]);
+                                                       s->then[i]);
 
             if (diff_edge_calls(e) && !e->to_fn->calls[!side]) {
                 g_hash_table_add(called, e->to_fn);

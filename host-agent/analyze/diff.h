@@ -25,7 +25,7 @@
 /* How much of a difference is kept: frames, and edges before and after it */
 #define DIFF_FRAMES     64
 #define DIFF_BEFORE     12
-#define DIFF_BEHIND     32
+#define DIFF_THEN       32
 
 /**
  * struct diff_side - one side of a group's first difference
@@ -34,7 +34,7 @@
  * @placed:  they are known
  * @at:      how many edges of the task come before it
  * @n:       edges up to where both do the same again
- * @behind:  the first edges
+ * @then:    the first edges
  */
 struct diff_side {
     unsigned vcpu;
@@ -42,8 +42,8 @@ struct diff_side {
     bool placed;
     uint64_t at;
     uint64_t n;
-    uint32_t behind[DIFF_BEHIND];
-    unsigned n_behind;
+    uint32_t then[DIFF_THEN];
+    unsigned n_then;
 };
 
 /**

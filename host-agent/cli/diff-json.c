@@ -35,7 +35,7 @@ static JsonObject *side_json(const struct diff_command *c,
                              const struct diff_group *g, unsigned side)
 {
     const struct diff_side *s = &g->side[side];
-    JsonArray *behind = json_array_new();
+    JsonArray *then = json_array_new();
     JsonObject *o = json_object_new();
     struct diff_place place;
 
@@ -49,12 +49,12 @@ static JsonObject *side_json(const struct diff_command *c,
                                        NULL),
                         "S:line", place.line, NULL);
     }
-    for (unsigned i = 0; i < s->n_behind; i++) {
-        json_array_add_object_element(behind, edge_json(c, s->behind[i]));
+    for (unsigned i = 0; i < s->n_then; i++) {
+        json_array_add_object_element(then, edge_json(c, s->then[i]));
     }
-    btrail_json_add(o, "U:behind", s->at, "b:ended",
+    btrail_json_add(o, "U:after", s->at, "b:ended",
                     g->edge[side] == DIFF_EDGE_GAP, "U:branches", s->n,
-                    "a:then", behind, NULL);
+                    "a:then", then, NULL);
     return o;
 }
 

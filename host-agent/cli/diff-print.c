@@ -12,7 +12,7 @@
 /* Frames and edges that are printed of a difference */
 #define FRAMES  12
 #define BEFORE  6
-#define BEHIND  6
+#define THEN    6
 
 static const char letters[DIFF_SIDES] = { 'A', 'B' };
 
@@ -58,11 +58,11 @@ static void print_where(const struct diff_command *c,
         cli_printf("; it has no more");
     }
     cli_printf("\n");
-    for (unsigned i = 0; i < MIN(s->n_behind, BEHIND); i++) {
+    for (unsigned i = 0; i < MIN(s->n_then, THEN); i++) {
         if (i == s->n) {
             cli_printf("    together again:\n");
         }
-        print_edge(c, s->behind[i]);
+        print_edge(c, s->then[i]);
     }
 }
 
