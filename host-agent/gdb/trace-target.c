@@ -397,16 +397,10 @@ static enum walker_way go_one(struct trace_target *s, bool forward, bool over)
     const struct walker_stops stops = stops_of(s);
     struct walker *w = general(s)->walker;
     struct stack_edges *edges = s->walk->edges;
-    enum walker_way way = forward ? walker_way_on(w, edges) :
-        walker_way_back(w, edges, over, FAR, &stops);
+    enum walker_way way =
+        forward ? walker_way_on(w, edges, over, FAR, &stops) :
+                  walker_way_back(w, edges, over, FAR, &stops);
 
-    if (forward && way == WALKER_CALLEE && over &&
-        !walker_at_stop(w, &stops)) {
-        enum walker_way out = go_out(s, forward, FAR);
-
-        way = out == WALKER_CALLER ? WALKER_SAME :
-              out == WALKER_STOP ? WALKER_STOP : WALKER_CALLEE;
-    }
     return way != WALKER_NOWHERE && walker_at_stop(w, &stops) ?
            WALKER_STOP : way;
 }

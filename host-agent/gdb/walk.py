@@ -207,6 +207,12 @@ def outermost(pc):
     return block
 
 
+def is_entry(pc):
+    """Does a function begin here?"""
+    block = outermost(pc)
+    return block is not None and block.start == pc
+
+
 def body(entry):
     """Where gdb stops in a function that it steps into, after what the
     compiler has put before the first line: where a breakpoint would be"""
@@ -231,9 +237,12 @@ def on_by_lines(way, into):
         return
     while not way.ended():
         way.on(*line[:2], not into)
-        if way.way == way.CALLEE and not line_of(way.pc):
+        entered = way.way == way.CALLEE
+        if entered and not line_of(way.pc):
             way.go('return:0')
-        elif way.way == way.CALLEE:
+            # What was called can have been interrupted before it began.
+            entered = not way.ended() and line_of(way.pc) and is_entry(way.pc)
+        if entered:
             first = body(way.pc)
             if first != way.pc:
                 way.on(way.pc, first)

@@ -950,13 +950,18 @@ static bool back_to_stop(struct walker *w, const struct walker_stops *stops,
     return false;
 }
 
-/* Goes to before a call; false if that is not known. */
-static bool go_to_call(struct walker *w, const struct lane_at *call)
+/*
+ * Goes to before a call; false if that is not known.  @at_once: also where what
+ * was called, or where it returned to, was interrupted before it did anything
+ */
+static bool go_to_call(struct walker *w, const struct lane_at *call,
+                       bool at_once)
 {
-    if (!load(w, call) || walker_record(w)->lost || !move_on(w, -1)) {
+    if (!load(w, call) || walker_record(w)->lost ||
+        !(at_once ? move(w, -1) : move_on(w, -1))) {
         return false;
     }
-    w->spot.number = size_of(w) - 1;
+    w->spot.number = MAX(size_of(w), 1) - 1;
     return true;
 }
 
@@ -972,10 +977,10 @@ static bool is_farthest(const struct walker *w, uint64_t back, uint64_t limit,
 static enum walker_way back_to_call(struct walker *w,
                                     const struct walker_stops *stops,
                                     const struct walker_spot *from,
-                                    const struct lane_at *call)
+                                    const struct lane_at *call, bool at_once)
 {
     return back_to_stop(w, stops, call, from->number) ? WALKER_STOP :
-           go_to_call(w, call) ? WALKER_CALLER : WALKER_NOWHERE;
+           go_to_call(w, call, at_once) ? WALKER_CALLER : WALKER_NOWHERE;
 }
 
 enum walker_way walker_caller(struct walker *w, struct stack_edges *edges,
@@ -998,7 +1003,7 @@ enum walker_way walker_caller(struct walker *w, struct stack_edges *edges,
         }
         if (s.call && (s.call > s.guessed || is_content(w, back, limit))) {
             call = lane_stack_where(w->stack, s.call);
-            way = back_to_call(w, stops, &from, &call);
+            way = back_to_call(w, stops, &from, &call, false);
             break;
         }
         if (back_to_stop(w, stops, &call, w->spot.number)) {
@@ -1188,7 +1193,22 @@ static enum call_found look_back(struct walker *w, struct stack_edges *edges,
     return found;
 }
 
-enum walker_way walker_way_back(struct walker *w, struct stack_edges *edges,
+/* The instruction before, also if that is none: see go_to_call() */
+static bool back_at_once(struct walker *w)
+{
+    if (w->spot.number) {
+        w->spot.number--;
+        return true;
+    }
+    if (!move(w, -1)) {
+        return false;
+    }
+    w->spot.number = MAX(size_of(w), 1) - 1;
+    return true;
+}
+
+/* As walker_way_back(), over one record */
+static enum walker_way back_one(struct walker *w, struct stack_edges *edges,
                                 bool over, uint64_t limit,
                                 const struct walker_stops *stops)
 {
@@ -1196,12 +1216,8 @@ enum walker_way walker_way_back(struct walker *w, struct stack_edges *edges,
     enum walker_way way = WALKER_SAME;
     enum call_found found = FOUND_NONE;
     struct lane_at call;
-    bool lost;
+    bool lost = walker_record(w)->lost;
 
-    if (!walker_record(w)) {
-        return WALKER_NOWHERE;
-    }
-    lost = walker_record(w)->lost;
     if (!from.number && can_end(w, edges)) {
         found = look_back(w, edges, limit, stops, &way, &call);
         if (found == FOUND_NONE && way == WALKER_CALLEE) {
@@ -1211,29 +1227,110 @@ enum walker_way walker_way_back(struct walker *w, struct stack_edges *edges,
         way = WALKER_CALLER;
     }
     if (found == FOUND_CALL && (over || way == WALKER_CALLER)) {
-        enum walker_way gone = back_to_call(w, stops, &from, &call);
+        enum walker_way gone = back_to_call(w, stops, &from, &call, over);
 
         if (gone != WALKER_NOWHERE) {
             return gone == WALKER_STOP ? gone :
                    way == WALKER_CALLEE ? WALKER_SAME : way;
         }
-        walker_go(w, &from);
+        load(w, &from.at);
+        w->spot.number = from.number;
     }
     /* Not into what somebody wants to go over, if it is not known to where */
     if (over && way == WALKER_CALLEE) {
         return WALKER_NOWHERE;
     }
-    if (!walker_back(w) || (way != WALKER_SAME && lost)) {
+    if (!(over ? back_at_once(w) : walker_back(w)) ||
+        (way != WALKER_SAME && lost)) {
         return WALKER_NOWHERE;
     }
     return way;
 }
 
-enum walker_way walker_way_on(struct walker *w, struct stack_edges *edges)
+enum walker_way walker_way_back(struct walker *w, struct stack_edges *edges,
+                                bool over, uint64_t limit,
+                                const struct walker_stops *stops)
 {
     const struct walker_spot from = w->spot;
-    bool lost = false;
-    int depth = 0;
+    enum walker_way way, result = WALKER_SAME;
+
+    if (!walker_record(w)) {
+        return WALKER_NOWHERE;
+    }
+    do {
+        way = back_one(w, edges, over, limit, stops);
+        result = way == WALKER_SAME ? result : way;
+        /* What was called, or returned, was interrupted at once. */
+    } while (way != WALKER_NOWHERE && !size_of(w));
+    if (way == WALKER_NOWHERE && !size_of(w)) {
+        walker_go(w, &from);
+    }
+    return result;
+}
+
+/* The most calls that one instruction leads into: it calls a function that is
+ * interrupted at once, and what is called then, too */
+#define ENTERED_MAX     4
+
+/**
+ * struct way_in
+ * @entered: how many calls the way leads into
+ * @begins:  of each of them, where it begins
+ * @left:    the function where the way begins has ended
+ * @lost:    records are missing
+ */
+struct way_in {
+    unsigned entered;
+    uint64_t begins[ENTERED_MAX];
+    bool left;
+    bool lost;
+};
+
+static bool add_way_in(struct way_in *in, enum effect effect,
+                       const struct lane_record *r)
+{
+    in->lost |= r->lost;
+    if (effect == EFFECT_CALL) {
+        if (in->entered == ENTERED_MAX) {
+            return false;
+        }
+        in->begins[in->entered++] = r->record.to;
+    } else if (effect == EFFECT_RETURN && in->entered) {
+        in->entered--;
+    } else {
+        in->left |= effect == EFFECT_RETURN;
+    }
+    return true;
+}
+
+/* Out of the calls that a way has led into, of which only the last one ran */
+static enum walker_way out_of_all(struct walker *w, struct stack_edges *edges,
+                                  uint64_t limit,
+                                  const struct walker_stops *stops,
+                                  const struct way_in *in)
+{
+    for (unsigned n = in->entered; n; n--) {
+        enum walker_way way;
+
+        /* What was interrupted need not continue: there are signals. */
+        if (n < in->entered && walker_pc(w) != in->begins[n - 1]) {
+            return WALKER_SAME;
+        }
+        way = walker_at_stop(w, stops) ? WALKER_STOP :
+              walker_return(w, edges, limit, stops);
+        if (way != WALKER_CALLER) {
+            return way == WALKER_STOP ? way : WALKER_CALLEE;
+        }
+    }
+    return in->left ? WALKER_CALLER : WALKER_SAME;
+}
+
+enum walker_way walker_way_on(struct walker *w, struct stack_edges *edges,
+                              bool over, uint64_t limit,
+                              const struct walker_stops *stops)
+{
+    const struct walker_spot from = w->spot;
+    struct way_in in = { .entered = 0 };
 
     if (!walker_record(w)) {
         return WALKER_NOWHERE;
@@ -1243,16 +1340,15 @@ enum walker_way walker_way_on(struct walker *w, struct stack_edges *edges)
         return WALKER_SAME;
     }
     do {
-        enum effect effect;
-
-        if (!move(w, 1)) {
+        if (!move(w, 1) ||
+            !add_way_in(&in, effect_here(w, edges), walker_record(w))) {
             walker_go(w, &from);
             return WALKER_NOWHERE;
         }
-        effect = effect_here(w, edges);
-        depth += effect == EFFECT_CALL ? 1 : effect == EFFECT_RETURN ? -1 : 0;
-        lost |= walker_record(w)->lost;
     } while (!size_of(w));
-    return !depth ? WALKER_SAME : lost ? WALKER_NOWHERE :
-           depth > 0 ? WALKER_CALLEE : WALKER_CALLER;
+    if (in.lost && (in.entered || in.left)) {
+        return WALKER_NOWHERE;
+    }
+    return !in.entered ? (in.left ? WALKER_CALLER : WALKER_SAME) :
+           over ? out_of_all(w, edges, limit, stops, &in) : WALKER_CALLEE;
 }

@@ -111,8 +111,14 @@ struct walker_stops {
 
 bool walker_at_stop(struct walker *w, const struct walker_stops *stops);
 
-/* To the next instruction.  @edges: of the symbolizer */
-enum walker_way walker_way_on(struct walker *w, struct stack_edges *edges);
+/*
+ * To the next instruction.  @edges: of the symbolizer.  @over: to the next one in
+ * the same function, if what is called there ends within @limit records, and
+ * whatever interrupts what is called; WALKER_CALLEE if it is not known to end
+ */
+enum walker_way walker_way_on(struct walker *w, struct stack_edges *edges,
+                              bool over, uint64_t limit,
+                              const struct walker_stops *stops);
 
 /*
  * To the instruction before.  @over: the one before it in the same function, if

@@ -311,6 +311,80 @@ static void end_walk(struct walk *w)
     btrail_trace_close(w->trace);
 }
 
+/* Where an interrupt comes to */
+#define HANDLER "asm_sysvec_apic_timer_interrupt"
+#define HANDLER_AT  (STEPPED_KERNEL + 0x1000)
+
+static bool is_branch_of(const struct stepped *run, unsigned i)
+{
+    const struct btrail_record *r = &g_array_index(run->records,
+                                                   struct btrail_record, i);
+
+    return r->from < STEPPED_KERNEL && r->to < STEPPED_KERNEL;
+}
+
+/* After each branch of the program an interrupt comes at once. */
+static void interrupt(struct stepped *run)
+{
+    GArray *records = g_array_new(FALSE, FALSE, sizeof(struct btrail_record));
+    GArray *stack = g_array_new(FALSE, FALSE, sizeof(struct stepped_stack));
+    g_autofree char *map = NULL, *text = NULL;
+
+    for (unsigned i = 0; i < run->records->len; i++) {
+        const struct btrail_record *r = &g_array_index(run->records,
+                                                       struct btrail_record, i);
+        struct stepped_stack s = g_array_index(run->stack,
+                                               struct stepped_stack, i);
+        const struct btrail_record in[] = {
+            { r->to, HANDLER_AT, 0 }, { HANDLER_AT + 8, r->to, 0 },
+        };
+        const struct stepped_stack then[] = {
+            { 0 }, { .pointer = s.pointer },
+        };
+
+        g_array_append_val(records, *r);
+        g_array_append_val(stack, s);
+        if (is_branch_of(run, i)) {
+            g_array_append_vals(records, in, 2);
+            g_array_append_vals(stack, then, 2);
+        }
+    }
+    g_array_unref(run->records);
+    g_array_unref(run->stack);
+    run->records = records;
+    run->stack = stack;
+    g_assert_true(g_file_get_contents(run->map, &text, NULL, NULL));
+    map = g_strdup_printf("%" G_GINT64_MODIFIER "x T " HANDLER "\n%s",
+                          HANDLER_AT, text);
+    g_assert_true(g_file_set_contents(run->map, map, -1, NULL));
+}
+
+/*
+ * Over the call that record @i has ended, which was interrupted as it began and
+ * as it had returned
+ */
+static void check_interrupted(const struct walk *w, unsigned i)
+{
+    unsigned ended = ended_at(w->truth, i);
+    const struct call *c = call_at(w->truth, ended);
+    const struct walker_spot before = { { 0, c->first - 1 }, UINT_MAX };
+
+    if (!ended || c->handler || !c->first || !is_branch_of(&w->truth->run, i) ||
+        i + 3 >= w->truth->run.records->len) {
+        return;
+    }
+    /* After the return are the interrupt and its end. */
+    g_assert_true(go(w, i + 2));
+    g_assert_cmpint(walker_way_back(w->walker, w->edges, true, UINT64_MAX,
+                                    &stops), ==, WALKER_SAME);
+    require_before(w, c->first);
+    g_assert_true(walker_go(w->walker, &before));
+    require_before(w, c->first);
+    g_assert_cmpint(walker_way_on(w->walker, w->edges, true, UINT64_MAX,
+                                  &stops), ==, WALKER_SAME);
+    g_assert_cmpuint(walker_record(w->walker)->at.index, ==, i + 2);
+}
+
 static bool run(struct truth *t, const char *sample, const char *what)
 {
     if (!stepped_run(&t->run, folder, sample, what)) {
@@ -382,6 +456,35 @@ static void test_cut(gconstpointer sample)
     truth_free(&t);
 }
 
+/* Interrupts come where it is not seen that a function has begun or ended. */
+static void test_interrupted(gconstpointer sample)
+{
+    static const char *const programs[] = { "recursion", "longjmp", "stacks" };
+
+    for (unsigned k = 0; k < G_N_ELEMENTS(programs); k++) {
+        struct truth t = { .calls = NULL };
+        struct walk w;
+        unsigned n = 0;
+
+        if (!stepped_run(&t.run, folder, sample, programs[k])) {
+            g_test_skip("programs cannot be traced here");
+            truth_free(&t);
+            return;
+        }
+        interrupt(&t.run);
+        find_truth(&t);
+        begin_walk(&w, &t, 0);
+        check_some(&w, check_interrupted);
+        for (unsigned i = 0; i < t.run.records->len && n < PLACES; i++) {
+            n += ended_at(&t, i) > 0;
+            check_interrupted(&w, i);
+        }
+        g_assert_cmpuint(n, ==, PLACES);
+        end_walk(&w);
+        truth_free(&t);
+    }
+}
+
 static void test_recursion(gconstpointer sample)
 {
     check_sample(sample, "recursion");
@@ -426,6 +529,8 @@ int main(int argc, char **argv)
     g_test_add_data_func("/walker-calls/stacks", argv[1], test_stacks);
     g_test_add_data_func("/walker-calls/pointers", argv[1], test_pointers);
     g_test_add_data_func("/walker-calls/cut", argv[1], test_cut);
+    g_test_add_data_func("/walker-calls/interrupted", argv[1],
+                         test_interrupted);
     ret = g_test_run();
     scratch_remove(folder);
     return ret;
