@@ -65,6 +65,8 @@ struct btrail_lives {
     GHashTable *by_identity;    /* of struct btrail_life, by its id */
     GHashTable *by_root;        /* uint64_t to struct life_root */
     GHashTable *user_roots;     /* uint64_t to that of kernel mode */
+    GHashTable *by_pid;         /* to arrays of struct btrail_life that have
+                                 * page tables, in the order of @first */
     GArray *moments;            /* struct life_moment, in the order of time */
     struct btrail_strings *strings; /* of all snapshots */
     uint64_t memory;
@@ -147,6 +149,18 @@ static void add_user_root(struct btrail_lives *n,
     }
 }
 
+static void add_pid(struct btrail_lives *n, struct btrail_life *life)
+{
+    gpointer pid = GUINT_TO_POINTER(life->id.pid);
+    GPtrArray *lives = g_hash_table_lookup(n->by_pid, pid);
+
+    if (!lives) {
+        lives = g_ptr_array_new();
+        g_hash_table_insert(n->by_pid, pid, lives);
+    }
+    g_ptr_array_add(lives, life);
+}
+
 static void free_root(gpointer p)
 {
     struct life_root *r = p;
@@ -163,6 +177,11 @@ static gint by_first(gconstpointer p, gconstpointer q)
     const struct btrail_life *b = *(struct btrail_life *const *)q;
 
     return BTRAIL_COMPARE(a->first, b->first);
+}
+
+static void sort_pid(gpointer key, gpointer value, gpointer opaque)
+{
+    g_ptr_array_sort(value, by_first);
 }
 
 static void sort_root(gpointer key, gpointer value, gpointer opaque)
@@ -238,6 +257,7 @@ static bool add_process(struct btrail_lives *n,
         g_ptr_array_add(n->lives, life);
         g_hash_table_insert(n->by_identity, &life->id, life);
         if (owns_root(p)) {
+            add_pid(n, life);
             add_root(n, p->pgd, life);
             if (p->user_pgd != p->pgd) {
                 add_root(n, p->user_pgd, life);
@@ -353,6 +373,8 @@ struct btrail_lives *btrail_lives_new(bool told)
                                        free_root);
     n->user_roots = g_hash_table_new_full(btrail_int64_hash, g_int64_equal,
                                           g_free, g_free);
+    n->by_pid = g_hash_table_new_full(NULL, NULL, NULL,
+                                      (GDestroyNotify)g_ptr_array_unref);
     n->moments = g_array_new(FALSE, FALSE, sizeof(struct life_moment));
     n->strings = btrail_strings_new();
     return n;
@@ -363,6 +385,7 @@ void btrail_lives_free(struct btrail_lives *n)
     g_hash_table_destroy(n->by_identity);
     g_hash_table_destroy(n->by_root);
     g_hash_table_destroy(n->user_roots);
+    g_hash_table_destroy(n->by_pid);
     g_ptr_array_free(n->versions, TRUE);
     g_ptr_array_free(n->lives, TRUE);
     g_ptr_array_free(n->snapshots, TRUE);
@@ -382,6 +405,7 @@ void btrail_lives_complete(struct btrail_lives *n)
 {
     g_array_sort(n->moments, by_begin);
     g_hash_table_foreach(n->by_root, sort_root, NULL);
+    g_hash_table_foreach(n->by_pid, sort_pid, NULL);
 }
 
 const struct btrail_process *
@@ -492,6 +516,26 @@ struct btrail_life *btrail_lives_of_pid(const struct btrail_lives *lives,
         }
         if (!before && !after) {
             break;
+        }
+    }
+    return NULL;
+}
+
+struct btrail_life *btrail_lives_last_of_pid(const struct btrail_lives *lives,
+                                             uint64_t time, uint32_t kernel,
+                                             uint32_t pid, bool *gone)
+{
+    const GPtrArray *all = g_hash_table_lookup(lives->by_pid,
+                                               GUINT_TO_POINTER(pid));
+    guint n = all ? BTRAIL_PTRS_UP_TO(all, struct btrail_life, first, time) : 0;
+
+    for (guint i = 0; i < MIN(n, NEAR); i++) {
+        struct btrail_life *life = g_ptr_array_index(all, n - 1 - i);
+        const struct btrail_process *p = btrail_life_process(life, time);
+
+        if (!kernel || !p->kernel || p->kernel == kernel) {
+            *gone = life->last < time && has_moment(lives, life->last, time);
+            return life;
         }
     }
     return NULL;

@@ -318,6 +318,16 @@ btrail_names_of_pid(const struct btrail_names *names, uint64_t time,
     return life ? btrail_life_process(life, time) : NULL;
 }
 
+const struct btrail_process *
+btrail_names_last_of_pid(const struct btrail_names *names, uint64_t time,
+                         uint32_t kernel, uint32_t pid, bool *gone)
+{
+    const struct btrail_life *life = time < names->cut ?
+        btrail_lives_last_of_pid(names->lives, time, kernel, pid, gone) : NULL;
+
+    return life ? btrail_life_process(life, time) : NULL;
+}
+
 enum btrail_certainty
 btrail_names_process_until(const struct btrail_names *names, uint64_t time,
                            uint64_t until, uint64_t cr3,

@@ -78,6 +78,17 @@ static bool is_elsewhere(const struct process *p)
     return p && !p->kernel && p->pid >= 0 && p->owner->pid != p->pid;
 }
 
+/* Is another page table in force than those of its process? */
+static bool is_away(const struct where *w)
+{
+    const struct btrail_process *seen =
+        w->process && !w->process->kernel ? w->process->owner->seen : NULL;
+    uint64_t root = btrail_cr3_root(w->at.cr3);
+
+    return seen && root != btrail_cr3_root(seen->pgd) &&
+           root != btrail_cr3_root(seen->user_pgd);
+}
+
 /*
  * The kernel switches to the next task's page table a few branches before it
  * switches to the task: back to where the last one's was in force.
@@ -98,6 +109,7 @@ static void find_own(struct trace_index *t)
     if (t->left) {
         t->last = own;
     }
+    t->left |= is_away(&t->last);
 }
 
 const struct process *trace_index_process(struct trace_index *t,

@@ -470,24 +470,47 @@ const struct process *processes_borrower(struct processes *p,
 }
 
 /*
- * The process whose mappings a task of process @pid has.  Page tables can
- * belong to another process than when a snapshot found them.
+ * A task that has returned its page tables, as it ends, or that the kernel
+ * leaves, runs with those of whoever ran before or runs next.  Then its process
+ * has had some of its own before, which one that shares another's, as after
+ * vfork(), has not had.  NULL if it is not known.
+ */
+static const struct process *find_former(struct processes *p,
+                                         const struct symbolizer_where *where,
+                                         const struct btrail_task *task)
+{
+    uint32_t kernel = where->kernel == SYMBOLIZER_NO_KERNEL ? 0 : where->kernel;
+    bool gone;
+    const struct btrail_process *seen =
+        btrail_names_last_of_pid(p->names, where->time, kernel, task->pid,
+                                 &gone);
+
+    /* Another process can have got the number of one that has ended. */
+    return seen && (!gone || !strcmp(btrail_names_last(seen)->comm,
+                                     task->name)) ?
+           process_seen(p, seen) : NULL;
+}
+
+/*
+ * The process whose mappings a task has.  Page tables can belong to another
+ * process than when a snapshot found them.
  */
 static const struct process *find_owner(struct processes *p,
                                         const struct symbolizer_where *where,
-                                        uint32_t pid)
+                                        const struct btrail_task *task)
 {
     enum btrail_certainty certainty;
     const struct process *found = processes_find(p, where, &certainty);
     const struct btrail_process *seen;
     const struct process *own;
 
-    if ((found->seen && found->seen->pid == pid) || !p->names ||
+    if ((found->seen && found->seen->pid == task->pid) || !p->names ||
         found == p->others || (!found->seen && found->known)) {
         return found;
     }
-    seen = btrail_names_of_pid(p->names, where->time, where->cr3, pid);
-    own = seen && is_of(seen, where) ? process_seen(p, seen) : NULL;
+    seen = btrail_names_of_pid(p->names, where->time, where->cr3, task->pid);
+    own = seen && is_of(seen, where) ? process_seen(p, seen) :
+          certainty == BTRAIL_SURE ? find_former(p, where, task) : NULL;
     if (own) {
         return own;
     }
@@ -508,7 +531,7 @@ const struct process *processes_task(struct processes *p,
     const struct map_process *named;
 
     key.owner = task->kernel ? processes_find(p, where, &certainty) :
-                find_owner(p, where, task->pid);
+                find_owner(p, where, task);
     if (p->last_task && p->last_task->owner == key.owner &&
         !memcmp(&p->last_named, task, sizeof(*task))) {
         return p->last_task;

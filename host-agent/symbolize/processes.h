@@ -118,7 +118,8 @@ const struct process *processes_borrower(struct processes *p,
 
 /*
  * A task that an event names.  The snapshots know its mappings if they have
- * found its process with this page table, at whatever time.
+ * found its process with this page table, at whatever time, or with another one
+ * before, which it no longer has.
  */
 const struct process *processes_task(struct processes *p,
                                      const struct symbolizer_where *where,

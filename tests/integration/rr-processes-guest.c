@@ -8,12 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/reboot.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define CALLS       20
 #define PAUSE_NS    1000000
+#define FILES       16384
+#define BUSY_MS     100
 
 #define JOIN(a, b)  a ## b
 #define IN(name)    JOIN(only_in_, name)
@@ -39,6 +42,31 @@ static void start(char *path)
     }
 }
 
+static long ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/*
+ * Has so much to close as it ends that the other one runs meanwhile, when the
+ * memory of this one is gone.
+ */
+static void end_slowly(void)
+{
+    const struct rlimit files = { FILES, FILES };
+    const long until = ms() + BUSY_MS;
+    int fds[2];
+
+    setrlimit(RLIMIT_NOFILE, &files);
+    while (!pipe(fds)) {
+    }
+    while (ms() < until) {
+    }
+}
+
 int main(void)
 {
     const struct timespec pause = { .tv_nsec = PAUSE_NS };
@@ -58,6 +86,7 @@ int main(void)
         IN(NAME)(i);
         nanosleep(&pause, NULL);
     }
+    end_slowly();
     printf("BT: done " OWN(NAME) "\n");
     return 0;
 }

@@ -313,6 +313,42 @@ static void test_versions(void)
     btrail_lives_free(s.made);
 }
 
+static void check_last(const struct btrail_lives *lives, uint64_t time,
+                       uint32_t pid, uint64_t pgd, bool is_gone)
+{
+    bool gone = false;
+    const struct btrail_life *life = btrail_lives_last_of_pid(lives, time, 0,
+                                                              pid, &gone);
+
+    g_assert_cmphex(life ? btrail_life_process(life, time)->pgd : 0, ==, pgd);
+    g_assert_cmpint(gone, ==, is_gone);
+}
+
+/* Page tables that a process had last, and whether it still has them */
+static void test_last(void)
+{
+    /* The first one executes a program; the other one begins late. */
+    struct scene s = {
+        .lives = { { 100, 0x10000, 0x10000, 1, 0, 1 },
+                   { 100, 0x20000, 0x21000, 2, 3, 5 },
+                   { 101, 0x30000, 0x30000, 3, 4, 4 } },
+        .n = 3, .rename = 1,
+    };
+
+    make(&s, false);
+    check_last(s.made, time_of(0) - 1, 100, 0, false);
+    check_last(s.made, time_of(0), 100, 0x10000, false);
+    check_last(s.made, time_of(2) - 1, 100, 0x10000, false);
+    check_last(s.made, time_of(2), 100, 0x10000, true);
+    check_last(s.made, time_of(3), 100, 0x20000, false);
+    check_last(s.made, time_of(6) - 1, 100, 0x20000, false);
+    check_last(s.made, time_of(6), 100, 0x20000, true);
+    check_last(s.made, time_of(4) - 1, 101, 0, false);
+    check_last(s.made, time_of(4), 101, 0x30000, false);
+    check_last(s.made, time_of(4), 102, 0, false);
+    btrail_lives_free(s.made);
+}
+
 /* Bytes that are no snapshot add nothing. */
 static void test_damaged(void)
 {
@@ -336,6 +372,7 @@ int main(int argc, char **argv)
     g_test_add_func("/lives/told", test_told);
     g_test_add_func("/lives/root", test_root);
     g_test_add_func("/lives/versions", test_versions);
+    g_test_add_func("/lives/last", test_last);
     g_test_add_func("/lives/damaged", test_damaged);
     return g_test_run();
 }

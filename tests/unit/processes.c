@@ -533,6 +533,94 @@ static void test_late(void)
     scratch_remove(folder);
 }
 
+static const struct process *owner_of(struct processes *p, uint64_t time,
+                                      uint64_t cr3, uint32_t pid,
+                                      const char *name)
+{
+    const struct symbolizer_where where = { .cr3 = cr3, .time = time };
+    struct btrail_task task = { .known = true, .pid = pid, .tid = pid };
+
+    g_strlcpy(task.name, name, sizeof(task.name));
+    return processes_task(p, &where, &task)->owner;
+}
+
+static void write_borrowed(struct btrail_writer *w)
+{
+    /* Seen from one snapshot to another */
+    static const struct {
+        uint32_t pid;
+        unsigned from;
+        unsigned to;
+    } seen[] = { { 7, 1, 4 }, { 8, 1, 2 }, { 9, 4, 4 } };
+    struct btrail_mapping mapping = {
+        .start = BASE, .end = BASE + PAGE, .path = "/bin/a",
+        .flags = BTRAIL_MAPPING_EXEC | BTRAIL_MAPPING_FILE,
+    };
+
+    for (unsigned k = 1; k <= 4; k++) {
+        struct btrail_process processes[3];
+        struct btrail_snapshot snapshot = {
+            100 * k, 100 * k, BTRAIL_SNAPSHOT_WHOLE, 0, processes,
+        };
+
+        for (unsigned i = 0; i < G_N_ELEMENTS(seen); i++) {
+            if (k >= seen[i].from && k <= seen[i].to) {
+                processes[snapshot.n++] = (struct btrail_process) {
+                    .pid = seen[i].pid, .pgd = 0x1000u * seen[i].pid,
+                    .user_pgd = 0x1000u * seen[i].pid, .mm = seen[i].pid,
+                    .start_time = 1, .first = 100 * seen[i].from,
+                    .last = 100 * k, .comm = seen[i].pid == 8 ? "b" : "a",
+                    .exe = "", .command_line = "", .mappings = &mapping,
+                    .n_mappings = 1,
+                };
+            }
+        }
+        sample_snapshot(w, &snapshot);
+    }
+}
+
+/* Who has page tables of its own no longer, or has another's by right? */
+static void test_borrowed(void)
+{
+    static const char meta[] = "{\"tick_ns\": 10}";
+    char *folder = scratch_new();
+    g_autofree char *path = g_build_filename(folder, "t.btrail", NULL);
+    struct btrail_names *names;
+    struct btrail_owners *owners;
+    struct btrail_trace *trace;
+    struct btrail_writer *w;
+    struct processes *p;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    g_assert_cmpint(btrail_writer_meta(w, meta, strlen(meta)), ==, 0);
+    write_borrowed(w);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_cmpint(btrail_names_open(&names, trace), ==, 0);
+    g_assert_cmpint(btrail_owners_open(&owners, trace, names), ==, 0);
+    p = processes_new(NULL, names, owners);
+    g_assert_cmphex(owner_of(p, 200, 0x8000, 8, "b")->cr3, ==, 0x8000);
+    /* It ends, and runs with another one's, */
+    g_assert_cmphex(owner_of(p, 250, 0x7000, 8, "b")->cr3, ==, 0x8000);
+    g_assert_cmpint(owner_of(p, 250, 0x7000, 8, "thread")->pid, ==, 8);
+    /* also when a snapshot does not find that it has any. */
+    g_assert_cmphex(owner_of(p, 350, 0x7000, 8, "b")->cr3, ==, 0x8000);
+    /* This one has got its number, and shares its parent's. */
+    g_assert_cmphex(owner_of(p, 350, 0x7000, 8, "a")->cr3, ==, 0x7000);
+    /* So does this one, which executes a program later, */
+    g_assert_cmphex(owner_of(p, 250, 0x7000, 9, "a")->cr3, ==, 0x7000);
+    g_assert_cmpint(owner_of(p, 250, 0x7000, 9, "a")->pid, ==, 7);
+    /* and one that never does. */
+    g_assert_cmphex(owner_of(p, 250, 0x7000, 10, "a")->cr3, ==, 0x7000);
+    /* Of a program that it executed when nobody looked, nothing is known. */
+    g_assert_cmpint(owner_of(p, 250, 0x6000, 8, "b")->pid, ==, -1);
+    processes_free(p);
+    btrail_owners_close(owners);
+    btrail_names_close(names);
+    btrail_trace_close(trace);
+    scratch_remove(folder);
+}
+
 /* Digits of a build-id, however long; the same one is one text. */
 static void test_build_id(void)
 {
@@ -616,6 +704,7 @@ int main(int argc, char **argv)
     g_test_add_func("/processes/borrowers", test_borrowers);
     g_test_add_func("/processes/mapped-tasks", test_mapped_tasks);
     g_test_add_func("/processes/late", test_late);
+    g_test_add_func("/processes/borrowed", test_borrowed);
     g_test_add_func("/processes/build-id", test_build_id);
     g_test_add_func("/processes/compiled", test_compiled);
     g_test_add_func("/processes/bits", test_bits);

@@ -21,6 +21,11 @@ const struct btrail_process *
 btrail_names_of_pid(const struct btrail_names *names, uint64_t time,
                     uint64_t cr3, uint32_t pid);
 
+/* The same as btrail_lives_last_of_pid() */
+const struct btrail_process *
+btrail_names_last_of_pid(const struct btrail_names *names, uint64_t time,
+                         uint32_t kernel, uint32_t pid, bool *gone);
+
 /* As btrail_lives_version() */
 const struct btrail_process *
 btrail_names_version(const struct btrail_names *names, unsigned i);

@@ -64,6 +64,15 @@ struct btrail_life *btrail_lives_of_pid(const struct btrail_lives *lives,
                                         uint32_t pid);
 
 /*
+ * The life of process @pid that had begun last when it was @time, in this kernel
+ * unless that is 0; NULL if none is known.  @gone: a snapshot between then and
+ * @time did not find it with these page tables any more.
+ */
+struct btrail_life *btrail_lives_last_of_pid(const struct btrail_lives *lives,
+                                             uint64_t time, uint32_t kernel,
+                                             uint32_t pid, bool *gone);
+
+/*
  * All versions of all lives, by a number from 0 on, in the order of time; NULL:
  * there are no more
  */
