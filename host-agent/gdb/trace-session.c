@@ -67,7 +67,12 @@ static bool write_commands(const struct trace_session *s, GError **error)
         g_string_append_printf(more, "define hook-%s\nbacktrail-ahead\nend\n",
                                ahead[i]);
     }
-    g_string_append(more, "end\n");
+    /* Each thread has the files of its process, and others no window then. */
+    g_string_append(more, "define hook-thread\nbacktrail-leave\nend\n"
+                          "define hookpost-thread\nbacktrail-files\nend\n"
+                          "else\n"
+                          "define hookpost-thread\nsharedlibrary\nframe\nend\n"
+                          "end\n");
     commands.more = more->str;
     return start_gdb_write(s->commands, &commands, error);
 }

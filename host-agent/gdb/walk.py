@@ -268,6 +268,14 @@ def move(command, forward):
     return None if way.way == way.NOWHERE else way.way != way.STOP
 
 
+def frame():
+    """What gdb says of where it is"""
+    try:
+        return quiet('frame')
+    except gdb.error:
+        return ''
+
+
 def symbols():
     """Those of the process that runs here"""
     at = number()
@@ -312,9 +320,9 @@ class Move(gdb.Command):
         if moved is None:
             gdb.write(NO_MORE[self.forward, finish])
         # gdb has no number before the frame of a breakpoint.
-        frame = quiet('frame')
-        gdb.write(frame if moved or moved is None else
-                  frame.removeprefix('#0').lstrip())
+        at = quiet('frame')
+        gdb.write(at if moved or moved is None else
+                  at.removeprefix('#0').lstrip())
 
 
 class ReverseContinue(gdb.Command):
@@ -347,6 +355,20 @@ class Leave(gdb.Command):
         tell_thread()
 
 
+class Files(gdb.Command):
+    """Have the symbols of the process whose thread was chosen."""
+
+    def __init__(self):
+        super().__init__('backtrail-files', gdb.COMMAND_OBSCURE)
+
+    def invoke(self, argument, from_tty):
+        before = frame()
+        symbols()
+        # gdb has shown it with those of another one.
+        if frame() != before:
+            gdb.write(frame())
+
+
 class Ahead(gdb.Command):
     """Have a window around where gdb is, for its own commands."""
 
@@ -368,6 +390,7 @@ def has_front_end():
 
 def install(front_end):
     Leave()
+    Files()
     Ahead()
     if not front_end:
         ReverseContinue()
