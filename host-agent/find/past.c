@@ -10,6 +10,9 @@
 #include "util/search.h"
 #include "util/sort.h"
 
+/* The most visits that are kept until it is asked whether they count */
+#define KEPT    1024
+
 /* What TIME events say */
 struct past_mark {
     uint64_t index;
@@ -186,8 +189,12 @@ bool past_at(struct past *h, unsigned vcpu, uint64_t icount,
  * struct vcpu_search - in the records of one vCPU
  * @last:   the record before
  * @valid:  there is one, and nothing is missing after it
+ * @found:  of struct found_visit, in order: all if there is a @filter, but no
+ *          more than KEPT and the last one
  */
 struct vcpu_search {
+    unsigned vcpu;
+    const struct past_filter *filter;
     const uint64_t *addresses;
     unsigned n;
     uint64_t icount;
@@ -195,12 +202,43 @@ struct vcpu_search {
     struct btrail_record last;
     uint64_t last_count;
     bool valid;
-    bool found;
-    struct past_visit visit;
+    bool dropped;
+    GArray *found;
 };
 
+/* @place: of the record that ends it */
+struct found_visit {
+    struct past_visit visit;
+    struct past_place place;
+};
+
+static struct found_visit *last_found(const struct vcpu_search *s)
+{
+    return s->found->len ? &g_array_index(s->found, struct found_visit,
+                                          s->found->len - 1) : NULL;
+}
+
+static void add_found(struct vcpu_search *s, const struct past_visit *visit,
+                      const struct past_place *place)
+{
+    struct found_visit *last = last_found(s), add = { *visit, *place };
+
+    if (last && last->visit.start == visit->start &&
+        last->visit.to == visit->to) {
+        last->visit.at = MAX(last->visit.at, visit->at);
+        return;
+    }
+    if (last && !s->filter) {
+        g_array_set_size(s->found, 0);
+    } else if (s->found->len == 2 * KEPT) {
+        g_array_remove_range(s->found, 0, KEPT);
+        s->dropped = true;
+    }
+    g_array_append_val(s->found, add);
+}
+
 static void look(struct vcpu_search *s, const struct btrail_record *r,
-                 uint64_t count)
+                 uint64_t count, const struct past_place *place)
 {
     uint64_t to = s->last.to, size = r->from - to;
     /* The vCPU is in this block: what is after it comes later. */
@@ -212,12 +250,37 @@ static void look(struct vcpu_search *s, const struct btrail_record *r,
         if (at - to > size || (open && at >= s->pc)) {
             continue;
         }
-        if (!s->found || s->visit.start != s->last_count ||
-            s->visit.to != to || at > s->visit.at) {
-            s->visit = (struct past_visit) { s->last_count, to, count, at };
-            s->found = true;
+        add_found(s, &(struct past_visit) { s->last_count, to, count, at },
+                  place);
+    }
+}
+
+static bool is_wanted(const struct vcpu_search *s, const struct found_visit *f)
+{
+    for (unsigned i = 0; s->filter && i < s->n; i++) {
+        uint64_t at = s->addresses[i];
+
+        if (at >= f->visit.to && at <= f->visit.at &&
+            s->filter->wanted(s->filter->opaque, s->vcpu, &f->place, at)) {
+            return true;
         }
     }
+    return !s->filter;
+}
+
+/* The last one that counts; @first: gets the first one that does not, if any */
+static bool take_wanted(struct vcpu_search *s, struct past_visit *visit,
+                        struct found_visit *first)
+{
+    for (struct found_visit *f; (f = last_found(s));
+         g_array_set_size(s->found, s->found->len - 1)) {
+        if (is_wanted(s, f)) {
+            *visit = f->visit;
+            return true;
+        }
+        *first = *f;
+    }
+    return false;
 }
 
 /*
@@ -248,7 +311,12 @@ static bool search_within(struct past_lane *l, struct vcpu_search *s,
                 return false;
             }
             if (s->valid) {
-                look(s, &b.records[i], count);
+                const struct past_place place = {
+                    .index = b.index + i, .count = count, .time = b.time,
+                    .task = b.task, .kernel = b.kernel, .cr3 = b.cr3,
+                };
+
+                look(s, &b.records[i], count, &place);
             }
             s->last = b.records[i];
             s->last_count = count;
@@ -262,13 +330,24 @@ static bool search_within(struct past_lane *l, struct vcpu_search *s,
  * The same of blocks that end with one of them.  What is before the first one
  * is in another chunk, and is read only if it matters.
  */
-static bool search(struct past_lane *l, struct vcpu_search *s, uint64_t begin,
-                   uint64_t end)
+static enum past_answer search(struct past_lane *l, struct vcpu_search *s,
+                               uint64_t begin, uint64_t end,
+                               struct past_visit *visit,
+                               struct found_visit *first)
 {
-    if (!search_within(l, s, begin, end)) {
-        return false;
-    }
-    return s->found || !begin || search_within(l, s, begin - 1, begin + 1);
+    do {
+        s->dropped = false;
+        if (!search_within(l, s, begin, end)) {
+            return PAST_UNKNOWN;
+        }
+        if (take_wanted(s, visit, first)) {
+            return PAST_FOUND;
+        }
+    /* Those before it were too many. */
+        end = first->place.index;
+    } while (s->dropped);
+    return begin && !search_within(l, s, begin - 1, begin + 1) ? PAST_UNKNOWN :
+           take_wanted(s, visit, first) ? PAST_FOUND : PAST_NONE;
 }
 
 /*
@@ -276,13 +355,13 @@ static bool search(struct past_lane *l, struct vcpu_search *s, uint64_t begin,
  * which the vCPU is.  False if more is missing.
  */
 static bool search_open(struct past_lane *l, struct vcpu_search *s,
-                        uint64_t index)
+                        const struct past_place *place)
 {
     const struct btrail_record here = { .from = s->pc };
     struct btrail_batch b;
 
     s->valid = false;
-    if (btrail_cursor_seek(l->cursor, index)) {
+    if (btrail_cursor_seek(l->cursor, place->index)) {
         return false;
     }
     while (!btrail_cursor_next(l->cursor, &b)) {
@@ -298,46 +377,60 @@ static bool search_open(struct past_lane *l, struct vcpu_search *s,
     if (!s->valid || s->pc < s->last.to) {
         return false;
     }
-    look(s, &here, s->icount + 1);
+    look(s, &here, s->icount + 1, place);
     return true;
+}
+
+static enum past_answer search_all(struct past *h, struct past_lane *l,
+                                   struct vcpu_search *s,
+                                   struct past_visit *visit,
+                                   struct found_visit *first)
+{
+    enum past_answer answer = PAST_NONE;
+    struct past_place place;
+    uint64_t before, begin, end;
+
+    if (!past_at(h, s->vcpu, s->icount, &place)) {
+        return PAST_UNKNOWN;
+    }
+    if (l->last_until == UINT64_MAX && !search_open(l, s, &place)) {
+        return PAST_UNKNOWN;
+    }
+    if (take_wanted(s, visit, first)) {
+        return PAST_FOUND;
+    }
+    /* The record that ends the block in which the vCPU is, too */
+    before = place.index + 2;
+    while (answer == PAST_NONE &&
+           btrail_trace_last_ran(h->trace, s->vcpu, s->addresses, s->n, before,
+                                 &begin, &end)) {
+        answer = search(l, s, begin, end, visit, first);
+        before = begin;
+    }
+    return answer;
 }
 
 enum past_answer past_last_visit(struct past *h, unsigned vcpu,
                                  const uint64_t *addresses, unsigned n,
                                  uint64_t icount, uint64_t pc,
+                                 const struct past_filter *filter,
                                  struct past_visit *visit)
 {
     g_autoptr(GArray) sorted = btrail_sorted_u64(addresses, n);
+    g_autoptr(GArray) found = g_array_new(FALSE, FALSE,
+                                          sizeof(struct found_visit));
     struct vcpu_search s = {
+        .vcpu = vcpu, .filter = filter,
         .addresses = (const uint64_t *)sorted->data, .n = sorted->len,
-        .icount = icount, .pc = pc,
+        .icount = icount, .pc = pc, .found = found,
     };
-    struct past_lane *l = lane_of(h, vcpu);
-    struct past_place place;
-    uint64_t before, begin, end;
+    struct found_visit first = { .place.index = UINT64_MAX };
+    enum past_answer answer = search_all(h, lane_of(h, vcpu), &s, visit,
+                                         &first);
 
-    if (!past_at(h, vcpu, icount, &place)) {
-        return PAST_UNKNOWN;
+    if (answer == PAST_UNKNOWN && first.place.index != UINT64_MAX) {
+        *visit = first.visit;
+        answer = PAST_FOUND;
     }
-    if (l->last_until == UINT64_MAX && !search_open(l, &s, place.index)) {
-        return PAST_UNKNOWN;
-    }
-    if (s.found) {
-        *visit = s.visit;
-        return PAST_FOUND;
-    }
-    /* The record that ends the block in which the vCPU is, too */
-    before = place.index + 2;
-    while (btrail_trace_last_ran(h->trace, vcpu, s.addresses, s.n, before,
-                                 &begin, &end)) {
-        if (!search(l, &s, begin, end)) {
-            return PAST_UNKNOWN;
-        }
-        if (s.found) {
-            *visit = s.visit;
-            return PAST_FOUND;
-        }
-        before = begin;
-    }
-    return PAST_NONE;
+    return answer;
 }

@@ -68,11 +68,27 @@ enum past_answer {
     PAST_UNKNOWN,
 };
 
-/* The last block of a vCPU before an instruction, where it is at @pc, that
- * has one of some addresses.  Other vCPUs can have run within it. */
+/**
+ * struct past_filter - which visits count
+ * @wanted: does one of an address, where a vCPU was at @place (of which @since
+ *          and @until are not known)?
+ */
+struct past_filter {
+    bool (*wanted)(void *opaque, unsigned vcpu, const struct past_place *place,
+                   uint64_t address);
+    void *opaque;
+};
+
+/*
+ * The last block of a vCPU before an instruction, where it is at @pc, that
+ * has one of some addresses, and counts; @filter: NULL if all do.  Other vCPUs
+ * can have run within it.  If some do not count, and the trace lacks what is
+ * before them, it is the first of these.
+ */
 enum past_answer past_last_visit(struct past *h, unsigned vcpu,
                                  const uint64_t *addresses, unsigned n,
                                  uint64_t icount, uint64_t pc,
+                                 const struct past_filter *filter,
                                  struct past_visit *visit);
 
 #endif /* BTRAIL_PAST_H */

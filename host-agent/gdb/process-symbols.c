@@ -155,6 +155,12 @@ void process_symbols_forget(struct process_symbols *p, unsigned number)
     }
 }
 
+/* What a file at a place is known by */
+static char *place_key(const char *path, uint64_t bias)
+{
+    return g_strdup_printf("%" PRIx64 " %s", bias, path);
+}
+
 /* The name that people know a file by, if it is a plain one */
 static const char *name_of(const char *path)
 {
@@ -190,7 +196,7 @@ static bool make_copy(struct process_symbols *p, const char *path,
 static const struct placed *place(struct process_symbols *p, const char *path,
                                   uint64_t bias)
 {
-    g_autofree char *key = g_strdup_printf("%" PRIx64 " %s", bias, path);
+    g_autofree char *key = place_key(path, bias);
     struct placed *f = g_hash_table_lookup(p->placed, key);
 
     if (!f) {
@@ -311,6 +317,36 @@ unsigned process_symbols_home(const struct process_symbols *p, unsigned list,
         }
     }
     return 0;
+}
+
+/* A file that is looked for */
+struct wanted_home {
+    const struct process_symbols *symbols;
+    unsigned home;
+    bool found;
+};
+
+static void compare_home(void *opaque, const struct mapping *m, uint64_t bias)
+{
+    struct wanted_home *w = opaque;
+    g_autofree char *key = place_key(elf_file_info(m->elf)->path, bias);
+    const struct placed *f = g_hash_table_lookup(w->symbols->placed, key);
+
+    w->found |= f && f->home == w->home;
+}
+
+bool process_symbols_maps(const struct process_symbols *p,
+                          const struct process *process,
+                          const struct symbolizer_where *where, uint64_t pc,
+                          unsigned home)
+{
+    struct wanted_home wanted = { p, home, false };
+
+    if (process) {
+        symbolizer_files(p->symbols, process, where, pc, compare_home,
+                         &wanted);
+    }
+    return wanted.found;
 }
 
 bool process_symbols_has(const struct process_symbols *p, unsigned list,

@@ -51,6 +51,12 @@ char *process_symbols_xml(const struct process_symbols *p, unsigned list);
 unsigned process_symbols_home(const struct process_symbols *p, unsigned list,
                               uint64_t address);
 
+/* Would a file be in the list of a process?  Makes no list. */
+bool process_symbols_maps(const struct process_symbols *p,
+                          const struct process *process,
+                          const struct symbolizer_where *where, uint64_t pc,
+                          unsigned home);
+
 /* Is that file in a list? */
 bool process_symbols_has(const struct process_symbols *p, unsigned list,
                          unsigned home);

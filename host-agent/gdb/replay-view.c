@@ -749,9 +749,38 @@ static void step_back(struct replay_view *v, unsigned vcpu)
     }
 }
 
+/* Where the way back has led to in the trace */
+struct passed {
+    struct replay_target *r;
+    struct where where;
+    uint64_t pc;
+};
+
+static bool maps(void *opaque, unsigned home)
+{
+    const struct passed *p = opaque;
+    const struct symbolizer_where at = where_record(&p->where);
+
+    return process_symbols_maps(p->r->symbols, p->where.process, &at, p->pc,
+                                home);
+}
+
+/* Is a breakpoint not of another process than that of a vCPU? */
+static bool is_wanted(void *opaque, unsigned vcpu,
+                      const struct past_place *place, uint64_t pc)
+{
+    struct replay_view *v = opaque;
+    struct passed p = { v->r, { .vcpu = vcpu, .at = *place }, pc };
+
+    return pc >= ADDRESS_SHARED ||
+           !trace_index_add_process(v->r->trace, &p.where) ||
+           gdb_server_wants(v->server, pc, maps, &p);
+}
+
 /* By the trace; false if it does not have what is needed for that */
 static bool run_back_by_trace(struct replay_view *v)
 {
+    const struct past_filter filter = { is_wanted, v };
     struct replay_target *r = v->r;
     enum past_answer found;
     GError *error = NULL;
@@ -761,7 +790,7 @@ static bool run_back_by_trace(struct replay_view *v)
     }
     v->reverse = v->reverse ?: reverse_new(r->trace->history);
     found = reverse_continue(r->vm, v->reverse, v->server->breakpoints,
-                             &v->place, &error);
+                             &v->place, &filter, &error);
     if (error) {
         replay_view_refuse(v, error);
         return true;

@@ -42,6 +42,7 @@ struct past_search {
     struct vm_place from;
     struct past *history;
     const GArray *addresses;
+    const struct past_filter *filter;
     const struct turns *turns;
     unsigned vcpus;
 };
@@ -164,7 +165,7 @@ static void search(void *opaque, GByteArray *out)
             wanted.answer = past_last_visit(
                 s->history, vcpu, (uint64_t *)s->addresses->data,
                 s->addresses->len, s->from.icount, s->from.pcs[vcpu],
-                &wanted.visit);
+                s->filter, &wanted.visit);
         }
         g_byte_array_append(out, (void *)&wanted, sizeof(wanted));
     }
@@ -182,7 +183,7 @@ static bool goes_on(void *opaque)
 static const struct wanted_visit *
 search_trace(struct vm *vm, struct past_search *s, struct past *h,
              const GArray *addresses, const struct vm_place *from,
-             GError **error)
+             const struct past_filter *filter, GError **error)
 {
     const GByteArray *found;
 
@@ -194,10 +195,12 @@ search_trace(struct vm *vm, struct past_search *s, struct past *h,
         s->from = *from;
         s->history = h;
         s->addresses = addresses;
+        s->filter = filter;
         s->turns = vm_turns(vm);
         s->vcpus = vm_vcpus(vm);
         s->search = apart_start(search, s);
         s->addresses = NULL;
+        s->filter = NULL;
     }
     if (!s->search) {
         return NULL;
@@ -273,6 +276,7 @@ static enum past_answer go_to_last(struct vm *vm,
 static enum past_answer try(struct vm *vm, struct reverse *r,
                             GHashTable *breakpoints,
                             const struct vm_place *place,
+                            const struct past_filter *filter,
                             GError **error)
 {
     g_autoptr(GArray) addresses = breakpoints_addresses(breakpoints);
@@ -281,7 +285,7 @@ static enum past_answer try(struct vm *vm, struct reverse *r,
     for (unsigned i = 0; addresses && i < VISITS; i++) {
         const struct wanted_visit *wanted =
             search_trace(vm, &r->searches[i], r->history, addresses, &from,
-                         error);
+                         filter, error);
         struct last last = { 0 };
         enum past_answer answer = wanted ?
             go_to_last(vm, wanted, &from, &last, error) : PAST_UNKNOWN;
@@ -298,10 +302,11 @@ static enum past_answer try(struct vm *vm, struct reverse *r,
 enum past_answer reverse_continue(struct vm *vm, struct reverse *r,
                                   GHashTable *breakpoints,
                                   const struct vm_place *place,
+                                  const struct past_filter *filter,
                                   GError **error)
 {
     GError *local = NULL;
-    enum past_answer answer = try(vm, r, breakpoints, place, &local);
+    enum past_answer answer = try(vm, r, breakpoints, place, filter, &local);
 
     if (agent_is_cancelled(local)) {
         g_propagate_error(error, local);

@@ -19,6 +19,8 @@ void reverse_free(struct reverse *r);
  * reverse_continue - go to where the guest was last at one of some breakpoints
  * @breakpoints: keys are "0,ADDRESS,1" or "1,ADDRESS,1", as in gdb's requests
  * @place:       where it is
+ * @filter:      most of what does not count is passed over in the trace, apart
+ *               (util/apart.h); NULL: all does
  *
  * PAST_NONE takes it to its first instruction.  After PAST_UNKNOWN it can be
  * anywhere: QEMU itself has to search; but not with an error, which means that
@@ -28,6 +30,7 @@ void reverse_free(struct reverse *r);
 enum past_answer reverse_continue(struct vm *vm, struct reverse *r,
                                   GHashTable *breakpoints,
                                   const struct vm_place *place,
+                                  const struct past_filter *filter,
                                   GError **error);
 
 /**

@@ -94,6 +94,26 @@ static enum breakpoint_owner owner_here(struct gdb_server *s,
                                   is_in_list, l);
 }
 
+/* Does a request let the target run until something happens? */
+static bool is_continue(const struct gdb_server *s)
+{
+    struct packet_move move;
+
+    return s->request[0] == 'c' || s->request[0] == 'C' ||
+           !strcmp(s->request, "bc") ||
+           (g_str_has_prefix(s->request, "vCont;") &&
+            packet_move_parse(s->request + strlen("vCont;"), &move) &&
+            !move.step);
+}
+
+bool gdb_server_wants(const struct gdb_server *s, uint64_t pc,
+                      breakpoint_home_fn *here, void *opaque)
+{
+    return !files_of(s) || !is_continue(s) ||
+           breakpoint_homes_owner(s->homes, pc, false, here, opaque) !=
+           BREAKPOINT_OTHERS;
+}
+
 static void report_stop(struct gdb_server *s, const char *how)
 {
     gdb_server_answer(s, "%sthread:%02" PRIx64 ";", how, s->thread);
@@ -137,18 +157,6 @@ static void tell_stopped(struct gdb_server *s, const char *how)
         how = "T05library:;";
     }
     report_stop(s, how);
-}
-
-/* Does a request let the target run until something happens? */
-static bool is_continue(const struct gdb_server *s)
-{
-    struct packet_move move;
-
-    return s->request[0] == 'c' || s->request[0] == 'C' ||
-           !strcmp(s->request, "bc") ||
-           (g_str_has_prefix(s->request, "vCont;") &&
-            packet_move_parse(s->request + strlen("vCont;"), &move) &&
-            !move.step);
 }
 
 /* Has it stopped at breakpoints, and at nothing else, of others? */

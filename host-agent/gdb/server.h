@@ -169,6 +169,13 @@ void gdb_server_answer_piece(struct gdb_server *s, const char *text, size_t n,
                              uint64_t offset, uint64_t size);
 
 /*
+ * Is a breakpoint at @pc meant where the target runs on?  @here: are those of a
+ * file
+ */
+bool gdb_server_wants(const struct gdb_server *s, uint64_t pc,
+                      breakpoint_home_fn *here, void *opaque);
+
+/*
  * Answers that a thread has stopped, which requests are about from now on.
  * @how: one of these, or another begin of such an answer
  *

@@ -43,22 +43,23 @@ void trace_index_free(struct trace_index *t)
 bool trace_index_where(struct trace_index *t, unsigned vcpu, uint64_t icount,
                        struct where *where)
 {
+    where->vcpu = vcpu;
+    return t->history && past_at(t->history, vcpu, icount, &where->at) &&
+           trace_index_add_process(t, where);
+}
+
+bool trace_index_add_process(struct trace_index *t, struct where *where)
+{
     const struct btrail_record none = { 0 };
     struct btrail_batch part = { .count = 0 };
     struct task task;
-
-    where->vcpu = vcpu;
-    if (!t->history ||
-        !past_at(t->history, vcpu, icount, &where->at)) {
-        return false;
-    }
     const struct btrail_batch b = {
         .records = &none, .count = 1, .index = where->at.index,
         .cr3 = where->at.cr3, .time = where->at.time, .task = where->at.task,
         .kernel = where->at.kernel,
     };
 
-    if (!symbolizer_part(t->symbols, vcpu, &b, &part, &task)) {
+    if (!symbolizer_part(t->symbols, where->vcpu, &b, &part, &task)) {
         return false;
     }
     where->process = task.process;

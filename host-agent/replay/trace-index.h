@@ -52,7 +52,10 @@ void trace_index_free(struct trace_index *t);
 bool trace_index_where(struct trace_index *t, unsigned vcpu, uint64_t icount,
                        struct where *where);
 
-/* The same of the vCPU that runs next */
+/* The process of @where, of which all else is known; false if it is not */
+bool trace_index_add_process(struct trace_index *t, struct where *where);
+
+/* The same as trace_index_where() of the vCPU that runs next */
 bool trace_index_running(struct trace_index *t, uint64_t icount,
                          struct where *where);
 

@@ -131,7 +131,7 @@ static void test_visits(void)
         for (unsigned i = 0; i < n; i++) {
             addresses[i] = 0x1000 + g_test_rand_int_range(-60, 260) * 4;
         }
-        answer = past_last_visit(h, 0, addresses, n, icount, pc, &v);
+        answer = past_last_visit(h, 0, addresses, n, icount, pc, NULL, &v);
         if (find(addresses, n, icount, &want, &want_pc)) {
             g_assert_cmpint(answer, ==, PAST_FOUND);
             g_assert_cmphex(v.at, ==, want_pc);
@@ -150,6 +150,90 @@ static void test_visits(void)
     sample_remove(g_steal_pointer(&path));
 }
 
+/* Which visits count: by address and by when that was */
+static bool counts_at(uint64_t address, uint64_t index, unsigned every)
+{
+    return every && index / 10 % every == address / 4 % every;
+}
+
+static bool is_wanted(void *opaque, unsigned vcpu,
+                      const struct past_place *place, uint64_t address)
+{
+    g_assert_cmpuint(vcpu, ==, 0);
+    g_assert_cmpuint(place->index, <, N);
+    g_assert_cmpuint(place->time.tsc, ==, place->index / SLAB);
+    return counts_at(address, place->index, *(const unsigned *)opaque);
+}
+
+/* The last block with one that counts, and the last address in it */
+static bool find_wanted(GHashTable *addresses, uint64_t icount, unsigned every,
+                        uint64_t *start, uint64_t *last)
+{
+    unsigned block, end = 0;
+    uint64_t before = 0;
+
+    while (icount-- > FIRST) {
+        uint64_t pc = pc_at(icount, &block);
+
+        if (end && block != end) {
+            end = 0;
+        }
+        if (!g_hash_table_contains(addresses, GSIZE_TO_POINTER(pc))) {
+            continue;
+        }
+        before = end ? before : pc;
+        end = block;
+        if (counts_at(pc, MIN(block, N - 1), every)) {
+            *start = counts[block - 1];
+            *last = before;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Those that do not count are passed over, however many they are. */
+static void test_filter(void)
+{
+    g_autofree char *path = write_trace(0, true);
+    struct btrail_trace *trace;
+    struct past *h = open_history(path, &trace);
+    unsigned found = 0, none = 0;
+
+    for (unsigned round = 0; round < 120; round++) {
+        static const unsigned rules[] = { 0, 1, 3, 50, 399 };
+        unsigned every = rules[round % G_N_ELEMENTS(rules)], block;
+        unsigned n = round % 2 ? 300 : g_test_rand_int_range(1, 4);
+        const struct past_filter filter = { is_wanted, &every };
+        uint64_t icount = g_test_rand_int_range(FIRST + 1, counts[N - 1] + 10);
+        uint64_t addresses[300], pc = pc_at(icount, &block), start, last;
+        g_autoptr(GHashTable) all = g_hash_table_new(NULL, NULL);
+        enum past_answer answer;
+        struct past_visit v;
+
+        for (unsigned i = 0; i < n; i++) {
+            addresses[i] = 0x1000 +
+                (n == 300 ? (int)i - 60 : g_test_rand_int_range(-60, 260)) * 4;
+            g_hash_table_add(all, GSIZE_TO_POINTER(addresses[i]));
+        }
+        answer = past_last_visit(h, 0, addresses, n, icount, pc, &filter, &v);
+        if (find_wanted(all, icount, every, &start, &last)) {
+            g_assert_cmpint(answer, ==, PAST_FOUND);
+            g_assert_cmpuint(v.start, ==, start);
+            g_assert_cmphex(v.at, ==, last);
+            found++;
+        } else {
+            g_assert_cmpint(answer, ==, PAST_NONE);
+            none++;
+        }
+    }
+    g_assert_cmpuint(found, >, 20);
+    g_assert_cmpuint(none, >, 20);
+    past_free(h);
+    btrail_trace_close(trace);
+    sample_remove(g_steal_pointer(&path));
+}
+
 /* What the trace lacks, it does not claim to know. */
 static void test_lost(void)
 {
@@ -160,7 +244,7 @@ static void test_lost(void)
     struct past_visit v;
 
     g_assert_cmpint(past_last_visit(h, 0, &nowhere, 1, counts[N - 2], 0,
-                                    &v), ==, PAST_UNKNOWN);
+                                    NULL, &v), ==, PAST_UNKNOWN);
     past_free(h);
     btrail_trace_close(trace);
     sample_remove(g_steal_pointer(&path));
@@ -168,10 +252,10 @@ static void test_lost(void)
     path = write_trace(0, true);
     h = open_history(path, &trace);
     g_assert_cmpint(past_last_visit(h, 0, &nowhere, 1, counts[N - 1] + 3,
-                                    records[N - 1].to - 4, &v), ==,
+                                    records[N - 1].to - 4, NULL, &v), ==,
                     PAST_UNKNOWN);
     g_assert_cmpint(past_last_visit(h, 0, &nowhere, 1, counts[N - 1] + 3,
-                                    records[N - 1].to + 12, &v), ==,
+                                    records[N - 1].to + 12, NULL, &v), ==,
                     PAST_NONE);
     past_free(h);
     btrail_trace_close(trace);
@@ -188,6 +272,7 @@ int main(int argc, char **argv)
     make_records();
     g_test_add_func("/history/at", test_at);
     g_test_add_func("/history/visits", test_visits);
+    g_test_add_func("/history/filter", test_filter);
     g_test_add_func("/history/lost", test_lost);
     return g_test_run();
 }

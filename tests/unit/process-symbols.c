@@ -83,6 +83,17 @@ static unsigned list_of(struct scene *s, uint64_t cr3)
                                 &where, BASE);
 }
 
+/* The same as process_symbols_has() of the list that there would be */
+static bool maps(struct scene *s, uint64_t cr3, unsigned home)
+{
+    const struct symbolizer_where where = { .cr3 = cr3 };
+    enum btrail_certainty certainty;
+
+    return process_symbols_maps(s->p, symbolizer_process(s->symbols, &where,
+                                                         &certainty),
+                                &where, BASE, home);
+}
+
 /* What gdb reads: each library's name and address, one after the other */
 static char **read_list(const struct scene *s, unsigned list)
 {
@@ -247,6 +258,11 @@ static void test_homes(void)
     g_assert_true(process_symbols_has(s.p, moved, sample));
     g_assert_false(process_symbols_has(s.p, moved, other));
     g_assert_false(process_symbols_has(s.p, 0, sample));
+    g_assert_true(maps(&s, 0x1000, other));
+    g_assert_true(maps(&s, 0x3000, sample));
+    g_assert_false(maps(&s, 0x3000, other));
+    g_assert_false(maps(&s, 0x4000, sample));
+    g_assert_false(process_symbols_maps(s.p, NULL, NULL, BASE, sample));
     scene_clear(&s);
 }
 

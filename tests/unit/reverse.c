@@ -510,7 +510,7 @@ static GHashTable *breakpoint(uint64_t address)
 static enum past_answer try_back(struct reverse *r, GHashTable *breakpoints,
                                  const struct vm_place *from, GError **error)
 {
-    return reverse_continue(guest.vm, r, breakpoints, from, error);
+    return reverse_continue(guest.vm, r, breakpoints, from, NULL, error);
 }
 
 /* Back from a state, which needs no error */
