@@ -485,9 +485,12 @@ static const struct process *find_former(struct processes *p,
         btrail_names_last_of_pid(p->names, where->time, kernel, task->pid,
                                  &gone);
 
-    /* Another process can have got the number of one that has ended. */
-    return seen && (!gone || !strcmp(btrail_names_last(seen)->comm,
-                                     task->name)) ?
+    /*
+     * It can have executed another program since, or another process can have
+     * got its number.
+     */
+    return seen && ((!gone && task->tid != task->pid) ||
+                    !strcmp(btrail_names_last(seen)->comm, task->name)) ?
            process_seen(p, seen) : NULL;
 }
 

@@ -533,15 +533,22 @@ static void test_late(void)
     scratch_remove(folder);
 }
 
+static const struct process *thread_owner(struct processes *p, uint64_t time,
+                                          uint64_t cr3, uint32_t pid,
+                                          uint32_t tid, const char *name)
+{
+    const struct symbolizer_where where = { .cr3 = cr3, .time = time };
+    struct btrail_task task = { .known = true, .pid = pid, .tid = tid };
+
+    g_strlcpy(task.name, name, sizeof(task.name));
+    return processes_task(p, &where, &task)->owner;
+}
+
 static const struct process *owner_of(struct processes *p, uint64_t time,
                                       uint64_t cr3, uint32_t pid,
                                       const char *name)
 {
-    const struct symbolizer_where where = { .cr3 = cr3, .time = time };
-    struct btrail_task task = { .known = true, .pid = pid, .tid = pid };
-
-    g_strlcpy(task.name, name, sizeof(task.name));
-    return processes_task(p, &where, &task)->owner;
+    return thread_owner(p, time, cr3, pid, pid, name);
 }
 
 static void write_borrowed(struct btrail_writer *w)
@@ -602,7 +609,9 @@ static void test_borrowed(void)
     g_assert_cmphex(owner_of(p, 200, 0x8000, 8, "b")->cr3, ==, 0x8000);
     /* It ends, and runs with another one's, */
     g_assert_cmphex(owner_of(p, 250, 0x7000, 8, "b")->cr3, ==, 0x8000);
-    g_assert_cmpint(owner_of(p, 250, 0x7000, 8, "thread")->pid, ==, 8);
+    g_assert_cmpint(thread_owner(p, 250, 0x7000, 8, 11, "thread")->pid, ==, 8);
+    /* or has executed another program, which nobody has seen, */
+    g_assert_cmpint(owner_of(p, 250, 0x7000, 8, "program")->pid, ==, 7);
     /* also when a snapshot does not find that it has any. */
     g_assert_cmphex(owner_of(p, 350, 0x7000, 8, "b")->cr3, ==, 0x8000);
     /* This one has got its number, and shares its parent's. */
