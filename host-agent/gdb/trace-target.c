@@ -346,7 +346,7 @@ static void serve_view(void *opaque, const struct packet_value *v)
             next->process, lane_where(next), r[here].record.to,
         };
 
-        walk_own_space(general(s), &spot.at, &space);
+        walk_own_space(s->walk->symbols, general(s), &spot.at, &space);
         answer(s, "%d", process_symbols_list(s->options.files, space.process,
                                              &space.where, space.pc) !=
                         s->server->told);
@@ -589,7 +589,8 @@ static unsigned list_files(void *opaque)
         space = (struct walk_space) {
             walker_process(w), walker_where(w), walker_pc(w),
         };
-        walk_own_space(general(s), &walker_spot(w)->at, &space);
+        walk_own_space(s->walk->symbols, general(s), &walker_spot(w)->at,
+                       &space);
     }
     return process_symbols_list(s->options.files, space.process, &space.where,
                                 space.pc);

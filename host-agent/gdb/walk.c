@@ -304,31 +304,82 @@ enum walker_answer walk_search(struct walk *w, struct walk_thread *only,
     return result;
 }
 
-void walk_own_space(const struct walk_thread *t, const struct lane_at *at,
-                    struct walk_space *space)
+/*
+ * Are the page tables in force those of a thread's process?  Its program runs
+ * with no others, whoever owns them.
+ */
+static bool is_own(const struct walk_thread *t, const struct walk_space *space)
+{
+    const struct process *owner = space->process->owner;
+    uint64_t root = btrail_cr3_root(space->where.cr3);
+
+    return space->pc < ADDRESS_SHARED ||
+           (owner->seen && owner->pid == t->pid &&
+            (root == btrail_cr3_root(owner->seen->pgd) ||
+             root == btrail_cr3_root(owner->seen->user_pgd)));
+}
+
+/*
+ * Are files known there?  Of a process that no snapshot has found with its
+ * program, it is only the one that code is of which others ran, too.
+ */
+static bool has_files(struct symbolizer *symbols,
+                      const struct walk_space *space)
+{
+    struct place place;
+
+    if (space->process->owner->seen) {
+        return true;
+    }
+    symbolizer_place(symbols, space->process, &space->where, space->pc, &place);
+    return place.function->module->elf;
+}
+
+/* Of some records, the last one up to @i that a program has made; or -1 */
+static ssize_t last_of_program(const struct lane_record *records, ssize_t i)
+{
+    while (i >= 0 && records[i].record.from >= ADDRESS_SHARED) {
+        i--;
+    }
+    return i;
+}
+
+void walk_own_space(struct symbolizer *symbols, const struct walk_thread *t,
+                    const struct lane_at *at, struct walk_space *space)
 {
     struct lane *lane = walker_lane(t->walker);
     struct lane_at from = *at;
-    bool found = t->vcpu >= 0 || space->process->pid == t->pid;
+    bool any = t->vcpu >= 0 || is_own(t, space);
+    bool found = t->vcpu >= 0 || (any && has_files(symbols, space));
     ssize_t here = 1;
 
     for (size_t read = 0; !found && here > 0 && read < FAR; read += PIECE) {
         GArray *records = lane_read(lane, &from, PIECE, 0, &here);
         const struct lane_record *r = (const void *)records->data;
+        uint64_t page = 0;
 
-        for (ssize_t i = here; i >= 0 && !found; i--) {
-            found = r[i].record.from < ADDRESS_SHARED &&
-                    r[i].process->pid == t->pid;
-            if (found) {
-                *space = (struct walk_space) {
-                    r[i].process, lane_where(&r[i]), r[i].record.from,
-                };
+        for (ssize_t i = last_of_program(r, here); !found && i >= 0;
+             i = last_of_program(r, i - 1)) {
+            const struct walk_space own = {
+                r[i].process, lane_where(&r[i]), r[i].record.from,
+            };
+
+            if (!any || own.pc / BTRAIL_CODE_PAGE_SIZE != page) {
+                page = own.pc / BTRAIL_CODE_PAGE_SIZE;
+                found = has_files(symbols, &own);
+            }
+            if (found || !any) {
+                *space = own;
+                any = true;
             }
         }
         if (here > 0) {
             from = r->at;
         }
         lane_release(lane, records);
+    }
+    if (!any) {
+        space->process = NULL;
     }
 }
 
@@ -348,7 +399,10 @@ size_t walk_read(struct walk *w, struct walk_thread *t, uint64_t address,
         walker_process(walker), walker_where(walker), walker_pc(walker),
     };
     if (address < ADDRESS_SHARED) {
-        walk_own_space(t, &spot->at, &space);
+        walk_own_space(w->symbols, t, &spot->at, &space);
+        if (!space.process) {
+            return 0;
+        }
     }
     got = block_code(w->symbols, space.process, &space.where, address, buf, n);
     return got ?: symbolizer_constant(w->symbols, space.process, &space.where,

@@ -116,10 +116,11 @@ struct walk_space {
 /*
  * The space of a thread at a record of its lane, which is @space there.  While
  * a task ends, the kernel runs it with page tables of another one: its own is
- * the one in which its program was last, if that is near.
+ * the one in which its program was last, if that is near, and where something
+ * is known of its files if no snapshot has found it; or else @process is NULL.
  */
-void walk_own_space(const struct walk_thread *t, const struct lane_at *at,
-                    struct walk_space *space);
+void walk_own_space(struct symbolizer *symbols, const struct walk_thread *t,
+                    const struct lane_at *at, struct walk_space *space);
 
 /*
  * Reads memory at the moment: code that ran, also in the thread's window, and

@@ -171,6 +171,9 @@ __attribute__((noinline)) static void odd(void)
     twice(3);
 }
 
+/* So many that not each is found by a snapshot before it ends */
+#define CHILDREN    24
+
 /* Of a process that ends, whose program is this one at other addresses */
 __attribute__((noinline)) static void give_up(void)
 {
@@ -204,7 +207,9 @@ int main(int argc, char **argv)
     odd();
     printf("BT: %s sum=%d\n", greeting, sum);
     fflush(stdout);
-    run("/child");
+    for (int i = 0; i < CHILDREN; i++) {
+        run("/child");
+    }
     run("/throws-O0");
     run("/throws-O2");
     sleep(1);
