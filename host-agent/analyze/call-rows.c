@@ -121,5 +121,6 @@ void call_rows_add(struct call_rows *c, const struct call_tree *t)
     add_nodes(&summing, stacks_roots(t->stacks));
     for (n = stacks_roots(t->stacks); n; n = n->next) {
         c->all += sums[n->id].records;
+        c->all_ns += sums[n->id].ticks / STACK_TICKS;
     }
 }

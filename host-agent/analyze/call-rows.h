@@ -48,6 +48,7 @@ enum call_rows_value {
  * @closest:  the function that was called and has the most similar name
  * @rows:     has three columns: command, module, function or system call
  * @all:      number of records in all trees that were added
+ * @all_ns:   their time
  */
 struct call_rows {
     enum call_rows_kind kind;
@@ -55,6 +56,7 @@ struct call_rows {
     struct closest closest;
     struct rows *rows;
     uint64_t all;
+    uint64_t all_ns;
 };
 
 void call_rows_init(struct call_rows *c, enum call_rows_kind kind,

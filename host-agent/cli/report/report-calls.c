@@ -47,7 +47,7 @@ static void print_text(const struct report *r, const struct call_rows *sums,
                        size_t n)
 {
     uint64_t all = sums->all;
-    size_t i;
+    size_t shown = 0;
 
     cli_printf("# %" PRIu64 " records\n", all);
     if (counts->dropped) {
@@ -58,21 +58,23 @@ static void print_text(const struct report *r, const struct call_rows *sums,
     cli_printf("# Children     Self       Time (s)          Calls  %-16s  "
                "%-20s  %s\n", "Command", "Shared Object",
                sums->kind == CALL_ROWS_SYSCALLS ? "System call" : "Symbol");
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         const uint64_t *values = rows[i]->values;
         double share = report_share(values[CALL_ROWS_ALL], all);
+        double of_time = report_share(values[CALL_ROWS_TIME], sums->all_ns);
 
-        if (!report_shows(r, i, share)) {
-            break;
+        if (!report_shows(r, shown, MAX(share, of_time))) {
+            continue;
         }
+        shown++;
         cli_printf("  %7.2f%% %7.2f%% %14.6f %14" PRIu64 "  %-16s  %-20s  %s\n",
                    100 * share, 100 * report_share(values[CALL_ROWS_SELF], all),
                    values[CALL_ROWS_TIME] / 1e9, values[CALL_ROWS_CALLS],
                    rows[i]->names[0], rows[i]->names[1], rows[i]->names[2]);
     }
-    if (i < n) {
+    if (shown < n) {
         cli_printf("# %zu more rows; --min-share=0 --top=0 shows them\n",
-                   n - i);
+                   n - shown);
     }
 }
 

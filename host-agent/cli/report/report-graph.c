@@ -13,6 +13,7 @@
 
 /*
  * @all:   records of all commands
+ * @ticks: their time
  * @shown: functions that were printed
  * @left:  functions with records that were not
  */
@@ -20,6 +21,7 @@ struct graph {
     const struct report *report;
     const struct call_sum *sums;
     uint64_t all;
+    uint64_t ticks;
     JsonArray *rows;            /* of JSON */
     size_t shown;
     size_t left;
@@ -87,6 +89,17 @@ static void print_line(const struct graph *g, const struct stack_node *n)
     cli_printf("\n");
 }
 
+/* Is the part of the records or of the time large enough?  If it is not, nor is
+ * that of any node below it. */
+static bool shows(const struct graph *g, const struct stack_node *n)
+{
+    const struct call_sum *s = &g->sums[n->id];
+
+    return report_shows(g->report, g->shown,
+                        MAX(report_share(s->records, g->all),
+                            report_share(s->ticks, g->ticks)));
+}
+
 /* Counts functions that are not printed: some nodes, and all below them. */
 static void leave_out(struct graph *g, const struct stack_node *n)
 {
@@ -108,9 +121,7 @@ static void print_nodes(struct graph *g, const struct stack_node *first)
 
         if (g->rows) {
             add_json(g, n);
-        } else if (report_shows(g->report, g->shown,
-                                report_share(g->sums[n->id].records,
-                                             g->all))) {
+        } else if (shows(g, n)) {
             g->shown++;
             print_line(g, n);
         } else {
@@ -154,6 +165,7 @@ int report_call_graph(struct report *r)
     g.sums = call_tree_sums(&t);
     for (n = stacks_roots(t.stacks); n; n = n->next) {
         g.all += g.sums[n->id].records;
+        g.ticks += g.sums[n->id].ticks;
     }
     if (r->json) {
         g.rows = json_array_new();

@@ -415,8 +415,9 @@ int cmd_report(int argc, char **argv)
           "print N hottest edges of each address space (default: 3), or N "
           "rows of other reports (default: all)", "N" },
         { "min-share", 0, 0, G_OPTION_ARG_DOUBLE, &min_share,
-          "sum up everything with a smaller share of the records "
-          "(default: 1; 0.1 for rows, 0.5 for --call-graph; --json has all)",
+          "sum up everything with a smaller share of the records, or of both "
+          "records and time (default: 1; 0.1 for rows, 0.5 for --call-graph; "
+          "--json has all)",
           "PERCENT" },
         ANALYSIS_CPU_ENTRY(&r.in),
         ANALYSIS_ENTRIES(&r.in),

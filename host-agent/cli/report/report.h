@@ -34,8 +34,8 @@ static inline double report_share(uint64_t part, uint64_t whole)
     return whole ? (double)part / whole : 0;
 }
 
-/* Is row @i, with that share of the records, in the text?  If not, no later one
- * is. */
+/* Is row @i, with that share, in the text?  If rows are in the order of that
+ * share and it is not, no later one is. */
 static inline bool report_shows(const struct report *r, size_t i, double share)
 {
     return 100 * share >= r->min_share && (!r->top || i < r->top);
