@@ -139,7 +139,7 @@ virshTraceAwaitFound(vshControl *ctl,
     g_autofree char *missing = session ? answer_missing(session) : NULL;
 
     if (missing) {
-        virshTraceSay(ctl, _("Not found in the guest so far, and waited for: %1$s"),
+        virshTraceSay(ctl, _("Not found in the guest so far: %1$s; the session looks for it until it ends"),
                       missing);
     }
 }
