@@ -791,6 +791,7 @@ void elf_file_lines(struct elf_file *f, elf_file_line_fn *fn, void *opaque)
 struct function_walk {
     struct elf_file *file;
     Dwarf_Die *unit;
+    bool cxx;
     GArray *ranges;             /* of struct elf_range, of one function */
     size_t ranges_left;
     size_t dies_left;
@@ -823,10 +824,30 @@ static void find_symbol(struct function_walk *w, Dwarf_Die *die,
 {
     const struct elf_symbol *s = elf_file_symbol(w->file, entry);
 
-    if (s && s->start == entry && g_str_has_prefix(s->name, "_Z")) {
+    if (s && s->start == entry &&
+        (g_str_has_prefix(s->name, "_Z") ||
+         !g_strcmp0(s->name, dwarf_diename(die)))) {
         g_hash_table_insert(w->symbols, declaration(die),
                             (gpointer)s->name);
     }
+}
+
+/*
+ * The name of a function that has no linkage name and no symbol of that: in C++
+ * that is a plain one if it is to be seen from elsewhere, as main() is.  One
+ * that is not, such as a lambda, and is inlined everywhere, has a symbol
+ * nowhere, and others can have the same plain name.
+ */
+static const char *own_name(const struct function_walk *w, Dwarf_Die *die)
+{
+    Dwarf_Attribute attr;
+    bool external = false;
+
+    if (w->cxx && dwarf_attr_integrate(die, DW_AT_external, &attr) &&
+        dwarf_formflag(&attr, &external)) {
+        external = false;
+    }
+    return !w->cxx || external ? dwarf_diename(die) : NULL;
 }
 
 /* Reads the ranges of a function's code, and where it begins. */
@@ -873,7 +894,7 @@ static void take_function(struct function_walk *w, Dwarf_Die *die)
     }
     found.name = found.name ?:
                  g_hash_table_lookup(w->symbols, declaration(die)) ?:
-                 dwarf_diename(die);
+                 own_name(w, die);
     found.source = source_path(w->file, w->unit, dwarf_decl_file(die));
     if (found.n_ranges && found.name && found.source &&
         !dwarf_decl_line(die, &line) && line > 0) {
@@ -944,7 +965,8 @@ void elf_file_functions(struct elf_file *f, elf_file_function_fn *fn,
     while (!dwarf_get_units(f->dwarf, cu, &cu, NULL, NULL, &die, NULL)) {
         if (dwarf_tag(&die) == DW_TAG_compile_unit) {
             w.unit = &die;
-            if (is_cxx(dwarf_srclang(&die))) {
+            w.cxx = is_cxx(dwarf_srclang(&die));
+            if (w.cxx) {
                 w.fn = NULL;
                 walk_functions(&w, &die, 0);
                 w.fn = fn;

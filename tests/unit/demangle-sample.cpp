@@ -4,6 +4,7 @@
  */
 
 #define NOINLINE __attribute__((noinline, noclone, used))
+#define INLINE __attribute__((always_inline))
 
 namespace shop {
 
@@ -25,6 +26,8 @@ NOINLINE int after(const Item *) { return 3; }
 namespace {
 //= shop::(anonymous namespace)::inner(double)
 NOINLINE int inner(double d) { return d; }
+/* It has no symbol, as it is nowhere but in others. */
+inline INLINE int hidden(int n) { return n * 3; }
 }
 
 //= int shop::largest<int>(int, int)
@@ -59,19 +62,36 @@ int shop::all(int n)
     box.put(n);
     return after(n) + after(n, 'x') + after(&a) + inner(n) + largest(n, 3) +
            largest('a', 'b') + (a << 3L) + twice(n) + (a < b) + a.get() +
-           box.of[3];
+           box.of[3] + hidden(n);
 }
 
 namespace other {
 namespace {
 //= other::(anonymous namespace)::inner(double)
 NOINLINE int inner(double d) { return d + 1; }
+inline INLINE int hidden(int n) { return n * 5; }
+}
+
+int sum(int n);
+
+//= other::sum(int)
+NOINLINE int sum(int n)
+{
+    auto hide = [&](int m) INLINE { return m * n; };
+    auto also = [&](int m) INLINE { return m + n; };
+
+    return inner(n) + hidden(n) + hide(n + 1) + also(n + 2);
 }
 }
 
-extern "C" NOINLINE int plain(int n) { return n; }
+extern "C" {
+NOINLINE int plain(int n) { return n; }
+NOINLINE static int local(int n) { return n + 1; }
+inline INLINE int within(int n) { return n * 7; }
+}
 
 int main(int argc, char **)
 {
-    return shop::all(argc) + plain(argc) + other::inner(argc);
+    return shop::all(argc) + plain(argc) + local(argc) + within(argc) +
+           other::sum(argc);
 }

@@ -268,6 +268,43 @@ static void test_anonymous(void)
     elf_file_close(f);
 }
 
+static void count_name(void *opaque, const struct elf_function *f)
+{
+    GHashTable *counts = opaque;
+    unsigned n = GPOINTER_TO_UINT(g_hash_table_lookup(counts, f->name));
+
+    g_hash_table_insert(counts, g_strdup(f->name), GUINT_TO_POINTER(n + 1));
+}
+
+/*
+ * What is inlined everywhere has the name of its symbol, which it would have,
+ * or none.
+ */
+static void test_inlined(void)
+{
+    static const char *const wanted[] = {
+        "main", "plain", "within", "local",
+    };
+    struct elf_file *f = elf_file_open(cxx_sample);
+    g_autoptr(GHashTable) counts = g_hash_table_new_full(
+        g_str_hash, g_str_equal, g_free, NULL);
+    GHashTableIter iter;
+    gpointer name;
+
+    elf_file_functions(f, count_name, counts);
+    for (unsigned i = 0; i < G_N_ELEMENTS(wanted); i++) {
+        g_assert_cmpuint(GPOINTER_TO_UINT(g_hash_table_lookup(
+                             counts, wanted[i])), ==, 1);
+    }
+    g_hash_table_iter_init(&iter, counts);
+    while (g_hash_table_iter_next(&iter, &name, NULL)) {
+        if (!g_str_has_prefix(name, "_Z")) {
+            g_assert_true(g_strv_contains(wanted, name));
+        }
+    }
+    elf_file_close(f);
+}
+
 static void test_bytes(void)
 {
     g_autofree char *content = NULL, *notes = run("readelf -n");
@@ -461,6 +498,7 @@ int main(int argc, char **argv)
     g_test_add_func("/elf-file/endless-strings", test_endless_strings);
     g_test_add_func("/elf-file/functions", test_functions);
     g_test_add_func("/elf-file/anonymous", test_anonymous);
+    g_test_add_func("/elf-file/inlined", test_inlined);
     g_test_add_func("/elf-file/bytes", test_bytes);
     g_test_add_func("/elf-file/debug", test_debug);
     g_test_add_func("/elf-file/hostile", test_hostile);
