@@ -36,6 +36,7 @@
 #define BRANCH_INSTEAD  "; backtrail rr branch makes a guest that can"
 
 static void serve(struct replay_view *v);
+static void run_back_from_end(struct replay_view *v);
 static void wait_for_quiet(struct replay_target *r);
 static void serve_waiting(struct replay_target *r);
 
@@ -671,6 +672,12 @@ static void on_stop(struct replay_target *r, const char *said)
         fail(r, error);
         return;
     }
+    if (v->server->client && is_backward(v->run) &&
+        g_str_has_prefix(said, SHUT_DOWN)) {
+        run_back_from_end(v);
+        serve_waiting(r);
+        return;
+    }
     if (v->server->client && is_backward(v->run) && said[0] != 'E') {
         on_found(v, said);
         serve_waiting(r);
@@ -804,34 +811,69 @@ static bool run_back_by_trace(struct replay_view *v)
     return true;
 }
 
+/* Ends a run back at a place, if the next instruction there meets anything. */
+static bool try_stop_at(struct replay_view *v, uint64_t icount, bool *met,
+                        GError **error)
+{
+    if (!go_back_to(v, icount, error) || !stop_at_watchpoint(v, met, error)) {
+        return false;
+    }
+    if (!*met && at_breakpoint(v)) {
+        *met = true;
+        replay_view_note(v);
+        stopped_here(v, GDB_STOP);
+    }
+    return true;
+}
+
 /*
  * QEMU's own way back leaves out the instruction before the one where the guest
- * is.
+ * is.  It cannot begin at the end: as it replays up to there, the guest shuts
+ * down.
  */
 static void run_back(struct replay_view *v)
 {
     struct replay_target *r = v->r;
+    uint64_t from = v->place.icount;
     GError *error = NULL;
-    bool watched;
+    bool met, ok;
 
-    if (!v->place.icount) {
+    if (!from) {
         stopped_here(v, GDB_STOP_BEGIN);
         return;
     }
-    if (!go_back(v, &error) || !stop_at_watchpoint(v, &watched, &error)) {
+    ok = try_stop_at(v, from - 1, &met, &error);
+    while (ok && !met && from >= r->end && from > 1) {
+        from = MIN(from - 1, r->end);
+        ok = try_stop_at(v, from - 1, &met, &error);
+    }
+    if (!ok) {
         r->current = NULL;
         replay_view_refuse(v, error);
-    } else if (watched) {
-        return;
-    } else if (at_breakpoint(v)) {
-        replay_view_note(v);
-        stopped_here(v, GDB_STOP);
-    } else {
+    } else if (!met) {
         r->current = NULL;
-        v->begins = v->place.icount;
+        v->begins = from;
         if (!run_back_by_trace(v)) {
             start_or_refuse(v);
         }
+    }
+}
+
+/* It has shut down on QEMU's own way back, which has begun at the end. */
+static void run_back_from_end(struct replay_view *v)
+{
+    struct replay_target *r = v->r;
+
+    r->current = NULL;
+    if (v->place.icount < r->end) {
+        r->end = v->place.icount;
+        begin_way(v, false);
+        run_back(v);
+        end_way(v);
+    } else {
+        replay_view_refuse(v, g_error_new(AGENT_ERROR, AGENT_ERROR_COMMAND,
+                                          "the guest has shut down on the way "
+                                          "back"));
     }
 }
 

@@ -170,6 +170,11 @@ static void run_back(void)
     char c = 0;
 
     g_assert_false(qemu.searches);
+    if (qemu.icount == (qemu.early ? qemu.early : END)) {
+        /* It replays up to there. */
+        put_stop("T03");
+        return;
+    }
     /* As QEMU, it leaves out the instruction before. */
     qemu.icount--;
     do {
@@ -534,6 +539,44 @@ static void test_end(void)
     check_at(&other, 0);
     /* Not at the end */
     check(&gdb, "p10", "E.it ends before");
+    leave(&gdb);
+    leave(&other);
+    stop(fe);
+}
+
+/* Back from the end, also by one that does not know that it is there */
+static void test_back_from_end(void)
+{
+    struct replay_target *fe = start();
+    struct gdb gdb = connect_gdb(fe), other = connect_gdb(fe);
+
+    /* END is 1000, and at 8 of a round. */
+    monitor(&gdb, "goto 1000", "icount    1000\n");
+    check(&gdb, "Z" WATCH, "OK");
+    check(&gdb, "bc", "T05watch:5000;thread:01;");
+    check_at(&gdb, 985);
+    check(&gdb, "vCont;c", "T05watch:5000;thread:01;");
+    check_at(&gdb, 986);
+    check(&gdb, "vCont;c", "T05replaylog:end;thread:01;");
+    check(&gdb, "bc", "T05watch:5000;thread:01;");
+    check_at(&gdb, 985);
+    check(&gdb, "z" WATCH, "OK");
+    for (unsigned i = 1; i < LOOP; i++) {
+        g_autofree char *breakpoint = g_strdup_printf(
+            "0,%x,1", (unsigned)pc_at(END - i));
+        g_autofree char *set = g_strconcat("Z", breakpoint, NULL);
+        g_autofree char *clear = g_strconcat("z", breakpoint, NULL);
+
+        check(&gdb, "vCont;c", "T05replaylog:end;thread:01;");
+        check(&gdb, set, "OK");
+        check(&gdb, "bc", "T05thread:01;");
+        check_at(&gdb, END - i);
+        check(&gdb, clear, "OK");
+    }
+    qemu.early = END - 10;
+    check_at(&other, 0);
+    check(&gdb, "vCont;c", "T05replaylog:end;thread:01;");
+    check(&gdb, "bc", "T05replaylog:begin;thread:01;");
     leave(&gdb);
     leave(&other);
     stop(fe);
@@ -1016,6 +1059,7 @@ int main(int argc, char **argv)
     g_test_add_func("/replay-target/watchpoint", test_watchpoint);
     g_test_add_func("/replay-target/condition", test_condition);
     g_test_add_func("/replay-target/end", test_end);
+    g_test_add_func("/replay-target/back-from-end", test_back_from_end);
     g_test_add_func("/replay-target/two", test_two);
     g_test_add_func("/replay-target/call", test_call);
     g_test_add_func("/replay-target/call-refused", test_call_refused);
