@@ -208,6 +208,37 @@ static char *put_task(char *p, bool json, const struct btrail_event *e)
                        task.pid, task.kernel ? "true" : "false", comm->str);
 }
 
+/* Why the task before does not run any more, if that is known */
+static char *put_left(char *p, bool json, const struct btrail_event *e)
+{
+    struct btrail_left left;
+
+    btrail_event_left(e, &left);
+    if (!left.known) {
+        return p;
+    }
+    return p + sprintf(p, json ? ",\"left\":\"%s\"" : " left=%s",
+                       left.runnable ? "runnable" : left.dead ? "dead" :
+                       left.interruptible ? "interruptible" :
+                       left.uninterruptible ? "uninterruptible" : "blocked");
+}
+
+static char *put_wake(char *p, bool json, const struct btrail_event *e)
+{
+    struct btrail_wake wake;
+
+    btrail_event_wake(e, &wake);
+    if (!wake.known) {
+        p += sprintf(p, json ? ",\"tid\":null" : " unknown");
+    } else {
+        p += sprintf(p, json ? ",\"tid\":%u,\"pid\":%u,\"kernel\":%s" :
+                     " tid=%u pid=%u kernel=%s", wake.tid, wake.pid,
+                     wake.kernel ? "true" : "false");
+    }
+    return p + sprintf(p, json ? ",\"new\":%s" : " new=%s",
+                       wake.is_new ? "true" : "false");
+}
+
 static char *put_kernel(char *p, bool json, const struct btrail_event *e)
 {
     struct btrail_kernel kernel;
@@ -268,7 +299,10 @@ static char *put_event_line(const struct lines *l, char *p,
         }
         break;
     case BTRAIL_EVENT_TASK:
-        p = put_task(p, json, e);
+        p = put_left(put_task(p, json, e), json, e);
+        break;
+    case BTRAIL_EVENT_WAKE:
+        p = put_wake(p, json, e);
         break;
     case BTRAIL_EVENT_KERNEL:
         p = put_kernel(p, json, e);

@@ -155,6 +155,8 @@ static void put_kernel_and_task(struct btrail_stream *s)
     }
     if (task.type && put_task) {
         task.index = s->index;
+        /* It was another event that a task left with. */
+        task.reason &= BTRAIL_TASK_KERNEL | BTRAIL_TASK_UNKNOWN;
         put_event(s, &task);
     }
 }
@@ -188,6 +190,10 @@ static int add_event(struct btrail_stream *s, const struct btrail_event *e)
     int ret = need_block(s);
 
     if (!ret) {
+        if (e->type == BTRAIL_EVENT_WAKE) {
+            /* A reader of the block knows who wakes it. */
+            put_kernel_and_task(s);
+        }
         put_event(s, e);
     }
     return ret;
@@ -254,7 +260,7 @@ bool btrail_slab_check(const struct btrail_slab *slab, uint64_t before,
         size_t n = btrail_slab_before(e, position, index, slab->n_records);
 
         if (n == SIZE_MAX || e->index < before ||
-            e->type < BTRAIL_EVENT_CR3 || e->type > BTRAIL_EVENT_KERNEL ||
+            e->type < BTRAIL_EVENT_CR3 || e->type > BTRAIL_EVENT_WAKE ||
             (i + 1 < slab->n_events && e->type == BTRAIL_EVENT_END)) {
             return false;
         }

@@ -7,6 +7,45 @@
 
 #include "backtrail/trace.h"
 
+int btrail_event_left(const struct btrail_event *event,
+                      struct btrail_left *left)
+{
+    uint16_t flags;
+
+    if (!event || !left || event->type != BTRAIL_EVENT_TASK) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    flags = event->reason & BTRAIL_TASK_LEFT;
+    *left = (struct btrail_left) {
+        .known = flags,
+        .runnable = flags == BTRAIL_TASK_LEFT_RUNNABLE,
+        .dead = flags == BTRAIL_TASK_LEFT_DEAD,
+        .interruptible = flags == BTRAIL_TASK_LEFT_BLOCKED &&
+                         (event->reason & BTRAIL_TASK_LEFT_INTERRUPTIBLE),
+        .uninterruptible = flags == BTRAIL_TASK_LEFT_BLOCKED &&
+                           (event->reason & BTRAIL_TASK_LEFT_UNINTERRUPTIBLE),
+    };
+    return 0;
+}
+
+int btrail_event_wake(const struct btrail_event *event,
+                      struct btrail_wake *wake)
+{
+    if (!event || !wake || event->type != BTRAIL_EVENT_WAKE) {
+        return -BTRAIL_ERR_ARGUMENT;
+    }
+    *wake = (struct btrail_wake) {
+        .known = !(event->reason & BTRAIL_WAKE_UNKNOWN),
+        .is_new = event->reason & BTRAIL_WAKE_NEW,
+    };
+    if (wake->known) {
+        wake->kernel = event->reason & BTRAIL_WAKE_KERNEL;
+        wake->tid = (uint32_t)event->data[0];
+        wake->pid = event->data[0] >> 32;
+    }
+    return 0;
+}
+
 int btrail_event_task(const struct btrail_event *event,
                       struct btrail_task *task)
 {

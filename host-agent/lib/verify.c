@@ -59,6 +59,14 @@ static void G_GNUC_PRINTF(3, 4) fault(struct verify *v,
     });
 }
 
+static bool known_left(uint16_t left)
+{
+    return !(left & ~BTRAIL_TASK_LEFT) ||
+           left == (BTRAIL_TASK_LEFT_BLOCKED | BTRAIL_TASK_LEFT_INTERRUPTIBLE) ||
+           left == (BTRAIL_TASK_LEFT_BLOCKED |
+                    BTRAIL_TASK_LEFT_UNINTERRUPTIBLE);
+}
+
 static bool known_reason(const struct btrail_event *e)
 {
     switch (e->type) {
@@ -66,7 +74,14 @@ static bool known_reason(const struct btrail_event *e)
     case BTRAIL_EVENT_TIME:
         return !e->reason;
     case BTRAIL_EVENT_TASK:
-        return e->reason <= BTRAIL_TASK_UNKNOWN;
+        return e->reason == BTRAIL_TASK_UNKNOWN ||
+               (!(e->reason & ~(BTRAIL_TASK_KERNEL | BTRAIL_TASK_LEFT_ALL)) &&
+                known_left(e->reason & BTRAIL_TASK_LEFT_ALL));
+    case BTRAIL_EVENT_WAKE:
+        return !(e->reason & ~(BTRAIL_WAKE_KERNEL | BTRAIL_WAKE_UNKNOWN |
+                               BTRAIL_WAKE_NEW)) &&
+               (e->reason & (BTRAIL_WAKE_KERNEL | BTRAIL_WAKE_UNKNOWN)) !=
+               (BTRAIL_WAKE_KERNEL | BTRAIL_WAKE_UNKNOWN);
     case BTRAIL_EVENT_KERNEL:
         return e->reason <= BTRAIL_KERNEL_UNKNOWN;
     default:
@@ -214,6 +229,12 @@ static void check_event(struct verify *v, struct stream *s,
         /* It ends the task. */
         s->task = false;
         s->kernel = b->kernel.known && !b->ended;
+        break;
+    case BTRAIL_EVENT_WAKE:
+        check_form(v, s, e);
+        if ((e->reason & BTRAIL_WAKE_UNKNOWN) && e->data[0]) {
+            fault(v, s, "a WAKE event names a task that is not known");
+        }
         break;
     case BTRAIL_EVENT_CR3:
     case BTRAIL_EVENT_PAUSE:

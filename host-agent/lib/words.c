@@ -16,6 +16,7 @@ static const char *const events[] = {
     [BTRAIL_EVENT_END] = "end",
     [BTRAIL_EVENT_TASK] = "task",
     [BTRAIL_EVENT_KERNEL] = "kernel",
+    [BTRAIL_EVENT_WAKE] = "wake",
 };
 
 static const char *const gaps[] = {

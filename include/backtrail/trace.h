@@ -314,6 +314,56 @@ BTRAIL_API int btrail_event_task(const struct btrail_event *event,
                                  struct btrail_task *task);
 
 /**
+ * struct btrail_left - why the task before that of a TASK event does not run
+ * any more: it is @runnable, @dead, or else blocked
+ * @known:  false if that is not known; all else is false then
+ * @interruptible: it is blocked, and signals wake it
+ * @uninterruptible: it is blocked, and they do not.  Neither of the two: it was
+ *          stopped, or somebody woke it already before it had left
+ */
+struct btrail_left {
+    bool known;
+    bool runnable;
+    bool dead;
+    bool interruptible;
+    bool uninterruptible;
+};
+
+/**
+ * btrail_event_left - what a TASK event says of the task before
+ * @left: gets it
+ *
+ * Errors: ARGUMENT (it is another event).
+ */
+BTRAIL_API int btrail_event_left(const struct btrail_event *event,
+                                 struct btrail_left *left);
+
+/**
+ * struct btrail_wake - a task that another one, or an interrupt, wakes
+ * @known:  false if nobody knows which task it is: @kernel, @tid and @pid are 0
+ *          then
+ * @kernel: it is a thread of the kernel
+ * @is_new: it has not run yet
+ * @tid, @pid: its number, and that of its process
+ */
+struct btrail_wake {
+    bool known;
+    bool kernel;
+    bool is_new;
+    uint32_t tid;
+    uint32_t pid;
+};
+
+/**
+ * btrail_event_wake - the task that is woken where a WAKE event is
+ * @wake: gets it
+ *
+ * Errors: ARGUMENT (it is another event).
+ */
+BTRAIL_API int btrail_event_wake(const struct btrail_event *event,
+                                 struct btrail_wake *wake);
+
+/**
  * struct btrail_kernel - which kernel of the guest runs
  * @known:  has the trace said it?  If not, it may be any; all else is 0 then
  * @nested: a nested guest runs

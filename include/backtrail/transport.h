@@ -190,6 +190,8 @@ struct btrail_record {
  *                       tgid) in bits 32 to 63, data[1] and data[2] = the 16
  *                       bytes of its name, of which those behind the first
  *                       NUL mean nothing.  It may be the task that ran before.
+ *                       BTRAIL_TASK_LEFT says why the task of the TASK event
+ *                       before it does not run any more.
  * @BTRAIL_EVENT_KERNEL: which kernel runs from here on: reason =
  *                       BTRAIL_KERNEL_*, data[0] = its number, or 0 if it is
  *                       none that was described, data[1] = with
@@ -197,6 +199,11 @@ struct btrail_record {
  *                       nested page tables, or 0 if there are none.  The
  *                       task in force ends here.  It may be the kernel that
  *                       ran before.
+ * @BTRAIL_EVENT_WAKE:   the task in force, or an interrupt that it was
+ *                       interrupted by, wakes another task: reason =
+ *                       BTRAIL_WAKE_*, data[0] = tid and pid of the other one,
+ *                       as in TASK.  There are none where the kernel's branches
+ *                       are not recorded.
  */
 enum btrail_event_type {
     BTRAIL_EVENT_CR3 = 1,
@@ -207,11 +214,33 @@ enum btrail_event_type {
     BTRAIL_EVENT_END = 6,
     BTRAIL_EVENT_TASK = 7,
     BTRAIL_EVENT_KERNEL = 8,
+    BTRAIL_EVENT_WAKE = 9,
 };
 
 /* Flags of a TASK event */
 #define BTRAIL_TASK_KERNEL      1u  /* it is a thread of the kernel */
 #define BTRAIL_TASK_UNKNOWN     2u  /* it could not be read: data is 0 */
+/*
+ * Why the task before does not run any more; 0: that is not known.  What is
+ * blocked runs again only when it was woken, and what is runnable waits for a
+ * vCPU.
+ */
+#define BTRAIL_TASK_LEFT            12u
+#define BTRAIL_TASK_LEFT_RUNNABLE   4u
+#define BTRAIL_TASK_LEFT_BLOCKED    8u
+#define BTRAIL_TASK_LEFT_DEAD       12u
+/*
+ * With BLOCKED: signals wake it, or do not.  Neither of them: it was stopped, or
+ * somebody woke it already before it had left.
+ */
+#define BTRAIL_TASK_LEFT_INTERRUPTIBLE      16u
+#define BTRAIL_TASK_LEFT_UNINTERRUPTIBLE    32u
+#define BTRAIL_TASK_LEFT_ALL                60u
+
+/* Flags of a WAKE event */
+#define BTRAIL_WAKE_KERNEL      1u  /* the other one is a thread of the kernel */
+#define BTRAIL_WAKE_UNKNOWN     2u  /* it could not be read: data is 0 */
+#define BTRAIL_WAKE_NEW         4u  /* it has not run yet */
 
 /* Flags of a KERNEL event */
 #define BTRAIL_KERNEL_NESTED    1u  /* a nested guest runs, from after VMRUN up
@@ -442,6 +471,8 @@ enum btrail_overflow_policy {
 #define BTRAIL_ACCEPTS_KERNELS      16u
 /* And several of these in one message */
 #define BTRAIL_ACCEPTS_NESTED       32u
+/* And all of each, not BTRAIL_TASKS_SIZE_WITHOUT_WAKES bytes */
+#define BTRAIL_ACCEPTS_WAKES        64u
 
 /* struct btrail_shm_header.record_has: what flags of each record have */
 #define BTRAIL_RECORD_HAS_ICOUNT    1u
@@ -620,6 +651,20 @@ enum btrail_msg_type {
  *           that map the mark are in force
  * @reserved: 0
  *
+ * @wake:    of the function that wakes a task unless it is awake:
+ *           try_to_wake_up(), with the task in RDI.  0: there are no WAKE events,
+ *           and @waking, @wake_new and @waking_new are 0, too
+ * @waking:  of the instructions in it that are executed when the task was not
+ *           awake: from 1 to BTRAIL_TASKS_WAKING, the others are 0
+ * @wake_new, @waking_new: the same of the function that has a new task run,
+ *           wake_up_new_task(), which always does
+ * @state, @on_queue, @delayed: offsets in a task: of its state (32 bits), of
+ *           whether a vCPU's queue has it (32 bits), and of whether one has it
+ *           although it is blocked (8 bits), which not all kernels have: then
+ *           it is 0.  @state 0: BTRAIL_TASK_LEFT is not known, and the others
+ *           are 0, too
+ * @dead, @interruptible, @uninterruptible: bits in the state of a task
+ *
  * All 0: no kernel is known from here on, as at the beginning.  Else @switch_to,
  * @set_name and @mark are addresses from BTRAIL_TASKS_MIN_ADDRESS on, the first
  * two of which differ.
@@ -633,7 +678,12 @@ enum btrail_msg_type {
  * To a producer that does not have BTRAIL_ACCEPTS_KERNELS the agent sends the
  * first BTRAIL_TASKS_SIZE_WITHOUT_KERNEL bytes.  A producer takes such a
  * message for a kernel that always runs, of which it sends no KERNEL events.
+ * One that does not have BTRAIL_ACCEPTS_WAKES is sent the first
+ * BTRAIL_TASKS_SIZE_WITHOUT_WAKES bytes of each, and a producer that has it
+ * takes these, too.
  */
+#define BTRAIL_TASKS_WAKING         4
+
 struct btrail_tasks {
     uint64_t switch_to;
     uint64_t set_name;
@@ -649,9 +699,20 @@ struct btrail_tasks {
     uint8_t mark_bytes[BTRAIL_TASKS_MARK];
     uint32_t number;
     uint32_t reserved;
+    uint64_t wake;
+    uint64_t waking[BTRAIL_TASKS_WAKING];
+    uint64_t wake_new;
+    uint64_t waking_new;
+    uint32_t state;
+    uint32_t on_queue;
+    uint32_t delayed;
+    uint32_t dead;
+    uint32_t interruptible;
+    uint32_t uninterruptible;
 };
 
 #define BTRAIL_TASKS_SIZE_WITHOUT_KERNEL    48
+#define BTRAIL_TASKS_SIZE_WITHOUT_WAKES     136
 #define BTRAIL_TASKS_MAX            5
 #define BTRAIL_TASKS_MAX_NUMBER     65535
 #define BTRAIL_TASKS_MAX_OFFSET     (64u << 10)
@@ -735,7 +796,7 @@ BTRAIL_STATIC_ASSERT(sizeof(struct btrail_code_item) == 64, "item layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_shm_code) == 128, "code layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_shm_header) == 320, "header layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_msg) == 24, "message layout");
-BTRAIL_STATIC_ASSERT(sizeof(struct btrail_tasks) == 136, "tasks layout");
+BTRAIL_STATIC_ASSERT(sizeof(struct btrail_tasks) == 216, "tasks layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_memory) == 32, "memory layout");
 BTRAIL_STATIC_ASSERT(sizeof(struct btrail_memory_range) == 32,
                      "memory range layout");

@@ -14,10 +14,13 @@ import subprocess
 MASK = 2 ** 64 - 1
 META, DATA, INDEX, END, SIDEBAND = 1, 2, 3, 4, 5
 CR3, TIME, GAP, PAUSE, RESUME, STREAM_END = 1, 2, 3, 4, 5, 6
-TASK, KERNEL = 7, 8
+TASK, KERNEL, WAKE = 7, 8, 9
 NESTED, UNKNOWN_KERNEL = 1, 2
 SYMBOLS, PROCESSES, ENDED = 2, 3, 10    # kinds of SIDEBAND
 KERNEL_TASK, UNKNOWN_TASK = 1, 2
+LEFT = {'runnable': 4, 'blocked': 8, 'dead': 12, 'interruptible': 8 | 16,
+        'uninterruptible': 8 | 32}
+KERNEL_WAKE, UNKNOWN_WAKE, NEW_WAKE = 1, 2, 4
 OVERWRITTEN, AGENT_LOST, CORRUPT = 2, 3, 7
 MANY = 2 ** 32 - 1
 
@@ -699,7 +702,7 @@ def read_stream(files, vcpu):
 
 KINDS = {'cr3': CR3, 'time': TIME, 'gap': GAP, 'pause': PAUSE,
          'resume': RESUME, 'end': STREAM_END, 'task': TASK,
-         'kernel': KERNEL}
+         'kernel': KERNEL, 'wake': WAKE}
 NOT_PRODUCED = {'elsewhere': 256, 'cut': 256}
 REASONS = {
     GAP: ['overflow', 'overwritten', 'agent-lost', 'reset', 'restored',
@@ -736,7 +739,15 @@ def parse_line(line, start):
             reason = UNKNOWN_TASK
         else:
             reason = KERNEL_TASK if o['kernel'] else 0
+            reason |= LEFT[o['left']] if 'left' in o else 0
             data = [o['tid'] | o['pid'] << 32, o['comm'], 0]
+    elif kind == WAKE:
+        reason = NEW_WAKE if o['new'] else 0
+        if o['tid'] is None:
+            reason |= UNKNOWN_WAKE
+        else:
+            reason |= KERNEL_WAKE if o['kernel'] else 0
+            data[0] = o['tid'] | o['pid'] << 32
     elif kind == KERNEL:
         if o['number'] is None:
             reason = UNKNOWN_KERNEL
@@ -761,7 +772,7 @@ def without_state(item):
     of which script prints more than the record has."""
     if item[0] == 'record':
         return (*item[:6], item[6] & 0xFFFF)
-    if item[0] == 'event' and item[4:6] in ((TASK, 0), (TASK, KERNEL_TASK)):
+    if item[0] == 'event' and item[4] == TASK and item[5] != UNKNOWN_TASK:
         _, name, high = item[6:]
         if not isinstance(name, str):
             return (*item[:7], task_name(name, high), 0)

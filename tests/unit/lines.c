@@ -201,6 +201,23 @@ static void test_events(void)
             "\\u0001\\u0001\\u0001\\u0001\\u0001\\u0001\\u0001\\u0001"
             "\\u0001\\u0001\\u0001\\u0001\\u0001\\u0001\\u0001\\u0001\"",
         }, {
+            { 1, BTRAIL_EVENT_TASK, BTRAIL_TASK_LEFT_BLOCKED |
+                                    BTRAIL_TASK_LEFT_INTERRUPTIBLE, 0,
+              { UINT64_C(7) << 32 | 8, 'x' } },
+            "task tid=8 pid=7 kernel=false comm=\"x\" left=interruptible",
+            "\"task\",\"tid\":8,\"pid\":7,\"kernel\":false,"
+            "\"comm\":\"x\",\"left\":\"interruptible\"",
+        }, {
+            { 1, BTRAIL_EVENT_WAKE, BTRAIL_WAKE_KERNEL, 0,
+              { UINT64_C(7) << 32 | 8 } },
+            "wake tid=8 pid=7 kernel=true new=false",
+            "\"wake\",\"tid\":8,\"pid\":7,\"kernel\":true,\"new\":false",
+        }, {
+            { 1, BTRAIL_EVENT_WAKE, BTRAIL_WAKE_UNKNOWN | BTRAIL_WAKE_NEW, 0,
+              { 0 } },
+            "wake unknown new=true",
+            "\"wake\",\"tid\":null,\"new\":true",
+        }, {
             { 1, UINT16_MAX, UINT16_MAX, 0, { 0 } },
             "unknown type=65535 number=65535",
             "\"unknown\",\"type\":65535,\"number\":65535",

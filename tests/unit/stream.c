@@ -212,10 +212,13 @@ static void test_tasks(void)
     e[1].reason = BTRAIL_TASK_KERNEL;
     e[1].data[1] = 123;
     e[1].data[2] = 456;
+    e[1].reason |= BTRAIL_TASK_LEFT_DEAD;
     g_assert_cmpint(append(s, 0, 0x1000, 10, e, 2), ==, 0);
     btrail_stream_flush(s);
-    assert_event(&c, 1, 5, 5, BTRAIL_EVENT_TASK, BTRAIL_TASK_KERNEL, 77);
+    assert_event(&c, 1, 5, 5, BTRAIL_EVENT_TASK,
+                 BTRAIL_TASK_KERNEL | BTRAIL_TASK_LEFT_DEAD, 77);
     g_assert_cmpuint(c.events->len, ==, 2);
+    e[1].reason = BTRAIL_TASK_KERNEL;
 
     g_assert_cmpint(append(s, 10, 0x1000, 10, e, 0), ==, 0);
     btrail_stream_flush(s);
@@ -250,6 +253,31 @@ static void test_tasks(void)
     btrail_stream_flush(s);
     g_assert_cmpuint(c.events->len, ==, 9);
     assert_event(&c, 8, 50, 50, BTRAIL_EVENT_TASK, BTRAIL_TASK_UNKNOWN, 0);
+    btrail_stream_free(s);
+    collector_clear(&c);
+}
+
+/* Each block that begins with a WAKE event says who wakes. */
+static void test_wakes(void)
+{
+    struct collector c;
+    struct btrail_stream *s;
+    struct btrail_event e[2];
+
+    collector_init(&c);
+    s = btrail_stream_new(0, &c.sink, false);
+    e[0] = make(0, BTRAIL_EVENT_TIME, 1000);
+    e[1] = make(5, BTRAIL_EVENT_TASK, 77);
+    g_assert_cmpint(append(s, 0, 0x1000, 10, e, 2), ==, 0);
+    btrail_stream_flush(s);
+    g_assert_cmpuint(c.events->len, ==, 2);
+    e[0] = make(10, BTRAIL_EVENT_WAKE, 88);
+    e[0].reason = BTRAIL_WAKE_NEW;
+    g_assert_cmpint(append(s, 10, 0x1000, 10, e, 1), ==, 0);
+    btrail_stream_flush(s);
+    g_assert_cmpuint(c.events->len, ==, 4);
+    assert_event(&c, 2, 10, 10, BTRAIL_EVENT_TASK, 0, 77);
+    assert_event(&c, 3, 10, 10, BTRAIL_EVENT_WAKE, BTRAIL_WAKE_NEW, 88);
     btrail_stream_free(s);
     collector_clear(&c);
 }
@@ -382,7 +410,7 @@ static void test_contradictions(void)
           { { 25, BTRAIL_EVENT_CR3, 0, 0, { 1 } },
             { 24, BTRAIL_EVENT_CR3, 0, 0, { 1 } } }, 2 },
         { "no event type", 20, 10, { { 20, 0, 0, 0, { 1 } } }, 1 },
-        { "unknown event type", 20, 10, { { 20, 9, 0, 0, { 1 } } }, 1 },
+        { "unknown event type", 20, 10, { { 20, 10, 0, 0, { 1 } } }, 1 },
         { "event after END", 20, 10,
           { { 30, BTRAIL_EVENT_END, 0, 0, { 1 } },
             { 30, BTRAIL_EVENT_CR3, 0, 0, { 1 } } }, 2 },
@@ -576,6 +604,7 @@ int main(int argc, char **argv)
     g_test_add_func("/stream/slabs", test_slabs);
     g_test_add_func("/stream/state", test_state);
     g_test_add_func("/stream/tasks", test_tasks);
+    g_test_add_func("/stream/wakes", test_wakes);
     g_test_add_func("/stream/kernels", test_kernels);
     g_test_add_func("/stream/gaps", test_gaps);
     g_test_add_func("/stream/time-before-gap", test_time_before_gap);

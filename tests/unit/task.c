@@ -76,15 +76,66 @@ static void test_unknown(void)
     g_assert_cmpmem(&task, sizeof(task), &none, sizeof(none));
 }
 
+static struct btrail_left left_of(uint16_t flags)
+{
+    const struct btrail_event e = make(flags, 1, 1, "a");
+    struct btrail_left left;
+
+    memset(&left, 0xff, sizeof(left));
+    g_assert_cmpint(btrail_event_left(&e, &left), ==, 0);
+    g_assert_cmpint(left.runnable + left.dead + left.interruptible +
+                    left.uninterruptible, <=, left.known);
+    return left;
+}
+
+static void test_left(void)
+{
+    g_assert_false(left_of(BTRAIL_TASK_KERNEL).known);
+    g_assert_false(left_of(BTRAIL_TASK_UNKNOWN).known);
+    g_assert_true(left_of(BTRAIL_TASK_LEFT_RUNNABLE).runnable);
+    g_assert_true(left_of(BTRAIL_TASK_LEFT_DEAD).dead);
+    g_assert_true(left_of(BTRAIL_TASK_LEFT_BLOCKED).known);
+    g_assert_true(left_of(BTRAIL_TASK_LEFT_BLOCKED |
+                          BTRAIL_TASK_LEFT_INTERRUPTIBLE).interruptible);
+    g_assert_true(left_of(BTRAIL_TASK_LEFT_BLOCKED | BTRAIL_TASK_KERNEL |
+                          BTRAIL_TASK_LEFT_UNINTERRUPTIBLE).uninterruptible);
+    /* What cannot be */
+    g_assert_false(left_of(BTRAIL_TASK_LEFT_RUNNABLE |
+                           BTRAIL_TASK_LEFT_INTERRUPTIBLE).interruptible);
+}
+
+static void test_wake(void)
+{
+    struct btrail_event e = {
+        .type = BTRAIL_EVENT_WAKE,
+        .reason = BTRAIL_WAKE_KERNEL | BTRAIL_WAKE_NEW,
+        .data = { UINT64_C(7) << 32 | 8 },
+    };
+    struct btrail_wake wake;
+
+    g_assert_cmpint(btrail_event_wake(&e, &wake), ==, 0);
+    g_assert_true(wake.known && wake.kernel && wake.is_new);
+    g_assert_cmpuint(wake.tid, ==, 8);
+    g_assert_cmpuint(wake.pid, ==, 7);
+    e.reason = BTRAIL_WAKE_UNKNOWN | BTRAIL_WAKE_KERNEL;
+    g_assert_cmpint(btrail_event_wake(&e, &wake), ==, 0);
+    g_assert_false(wake.known || wake.kernel || wake.is_new || wake.tid);
+    e.type = BTRAIL_EVENT_TASK;
+    g_assert_cmpint(btrail_event_wake(&e, &wake), ==, -BTRAIL_ERR_ARGUMENT);
+    g_assert_cmpint(btrail_event_wake(NULL, &wake), ==, -BTRAIL_ERR_ARGUMENT);
+}
+
 static void test_errors(void)
 {
     struct btrail_event e = make(0, 1, 1, "a");
     struct btrail_task task;
+    struct btrail_left left;
 
     g_assert_cmpint(btrail_event_task(NULL, &task), ==, -BTRAIL_ERR_ARGUMENT);
     g_assert_cmpint(btrail_event_task(&e, NULL), ==, -BTRAIL_ERR_ARGUMENT);
     e.type = BTRAIL_EVENT_TIME;
     g_assert_cmpint(btrail_event_task(&e, &task), ==, -BTRAIL_ERR_ARGUMENT);
+    g_assert_cmpint(btrail_event_left(&e, &left), ==, -BTRAIL_ERR_ARGUMENT);
 }
 
 enum { VCPUS = 2, SLABS = 60, RECORDS = 200 };
@@ -233,6 +284,8 @@ int main(int argc, char **argv)
     g_test_add_func("/task/names", test_names);
     g_test_add_func("/task/behind-nul", test_behind_nul);
     g_test_add_func("/task/unknown", test_unknown);
+    g_test_add_func("/task/left", test_left);
+    g_test_add_func("/task/wake", test_wake);
     g_test_add_func("/task/errors", test_errors);
     g_test_add_func("/task/copies", test_copies);
     return g_test_run();
