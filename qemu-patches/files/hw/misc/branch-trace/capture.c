@@ -289,7 +289,8 @@ static void describe(BranchTraceCapture *capture)
     header->accepts = BTRAIL_ACCEPTS_MEMORY;
     if (branch_trace_data_accepts_tasks()) {
         header->accepts |= BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD |
-                           BTRAIL_ACCEPTS_KERNELS | BTRAIL_ACCEPTS_NESTED;
+                           BTRAIL_ACCEPTS_KERNELS | BTRAIL_ACCEPTS_NESTED |
+                           BTRAIL_ACCEPTS_WAKES;
     }
     header->tick_ns = BRANCH_TRACE_TICK_NS;
     header->tsc_hz = producer->tsc_hz(first_cpu);

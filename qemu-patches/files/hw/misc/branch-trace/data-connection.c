@@ -77,15 +77,26 @@ static bool msg_is_valid(const struct btrail_msg *msg)
            msg->version == BTRAIL_TRANSPORT_VERSION;
 }
 
+/* The size of each description in a message that has @size bytes of them */
+static size_t size_of_each(uint64_t size)
+{
+    static const size_t sizes[] = {
+        sizeof(struct btrail_tasks), BTRAIL_TASKS_SIZE_WITHOUT_WAKES,
+    };
+
+    for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++) {
+        if (size && size % sizes[i] == 0 &&
+            size / sizes[i] <= BTRAIL_TASKS_MAX) {
+            return sizes[i];
+        }
+    }
+    return size == BTRAIL_TASKS_SIZE_WITHOUT_KERNEL ? size : 0;
+}
+
 static bool msg_has_tasks(const struct btrail_msg *msg)
 {
-    const size_t size = sizeof(struct btrail_tasks);
-
     return msg_is_valid(msg) && msg->type == BTRAIL_MSG_TASKS &&
-           ((msg->value && msg->value % size == 0 &&
-             msg->value / size <= BTRAIL_TASKS_MAX) ||
-            msg->value == BTRAIL_TASKS_SIZE_WITHOUT_KERNEL) &&
-           branch_trace_data_accepts_tasks();
+           size_of_each(msg->value) && branch_trace_data_accepts_tasks();
 }
 
 /* Begins descriptions of tasks, of which the rest is 0. */
@@ -105,6 +116,36 @@ static bool kernel_is_valid(const struct btrail_tasks *tasks)
            : !tasks->mark && !tasks->mark_physical && !tasks->reserved;
 }
 
+/* Nothing is asked for, or all of it in a way that can be. */
+static bool wakes_are_valid(const struct btrail_tasks *tasks)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < BTRAIL_TASKS_WAKING; i++) {
+        if (tasks->waking[i] && (tasks->waking[i] < tasks->wake || n < i)) {
+            return false;
+        }
+        n += !!tasks->waking[i];
+    }
+    if (!tasks->wake) {
+        return !n && !tasks->wake_new && !tasks->waking_new;
+    }
+    return n && tasks->wake >= BTRAIL_TASKS_MIN_ADDRESS &&
+           tasks->wake_new >= BTRAIL_TASKS_MIN_ADDRESS &&
+           tasks->waking_new >= tasks->wake_new;
+}
+
+static bool states_are_valid(const struct btrail_tasks *tasks)
+{
+    if (!tasks->state) {
+        return !tasks->on_queue && !tasks->delayed && !tasks->dead &&
+               !tasks->interruptible && !tasks->uninterruptible;
+    }
+    return tasks->state < BTRAIL_TASKS_MAX_OFFSET &&
+           tasks->on_queue < BTRAIL_TASKS_MAX_OFFSET &&
+           tasks->delayed < BTRAIL_TASKS_MAX_OFFSET;
+}
+
 static bool is_described(const struct btrail_tasks *tasks)
 {
     static const struct btrail_tasks none;
@@ -121,16 +162,21 @@ static bool description_is_valid(const struct btrail_tasks *tasks)
            tasks->pid < BTRAIL_TASKS_MAX_OFFSET &&
            tasks->name < BTRAIL_TASKS_MAX_OFFSET &&
            tasks->task_flags < BTRAIL_TASKS_MAX_OFFSET && !tasks->flags &&
-           kernel_is_valid(tasks);
+           kernel_is_valid(tasks) && wakes_are_valid(tasks) &&
+           states_are_valid(tasks);
 }
 
 /* Takes what TASKS has said; false if that cannot be. */
 static bool take_tasks(BranchTraceData *data)
 {
     BranchTraceKernels *kernels = &data->kernels;
-    const struct btrail_tasks *tasks = data->in.tasks;
-    unsigned n = MAX(1, data->in.msg.value / sizeof(*tasks));
+    struct btrail_tasks tasks[BTRAIL_TASKS_MAX] = { };
+    size_t size = size_of_each(data->in.msg.value);
+    unsigned n = data->in.msg.value / size;
 
+    for (unsigned i = 0; i < n; i++) {
+        memcpy(&tasks[i], (const char *)data->in.tasks + i * size, size);
+    }
     for (unsigned i = 0; i < n; i++) {
         if ((i || is_described(&tasks[i])) &&
             (!description_is_valid(&tasks[i]) || (i && !tasks[i].number))) {

@@ -56,6 +56,7 @@ struct BranchTraceStream {
     unsigned n_events;
     bool has_task;              /* one of the events is a TASK event: */
     unsigned last_task;         /* the last of these */
+    bool switched;              /* which says that the task is another one */
     bool has_kernel;            /* one of the events is a KERNEL event */
 
     /*
@@ -203,6 +204,7 @@ static void stream_put_task(BranchTraceStream *s, uint64_t index)
 {
     s->has_task = true;
     s->last_task = s->n_events;
+    s->switched = false;
     stream_put_event(s, index, s->task.type, s->task.reason, s->task.data[0],
                      s->task.data[1], s->task.data[2]);
 }
@@ -569,7 +571,7 @@ void branch_trace_stream_discontinuity(BranchTraceStream *s, uint16_t reason)
 {
     stream_add_event(s, BTRAIL_EVENT_GAP, reason, 0);
     if (reason != BTRAIL_GAP_DEBUGGER) {
-        branch_trace_stream_task(s, NULL);
+        branch_trace_stream_task(s, NULL, 0);
     }
 }
 
@@ -586,7 +588,7 @@ void branch_trace_stream_set_tasks(BranchTraceStream *s,
     if (s->cpu && s->ops->tasks && s->state != BTRAIL_VCPU_ABSENT) {
         s->ops->tasks(s->cpu);
         if (!tasks) {
-            branch_trace_stream_task(s, NULL);
+            branch_trace_stream_task(s, NULL, 0);
         }
     }
 }
@@ -612,7 +614,7 @@ static bool stream_has_moved(BranchTraceStream *s, uint32_t tid)
 }
 
 void branch_trace_stream_task(BranchTraceStream *s,
-                              const BranchTraceTask *task)
+                              const BranchTraceTask *task, uint16_t left)
 {
     struct btrail_event e = { .type = BTRAIL_EVENT_TASK };
     uint64_t index = branch_trace_stream_index(s);
@@ -636,13 +638,32 @@ void branch_trace_stream_task(BranchTraceStream *s,
         e.clock = (uint32_t)(get_clock() / BTRAIL_CLOCK_NS) ?: 1;
     }
     if (s->has_task && s->events[s->last_task].index == index) {
-        /* The task before has made no record. */
+        /* The task before has made no record; why it has left does not count. */
+        if (s->switched) {
+            left = s->events[s->last_task].reason & BTRAIL_TASK_LEFT_ALL;
+        }
         e.index = index;
+        e.reason |= task ? left : 0;
         s->events[s->last_task] = e;
+        s->switched = true;
     } else {
         stream_put_task(s, index);
         s->events[s->last_task].clock = e.clock;
+        s->events[s->last_task].reason |= task ? left : 0;
+        s->switched = true;
         stream_make_room(s);
+    }
+}
+
+void branch_trace_stream_wake(BranchTraceStream *s,
+                              const BranchTraceTask *task, uint16_t flags)
+{
+    if (task) {
+        flags |= task->kernel ? BTRAIL_WAKE_KERNEL : 0;
+        stream_add_event(s, BTRAIL_EVENT_WAKE, flags,
+                         (uint64_t)task->pid << 32 | task->tid);
+    } else {
+        stream_add_event(s, BTRAIL_EVENT_WAKE, flags | BTRAIL_WAKE_UNKNOWN, 0);
     }
 }
 

@@ -185,9 +185,19 @@ void branch_trace_stream_cr3(BranchTraceStream *s, uint64_t cr3);
 /* How tasks are found, or NULL if they are not to be noticed */
 const BranchTraceKernels *branch_trace_stream_tasks(BranchTraceStream *s);
 
-/* The vCPU runs @task from the next record on; NULL: it is not known which. */
+/*
+ * The vCPU runs @task from the next record on; NULL: it is not known which.
+ * @left: why the one before does not run any more (BTRAIL_TASK_LEFT), or 0
+ */
 void branch_trace_stream_task(BranchTraceStream *s,
-                              const BranchTraceTask *task);
+                              const BranchTraceTask *task, uint16_t left);
+
+/*
+ * What the vCPU does wakes @task, whose name is not needed; NULL: it is not known
+ * which one.  @flags: BTRAIL_WAKE_NEW, or 0
+ */
+void branch_trace_stream_wake(BranchTraceStream *s,
+                              const BranchTraceTask *task, uint16_t flags);
 
 /*
  * From the next record on, kernel @number runs, or none that is described if

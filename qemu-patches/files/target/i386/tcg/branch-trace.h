@@ -20,6 +20,9 @@ typedef enum X86BranchTraceHook {
     X86_BRANCH_TRACE_NO_HOOK,
     X86_BRANCH_TRACE_SWITCH,    /* to another task */
     X86_BRANCH_TRACE_RENAME,    /* of a task */
+    X86_BRANCH_TRACE_WAKE,      /* to wake a task that may be awake */
+    X86_BRANCH_TRACE_WAKING,    /* it was not */
+    X86_BRANCH_TRACE_WAKING_NEW, /* it was not, and has not run yet */
 } X86BranchTraceHook;
 
 #ifdef CONFIG_USER_ONLY

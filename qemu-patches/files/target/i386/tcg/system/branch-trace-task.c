@@ -24,13 +24,25 @@
 /* The largest PID of Linux, see PID_MAX_LIMIT */
 #define MAX_PID     (4u << 20)
 
-/* Where the kernels of the guest, and of nested ones, switch and name tasks */
+/* A frame of the function that wakes a task is smaller than that. */
+#define FRAME_MAX   4096
+
+/* What the stack of a task, or of interrupts, is aligned to */
+#define STACK_SIZE  (16u << 10)
+
+#define HOOKS_OF_EACH   (5 + BTRAIL_TASKS_WAKING)
+
+/*
+ * Where the kernels of the guest, and of nested ones, do something with tasks;
+ * a place can be 0
+ */
 typedef struct Hooks {
     unsigned n;
     struct {
-        uint64_t switch_to;
-        uint64_t set_name;
-    } of[BTRAIL_TASKS_MAX];
+        uint64_t place;
+        X86BranchTraceHook hook;
+        bool nested;
+    } of[BTRAIL_TASKS_MAX * HOOKS_OF_EACH];
 } Hooks;
 
 /*
@@ -49,8 +61,7 @@ static bool has_place(const TranslationBlock *tb, uint64_t place)
 static bool has_any_place(const TranslationBlock *tb, const Hooks *hooks)
 {
     for (unsigned i = 0; i < hooks->n; i++) {
-        if (has_place(tb, hooks->of[i].switch_to) ||
-            has_place(tb, hooks->of[i].set_name)) {
+        if (has_place(tb, hooks->of[i].place)) {
             return true;
         }
     }
@@ -101,16 +112,37 @@ static void use_hooks(CPUState *cpu, run_on_cpu_data data)
     }
 }
 
+static void add_hook(Hooks *hooks, uint64_t place, X86BranchTraceHook hook,
+                     bool nested)
+{
+    if (place) {
+        hooks->of[hooks->n].place = place;
+        hooks->of[hooks->n].hook = hook;
+        hooks->of[hooks->n++].nested = nested;
+    }
+}
+
+static void add_hooks(Hooks *hooks, const struct btrail_tasks *tasks,
+                      bool nested)
+{
+    add_hook(hooks, tasks->switch_to, X86_BRANCH_TRACE_SWITCH, nested);
+    add_hook(hooks, tasks->set_name, X86_BRANCH_TRACE_RENAME, nested);
+    add_hook(hooks, tasks->wake, X86_BRANCH_TRACE_WAKE, nested);
+    for (unsigned i = 0; i < BTRAIL_TASKS_WAKING; i++) {
+        add_hook(hooks, tasks->waking[i], X86_BRANCH_TRACE_WAKING, nested);
+    }
+    add_hook(hooks, tasks->wake_new, X86_BRANCH_TRACE_WAKE, nested);
+    add_hook(hooks, tasks->waking_new, X86_BRANCH_TRACE_WAKING_NEW, nested);
+}
+
 void x86_branch_trace_tasks_changed(CPUState *cs,
                                     const BranchTraceKernels *kernels)
 {
     Hooks *hooks = g_new0(Hooks, 1);
 
     x86_branch_trace_watch_layout();
-    hooks->n = kernels->n;
     for (unsigned i = 0; i < kernels->n; i++) {
-        hooks->of[i].switch_to = kernels->of[i].switch_to;
-        hooks->of[i].set_name = kernels->of[i].set_name;
+        add_hooks(hooks, &kernels->of[i], i > 0);
     }
     async_safe_run_on_cpu(cs, use_hooks, RUN_ON_CPU_HOST_PTR(hooks));
 }
@@ -125,14 +157,8 @@ X86BranchTraceHook x86_branch_trace_hook(CPUState *cs, vaddr pc)
     bool nested = cpu_env(cs)->hflags & HF_GUEST_MASK;
 
     for (unsigned i = 0; i < translated.n; i++) {
-        if (nested != (i > 0)) {
-            continue;
-        }
-        if (pc == translated.of[i].switch_to) {
-            return X86_BRANCH_TRACE_SWITCH;
-        }
-        if (pc == translated.of[i].set_name) {
-            return X86_BRANCH_TRACE_RENAME;
+        if (pc == translated.of[i].place && nested == translated.of[i].nested) {
+            return translated.of[i].hook;
         }
     }
     return X86_BRANCH_TRACE_NO_HOOK;
@@ -283,7 +309,7 @@ static bool read_numbers(TaskReader *r, const struct btrail_tasks *tasks,
 }
 
 static void report_task(TaskReader *r, const struct btrail_tasks *tasks,
-                        uint64_t addr, uint64_t name)
+                        uint64_t addr, uint64_t name, uint16_t left)
 {
     X86BranchTrace *bt = &r->env->branch_trace;
     BranchTraceTask task;
@@ -291,7 +317,7 @@ static void report_task(TaskReader *r, const struct btrail_tasks *tasks,
                  read_name(r, name, task.name);
 
     bt->task = known ? addr : 0;
-    branch_trace_stream_task(bt->stream, known ? &task : NULL);
+    branch_trace_stream_task(bt->stream, known ? &task : NULL, left);
 }
 
 void x86_branch_trace_read_task(CPUX86State *env, bool cr3_loaded)
@@ -320,7 +346,7 @@ void x86_branch_trace_read_task(CPUX86State *env, bool cr3_loaded)
     if (read_current(&reader, tasks,
                      user ? env->kernelgsbase : env->segs[R_GS].base, &task)) {
         bt->task_unread = false;
-        report_task(&reader, tasks, task, task + tasks->name);
+        report_task(&reader, tasks, task, task + tasks->name, 0);
     }
 }
 
@@ -369,11 +395,43 @@ bool x86_branch_trace_return_to_nested_task(CPUX86State *env)
         task != bt->nested.task) {
         return false;
     }
-    report_task(&reader, bt->kernel, task, task + bt->kernel->name);
+    report_task(&reader, bt->kernel, task, task + bt->kernel->name, 0);
     return true;
 }
 
-void HELPER(branch_trace_switch)(CPUX86State *env)
+static bool read_u8(TaskReader *r, vaddr addr, uint8_t *value)
+{
+    return read_all(r, addr, value, sizeof(*value));
+}
+
+/*
+ * Why a task leaves its CPU.  The scheduler has taken what is blocked off its
+ * queue by now, or (since Linux 6.12) has left it there and says so.  Nobody
+ * else changes that before the task has left: it is locked, or on a CPU.  But
+ * who wakes it then changes its state to one that says only that.
+ */
+static uint16_t read_left(TaskReader *r, const struct btrail_tasks *tasks,
+                          uint64_t task)
+{
+    uint32_t state, on_queue;
+    uint8_t delayed = 0;
+
+    if (!tasks->state || !read_u32(r, task + tasks->state, &state) ||
+        !read_u32(r, task + tasks->on_queue, &on_queue) ||
+        (tasks->delayed && !read_u8(r, task + tasks->delayed, &delayed))) {
+        return 0;
+    }
+    if (on_queue && !(state && delayed)) {
+        return BTRAIL_TASK_LEFT_RUNNABLE;
+    }
+    return state & tasks->dead ? BTRAIL_TASK_LEFT_DEAD :
+           BTRAIL_TASK_LEFT_BLOCKED |
+           (state & tasks->interruptible ? BTRAIL_TASK_LEFT_INTERRUPTIBLE :
+            state & tasks->uninterruptible ? BTRAIL_TASK_LEFT_UNINTERRUPTIBLE :
+            0);
+}
+
+static void switch_task(CPUX86State *env)
 {
     X86BranchTrace *bt = &env->branch_trace;
     const struct btrail_tasks *tasks;
@@ -391,17 +449,19 @@ void HELPER(branch_trace_switch)(CPUX86State *env)
         return;
     }
     bt->task_unread = false;
+    memset(bt->wakes, 0, sizeof(bt->wakes));
     /* In any other code than it should be, RDI is something else. */
     if (read_current(&reader, tasks, env->segs[R_GS].base, &task) &&
         task == env->regs[R_EDI]) {
-        report_task(&reader, tasks, next, next + tasks->name);
+        report_task(&reader, tasks, next, next + tasks->name,
+                    read_left(&reader, tasks, task));
     } else {
         bt->task = 0;
-        branch_trace_stream_task(bt->stream, NULL);
+        branch_trace_stream_task(bt->stream, NULL, 0);
     }
 }
 
-void HELPER(branch_trace_rename)(CPUX86State *env)
+static void rename_task(CPUX86State *env)
 {
     const struct btrail_tasks *tasks = env->branch_trace.kernel;
     TaskReader reader = new_reader(env);
@@ -412,6 +472,102 @@ void HELPER(branch_trace_rename)(CPUX86State *env)
     if (env->branch_trace.tasks && tasks &&
         read_current(&reader, tasks, env->segs[R_GS].base, &task) &&
         task == env->regs[R_EDI]) {
-        report_task(&reader, tasks, task, env->regs[R_ESI]);
+        report_task(&reader, tasks, task, env->regs[R_ESI], 0);
+    }
+}
+
+/* Are wake-ups to be reported of what runs now? */
+static const struct btrail_tasks *reports_wakes(CPUX86State *env)
+{
+    const X86BranchTrace *bt = &env->branch_trace;
+
+    return bt->tasks && bt->kernel && bt->kernel->wake &&
+           (bt->privilege & BTRAIL_PRIVILEGE_KERNEL) ? bt->kernel : NULL;
+}
+
+static bool is_on_same_stack(uint64_t a, uint64_t b)
+{
+    return !((a ^ b) & -(uint64_t)STACK_SIZE);
+}
+
+/*
+ * A task may be awake, which is decided later, with a lock, and an interrupt can
+ * wake others until then.
+ */
+static void begin_to_wake(CPUX86State *env)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+    uint64_t sp = env->regs[R_ESP];
+
+    if (!reports_wakes(env)) {
+        return;
+    }
+    for (unsigned i = 0; i < ARRAY_SIZE(bt->wakes); i++) {
+        /* A call that was as deep as this one, or deeper, has returned. */
+        if (bt->wakes[i].sp <= sp && is_on_same_stack(bt->wakes[i].sp, sp)) {
+            bt->wakes[i].task = 0;
+        }
+    }
+    bt->wakes[bt->next_wake].task = env->regs[R_EDI];
+    bt->wakes[bt->next_wake].sp = sp;
+    bt->next_wake = (bt->next_wake + 1) % ARRAY_SIZE(bt->wakes);
+}
+
+/* The task that the innermost call on this stack wakes, or 0; forgets it. */
+static uint64_t take_wake(X86BranchTrace *bt, uint64_t sp)
+{
+    uint64_t above = FRAME_MAX, task = 0;
+    uint64_t *found = NULL;
+
+    for (unsigned i = 0; i < ARRAY_SIZE(bt->wakes); i++) {
+        if (bt->wakes[i].task && bt->wakes[i].sp - sp < above) {
+            above = bt->wakes[i].sp - sp;
+            found = &bt->wakes[i].task;
+        }
+    }
+    if (found) {
+        task = *found;
+        *found = 0;
+    }
+    return task;
+}
+
+static void report_wake(CPUX86State *env, uint16_t flags)
+{
+    uint64_t addr = take_wake(&env->branch_trace, env->regs[R_ESP]);
+    const struct btrail_tasks *tasks = reports_wakes(env);
+    TaskReader reader = new_reader(env);
+    BranchTraceTask task;
+    bool known;
+
+    RCU_READ_LOCK_GUARD();
+    if (tasks) {
+        known = addr >> 63 && addr % sizeof(addr) == 0 &&
+                read_numbers(&reader, tasks, addr, &task);
+        branch_trace_stream_wake(env->branch_trace.stream,
+                                 known ? &task : NULL, flags);
+    }
+}
+
+void HELPER(branch_trace_hook)(CPUX86State *env, uint32_t hook)
+{
+    switch ((X86BranchTraceHook)hook) {
+    case X86_BRANCH_TRACE_SWITCH:
+        switch_task(env);
+        break;
+    case X86_BRANCH_TRACE_RENAME:
+        rename_task(env);
+        break;
+    case X86_BRANCH_TRACE_WAKE:
+        begin_to_wake(env);
+        break;
+    case X86_BRANCH_TRACE_WAKING:
+        report_wake(env, 0);
+        break;
+    case X86_BRANCH_TRACE_WAKING_NEW:
+        report_wake(env, BTRAIL_WAKE_NEW);
+        break;
+    case X86_BRANCH_TRACE_NO_HOOK:
+        break;
     }
 }

@@ -61,7 +61,7 @@ static uint32_t privilege_of(unsigned cpl)
 /* Another task may have come to run, which is read as soon as it can be. */
 static void lose_task(CPUX86State *env)
 {
-    branch_trace_stream_task(env->branch_trace.stream, NULL);
+    branch_trace_stream_task(env->branch_trace.stream, NULL, 0);
     env->branch_trace.task_unread = true;
 }
 
