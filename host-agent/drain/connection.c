@@ -371,12 +371,18 @@ bool drain_connection_send_tasks(struct drain_connection *conn,
                                  const struct btrail_tasks *tasks, unsigned n,
                                  GError **error)
 {
-    size_t size = conn->header.accepts & BTRAIL_ACCEPTS_NESTED ?
-                  n * sizeof(*tasks) :
-                  conn->header.accepts & BTRAIL_ACCEPTS_KERNELS ?
-                  sizeof(*tasks) : BTRAIL_TASKS_SIZE_WITHOUT_KERNEL;
+    uint32_t accepts = conn->header.accepts;
+    size_t size = accepts & BTRAIL_ACCEPTS_WAKES ? sizeof(*tasks) :
+                  accepts & BTRAIL_ACCEPTS_KERNELS ?
+                  BTRAIL_TASKS_SIZE_WITHOUT_WAKES :
+                  BTRAIL_TASKS_SIZE_WITHOUT_KERNEL;
+    char bytes[BTRAIL_TASKS_MAX * sizeof(*tasks)];
 
-    return send_with(conn, BTRAIL_MSG_TASKS, size, tasks, size, error);
+    n = accepts & BTRAIL_ACCEPTS_NESTED ? MIN(n, BTRAIL_TASKS_MAX) : 1;
+    for (unsigned i = 0; i < n; i++) {
+        memcpy(bytes + i * size, &tasks[i], size);
+    }
+    return send_with(conn, BTRAIL_MSG_TASKS, n * size, bytes, n * size, error);
 }
 
 bool drain_connection_send(struct drain_connection *conn, uint16_t type,

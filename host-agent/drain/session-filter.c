@@ -345,23 +345,26 @@ static void filter_records(struct filtering *f, unsigned vcpu,
     struct btrail_record *out = f->records + f->n_records;
     size_t kept = 0;
 
+    v->kept = wanted;
     if (f->gate.record) {
         for (size_t i = 0; i < n; i++) {
             uint64_t from = __atomic_load_n(&records[i].from,
                                             __ATOMIC_RELAXED);
             uint64_t to = __atomic_load_n(&records[i].to, __ATOMIC_RELAXED);
 
-            kept += f->gate.record(f->gate.opaque, vcpu, index + i, cr3, from,
-                                   to) &&
-                    wanted &&
-                    filter_record(f, vcpu, cr3, &records[i], &out[kept]);
+            v->kept = f->gate.record(f->gate.opaque, vcpu, index + i, cr3, from,
+                                     to) &&
+                      wanted &&
+                      filter_record(f, vcpu, cr3, &records[i], &out[kept]);
+            kept += v->kept;
         }
     } else if (wanted && all_privileges(f, cr3)) {
         memcpy(out, records, n * sizeof(*out));
         kept = n;
     } else if (wanted) {
         for (size_t i = 0; i < n; i++) {
-            kept += filter_record(f, vcpu, cr3, &records[i], &out[kept]);
+            v->kept = filter_record(f, vcpu, cr3, &records[i], &out[kept]);
+            kept += v->kept;
         }
     }
     v->dropped += n - kept;
@@ -378,13 +381,36 @@ static void filter_records(struct filtering *f, unsigned vcpu,
         /* It has ended the task. */
         v->named.type = 0;
     }
-    if (v->task.type && !same_task(&v->task, &v->named)) {
+    if (v->task.type && (v->left || !same_task(&v->task, &v->named))) {
+        v->task.reason |= v->left;
         add_wanted_event(f, v, &v->task);
+        v->task.reason &= ~BTRAIL_TASK_LEFT_ALL;
         v->named = v->task;
     }
+    v->left = 0;
+    v->switched = false;
     v->gap = 0;
     f->n_records += kept;
     v->index += kept;
+}
+
+/*
+ * A slab can name the task again that was named before it.  Of several tasks
+ * without a wanted record, only the last one is named.
+ */
+static void set_task(struct filtered *v, const struct btrail_event *e)
+{
+    if (!v->task.type || memcmp(v->task.data, e->data, sizeof(e->data))) {
+        if (!v->switched) {
+            v->left = e->reason & BTRAIL_TASK_LEFT_ALL;
+        }
+        v->switched = true;
+    }
+    v->task = *e;
+    v->task.reason &= ~BTRAIL_TASK_LEFT_ALL;
+    if (e->reason & BTRAIL_TASK_UNKNOWN) {
+        v->left = 0;
+    }
 }
 
 /* Places the marks up to this index of the capture. */
@@ -468,12 +494,19 @@ void filtering_slab(struct filtering *f, unsigned vcpu,
             v->time = *e;
             continue;
         case BTRAIL_EVENT_TASK:
-            v->task = *e;
+            set_task(v, e);
+            continue;
+        case BTRAIL_EVENT_WAKE:
+            if (v->kept && !v->switched) {
+                break;
+            }
             continue;
         case BTRAIL_EVENT_KERNEL:
             v->kernel = *e;
             v->named_kernel = false;
             v->task.type = 0;
+            v->left = 0;
+            v->switched = false;
             continue;
         case BTRAIL_EVENT_GAP:
             if (e->data[0]) {

@@ -122,6 +122,9 @@ struct filter_mark {
  * @task:  the last TASK event
  * @named: the last one that was added to the slab; type 0: none
  * @kernel: the last KERNEL event, which ends @task
+ * @left:  why the task that was added last has left (BTRAIL_TASK_LEFT), if
+ *         @switched: another one runs since then
+ * @kept:  the last record before was wanted
  * @named_kernel: it was added to the slab
  * @gap:   the reason of a GAP of unknown size just before; 0 if there is none
  */
@@ -132,6 +135,9 @@ struct filtered {
     struct btrail_event time;
     struct btrail_event task;
     struct btrail_event named;
+    uint16_t left;
+    bool switched;
+    bool kept;
     struct btrail_event kernel;
     bool named_kernel;
     uint16_t gap;

@@ -6,6 +6,7 @@
 #ifndef LINUX_KERNEL_H
 #define LINUX_KERNEL_H
 
+#include "backtrail/transport.h"
 #include "guest-linux/kallsyms.h"
 #include "guest-linux/layout.h"
 #include "guest-linux/page-walk.h"
@@ -39,6 +40,9 @@
  * @modules (its list), @special_ops (special_mapping_vmops); the lists of code
  * that it has made: @bpf, @ftrace, @kprobes, @optprobes.
  *
+ * @wakes_sought: it was looked where it wakes tasks; @wake, @waking, @wake_new,
+ *           @waking_new: where that is, as in struct btrail_tasks, or 0
+ *
  * @kthreadd: the task that is the parent of all threads of the kernel, 0 until
  *           it has been found
  * @window: bytes that were read at once, see linux_window()
@@ -67,6 +71,11 @@ struct linux_kernel {
     uint64_t ftrace;
     uint64_t kprobes;
     uint64_t optprobes;
+    bool wakes_sought;
+    uint64_t wake;
+    uint64_t waking[BTRAIL_TASKS_WAKING];
+    uint64_t wake_new;
+    uint64_t waking_new;
     uint64_t kthreadd;
     struct {
         uint64_t at;

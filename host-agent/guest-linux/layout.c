@@ -40,6 +40,7 @@ static const struct {
 #define OTHERS(first, second, names, lost) \
     { offsetof(struct linux_layout, first), \
       offsetof(struct linux_layout, second), names, lost }
+    OTHERS(task_state, task_state_before, "task_struct.__state", LINUX_STATES),
     OTHERS(task_start_boot, task_start, "task_struct.start_boottime",
            LINUX_TASKS),
     OTHERS(mm_mt_root, mm_mmap, "mm_struct.mm_mt", LINUX_TASKS),

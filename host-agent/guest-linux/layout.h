@@ -18,6 +18,8 @@
 #define LINUX_OTHER     ""              /* nothing: another has its place */
 #define LINUX_VCPUS     "threads have no vCPU"
 #define LINUX_SWITCHES  "switches of tasks are found late"
+#define LINUX_STATES    "why tasks wait is unknown"
+#define LINUX_WAKES     "who wakes tasks is unknown"
 #define LINUX_CHANGES   "changes of processes are found late"
 #define LINUX_MAPS      "mappings of processes are unknown"
 #define LINUX_VDSO      "functions of the vDSO are unknown"
@@ -49,6 +51,11 @@
     X(task_cpu, "task_struct", "cpu", 4, LINUX_OTHER)                   \
     X(task_info_cpu, "task_struct", "thread_info.cpu", 4, LINUX_OTHER)  \
     X(task_flags, "task_struct", "flags", 4, LINUX_SWITCHES)            \
+    X(task_state, "task_struct", "__state", 4, LINUX_OTHER)             \
+    X(task_state_before, "task_struct", "state", 8, LINUX_OTHER)        \
+    X(task_on_queue, "task_struct", "on_rq", 4, LINUX_STATES)           \
+    X(task_delayed, "task_struct", "se.sched_delayed", 1, LINUX_OTHER)  \
+    X(tracepoint_key, "tracepoint", "key", 0, LINUX_WAKES)              \
     X(pcpu_current, "pcpu_hot", "current_task", 8, LINUX_OTHER)         \
     X(signal_threads, "signal_struct", "thread_head", 16, LINUX_TASKS)  \
     X(signal_count, "signal_struct", "nr_threads", 4, LINUX_CHANGES)    \

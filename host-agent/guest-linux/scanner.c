@@ -1000,6 +1000,11 @@ static char **list_missing(struct scanner *sc)
                                        "current_task is missing: "
                                        LINUX_SWITCHES));
     }
+    if (k->wakes_sought && !k->wake) {
+        g_ptr_array_add(list, g_strdup("a place of the tracepoints "
+                                       "sched_waking and sched_wakeup_new is "
+                                       "missing: " LINUX_WAKES));
+    }
     if (sc->unread) {
         g_ptr_array_add(list, unread_text(sc));
     }

@@ -7,12 +7,21 @@
 #include <string.h>
 
 #include "guest-linux/switch.h"
+#include "guest-linux/wakes.h"
 
 /*
  * PF_KTHREAD of include/linux/sched.h: the same since Linux 2.6.27.  Programs
  * rely on it, since field 9 of /proc/PID/stat shows it (proc(5)).
  */
 #define KERNEL_THREAD   0x00200000
+
+/*
+ * TASK_INTERRUPTIBLE, TASK_UNINTERRUPTIBLE and TASK_DEAD of the same file: the
+ * first two since ever, the third since Linux 4.14.
+ */
+#define INTERRUPTIBLE   0x00000001
+#define UNINTERRUPTIBLE 0x00000002
+#define DEAD            0x00000080
 
 /* Of its banner no more is read */
 #define BANNER_MAX      512
@@ -50,6 +59,31 @@ static bool describe(const struct linux_kernel *k, struct btrail_tasks *t)
            t->task_flags < BTRAIL_TASKS_MAX_OFFSET;
 }
 
+/* What is known of why tasks leave their CPU, and of who wakes them */
+static void describe_waits(struct linux_kernel *k, struct btrail_tasks *t)
+{
+    const struct linux_layout *l = &k->layout;
+    uint32_t state = l->task_state != LINUX_NONE ? l->task_state :
+                     l->task_state_before;
+
+    if (state && state < BTRAIL_TASKS_MAX_OFFSET &&
+        l->task_on_queue < BTRAIL_TASKS_MAX_OFFSET) {
+        t->state = state;
+        t->on_queue = l->task_on_queue;
+        t->delayed = l->task_delayed < BTRAIL_TASKS_MAX_OFFSET ?
+                     l->task_delayed : 0;
+        t->dead = DEAD;
+        t->interruptible = INTERRUPTIBLE;
+        t->uninterruptible = UNINTERRUPTIBLE;
+    }
+    if (k->wakes_sought ? k->wake : linux_wakes_find(k)) {
+        t->wake = k->wake;
+        t->wake_new = k->wake_new;
+        t->waking_new = k->waking_new;
+        memcpy(t->waking, k->waking, sizeof(t->waking));
+    }
+}
+
 /*
  * The kernel is recognised by the end of its banner, or else by the version in
  * its struct new_utsname: they say when it was built.
@@ -80,6 +114,7 @@ bool linux_switch(struct linux_kernel *k, struct btrail_tasks *tasks)
 {
     memset(tasks, 0, sizeof(*tasks));
     if (describe(k, tasks) && mark(k, tasks)) {
+        describe_waits(k, tasks);
         return true;
     }
     memset(tasks, 0, sizeof(*tasks));

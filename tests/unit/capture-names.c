@@ -91,7 +91,8 @@ static void send_memory(struct rig *r)
     send_memory_of(r, BTRAIL_MEMORY_SHARED, FAKE_SIZE);
 }
 
-#define ACCEPTS_TASKS   (BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_KERNELS)
+#define ACCEPTS_TASKS   (BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_KERNELS | \
+                         BTRAIL_ACCEPTS_WAKES)
 
 static void start(struct rig *r, uint32_t accepts)
 {
@@ -143,6 +144,14 @@ static struct btrail_tasks tasks_of(const struct rig *r)
         .mark_physical = (uint64_t)(banner - r->guest.memory) +
                          strlen(FAKE_BANNER) - BTRAIL_TASKS_MARK,
         .number = 1,
+        .wake = FAKE_WAKE,
+        .waking = { FAKE_WAKE + 0x20, FAKE_WAKE + 0x80 },
+        .wake_new = FAKE_WAKE_NEW,
+        .waking_new = FAKE_WAKE_NEW + 0x30,
+        .state = r->guest.layout.task_state,
+        .on_queue = r->guest.layout.task_on_queue,
+        .delayed = r->guest.layout.task_delayed,
+        .dead = 0x80, .interruptible = 1, .uninterruptible = 2,
     };
 
     tasks.mark = FAKE_STEXT + tasks.mark_physical;

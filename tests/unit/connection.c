@@ -280,7 +280,7 @@ static void test_connect(void)
 }
 
 /* With those of two nested guests */
-static void check_send_tasks(uint32_t accepts, size_t size)
+static void check_send_tasks(uint32_t accepts, unsigned n, size_t each)
 {
     struct {
         struct btrail_msg msg;
@@ -290,10 +290,12 @@ static void check_send_tasks(uint32_t accepts, size_t size)
         {
             .switch_to = UINT64_MAX - 7, .set_name = UINT64_MAX, .current = 3,
             .tid = 4, .pid = 5, .name = 6, .task_flags = 7, .kernel = 8,
+            .uninterruptible = 9,
         },
-        { .switch_to = UINT64_MAX - 8, .number = 2 },
-        { .switch_to = UINT64_MAX - 9, .number = 3 },
+        { .switch_to = UINT64_MAX - 8, .number = 2, .wake = 1 },
+        { .switch_to = UINT64_MAX - 9, .number = 3, .wake = 2 },
     };
+    size_t size = n * each;
     struct fake_producer f;
     struct drain_connection *conn;
     GError *error = NULL;
@@ -316,7 +318,10 @@ static void check_send_tasks(uint32_t accepts, size_t size)
         g_assert_cmpint(in.msg.version, ==, BTRAIL_TRANSPORT_VERSION);
         g_assert_cmpint(in.msg.type, ==, BTRAIL_MSG_TASKS);
         g_assert_cmpuint(in.msg.value, ==, size);
-        g_assert_cmpmem(in.tasks, size, tasks, size);
+        for (unsigned i = 0; i < size / each; i++) {
+            g_assert_cmpmem((char *)in.tasks + i * each, each, &tasks[i],
+                            each);
+        }
     }
     g_assert_cmpint(recv(f.sock, &in, 1, MSG_DONTWAIT), <, 0);
     fake_close(&f);
@@ -330,13 +335,16 @@ static void check_send_tasks(uint32_t accepts, size_t size)
 static void test_send_tasks(void)
 {
     check_send_tasks(BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_KERNELS |
+                     BTRAIL_ACCEPTS_NESTED | BTRAIL_ACCEPTS_WAKES | 1u << 31,
+                     3, sizeof(struct btrail_tasks));
+    check_send_tasks(BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_KERNELS |
                      BTRAIL_ACCEPTS_NESTED | 1u << 31,
-                     3 * sizeof(struct btrail_tasks));
+                     3, BTRAIL_TASKS_SIZE_WITHOUT_WAKES);
     check_send_tasks(BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_KERNELS | 1u << 31,
-                     sizeof(struct btrail_tasks));
+                     1, BTRAIL_TASKS_SIZE_WITHOUT_WAKES);
     /* A producer that looks at no kernel gets what it knows. */
     check_send_tasks(BTRAIL_ACCEPTS_TASKS | 1u << 31,
-                     BTRAIL_TASKS_SIZE_WITHOUT_KERNEL);
+                     1, BTRAIL_TASKS_SIZE_WITHOUT_KERNEL);
 }
 
 static struct btrail_msg hello(const struct fake_producer *f)

@@ -658,6 +658,35 @@ static void make_32(struct fake_linux *f, unsigned flags)
     }, 4, flags);
 }
 
+void fake_linux_jump(struct fake_linux *f, unsigned i, uint64_t code,
+                     uint64_t key)
+{
+    uint64_t entry = f->jumps + 16 * i;
+
+    fake_linux_put32(f, entry, 0, (uint32_t)(code - entry));
+    fake_linux_put32(f, entry, 4, 0x1234);
+    fake_linux_put64(f, entry, 8, key - entry - 8);
+}
+
+/* sched_waking is used at two places, and sched_wakeup_new at one. */
+static void make_jumps(struct fake_linux *f)
+{
+    uint64_t key;
+
+    f->waking = room(f, 64);
+    f->waking_new = room(f, 64);
+    key = f->waking + f->layout.tracepoint_key;
+    f->jumps = room(f, 16 * FAKE_JUMPS);
+    for (unsigned i = 0; i < FAKE_JUMPS; i++) {
+        fake_linux_jump(f, i, FAKE_WAKE + i, key + 8);
+    }
+    /* The lowest bits are flags. */
+    fake_linux_jump(f, FAKE_WAKING, FAKE_WAKE + 0x20, key + 2);
+    fake_linux_jump(f, FAKE_WAKING + 1, FAKE_WAKE + 0x80, key);
+    fake_linux_jump(f, FAKE_WAKING_NEW, FAKE_WAKE_NEW + 0x30,
+                    f->waking_new + f->layout.tracepoint_key + 1);
+}
+
 void fake_linux_init(struct fake_linux *f, unsigned flags)
 {
     const struct linux_layout *l = &f->layout;
@@ -720,6 +749,7 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
     for (unsigned i = 0; i < 4; i++) {
         fake_linux_put64(f, f->syscalls, 8 * i, FAKE_STEXT + 16 * MIN(i, 2));
     }
+    make_jumps(f);
     memcpy(&h, f->memory + BTF * GUEST_PAGE_SIZE, sizeof(h));
     make_symbols(f, (struct symbol[]) {
         { "_stext", FAKE_STEXT },
@@ -741,6 +771,12 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
         { "ftrace_ops_trampoline_list", f->ftrace_list },
         { "kprobe_insn_slots", f->kprobes },
         { "kprobe_optinsn_slots", f->optprobes },
+        { "try_to_wake_up", FAKE_WAKE },
+        { "wake_up_new_task", FAKE_WAKE_NEW },
+        { "__tracepoint_sched_waking", f->waking },
+        { "__tracepoint_sched_wakeup_new", f->waking_new },
+        { "__start___jump_table", f->jumps },
+        { "__stop___jump_table", f->jumps + 16 * FAKE_JUMPS },
     }, FAKE_NAMED, flags);
 }
 

@@ -23,9 +23,14 @@
                         "its own) #1 SMP a day (1970-01-01)\n"
 #define FAKE_PID        100
 #define FAKE_SYMBOLS    300
-#define FAKE_NAMED      18              /* of them, that are looked for */
+#define FAKE_NAMED      24              /* of them, that are looked for */
 #define FAKE_SWITCH_TO  (FAKE_STEXT + 0x208)
 #define FAKE_SET_NAME   (FAKE_STEXT + 0x218)
+#define FAKE_WAKE       (FAKE_STEXT + 0x1300)
+#define FAKE_WAKE_NEW   (FAKE_STEXT + 0x1400)
+#define FAKE_JUMPS      300             /* entries of the table of jumps; those */
+#define FAKE_WAKING     255             /* of sched_waking: this, the next one */
+#define FAKE_WAKING_NEW 280             /* of sched_wakeup_new */
 #define FAKE_FILE       0x40000u        /* see fake_linux_file() */
 #define FAKE_PCPU_HOT   UINT64_C(0x30000)  /* per-CPU data, as offsets */
 #define FAKE_CURRENT    UINT64_C(0x31008)
@@ -69,6 +74,8 @@ enum {
  * @file:    that is mapped, and is what the process runs
  * @mapping: address_space of the file
  * @syscalls: the table of four system calls
+ * @jumps:   the table of jumps; @waking, @waking_new: tracepoints of tasks that
+ *           are woken
  */
 struct fake_linux {
     uint8_t *memory;
@@ -91,6 +98,9 @@ struct fake_linux {
     uint64_t file;
     uint64_t mapping;
     uint64_t syscalls;
+    uint64_t jumps;
+    uint64_t waking;
+    uint64_t waking_new;
     uint64_t next;              /* where there is room */
 };
 
@@ -120,6 +130,10 @@ void fake_linux_put64(struct fake_linux *f, uint64_t address,
                       uint32_t offset, uint64_t value);
 void fake_linux_put32(struct fake_linux *f, uint64_t address,
                       uint32_t offset, uint32_t value);
+
+/* Have entry @i of the table of jumps be of this instruction and this key. */
+void fake_linux_jump(struct fake_linux *f, unsigned i, uint64_t code,
+                     uint64_t key);
 
 /* Have the module have code there: of its initialisation if @which is 1 */
 void fake_linux_area(struct fake_linux *f, unsigned which, uint64_t start,

@@ -466,6 +466,93 @@ static void test_damaged(void)
     }
 }
 
+/* One slab: records of user mode, of the kernel, and events between them */
+static const struct btrail_slab *filter_items(struct filtering *f,
+                                              struct filtered *v,
+                                              const char *items)
+{
+    static struct btrail_record records[32];
+    static struct btrail_event events[32];
+    struct btrail_slab slab = {
+        .first_index = 0, .records = records, .events = events,
+    };
+    struct btrail_checked_slab checked;
+
+    memset(v, 0, sizeof(*v));
+    events[slab.n_events++] = (struct btrail_event) {
+        .type = BTRAIL_EVENT_TIME, .data = { 5 },
+    };
+    for (; *items; items++) {
+        struct btrail_event e = { .index = slab.n_records };
+
+        switch (*items) {
+        case 'u':
+        case 'k':
+            records[slab.n_records].from = *items == 'k' ? KERNEL : 0x1000;
+            records[slab.n_records].to = *items == 'k' ? KERNEL : 0x1000;
+            slab.n_records++;
+            continue;
+        case 'w':
+            e.type = BTRAIL_EVENT_WAKE;
+            break;
+        default:
+            /* Capital letters are tasks that the one before left blocked for. */
+            e.type = BTRAIL_EVENT_TASK;
+            e.reason = g_ascii_isupper(*items) ? BTRAIL_TASK_LEFT_BLOCKED :
+                       BTRAIL_TASK_LEFT_RUNNABLE;
+            e.data[0] = (uint64_t)g_ascii_tolower(*items);
+            break;
+        }
+        events[slab.n_events++] = e;
+    }
+    g_assert_true(btrail_slab_check(&slab, 0, &checked));
+    filtering_slab(f, 3, v, &checked, 0, BTRAIL_GAP_CORRUPT, NULL, 0);
+    return &v->checked.slab;
+}
+
+static void assert_items(unsigned privilege, const char *items,
+                         const char *want)
+{
+    const struct session_filter filter = { .privilege = privilege };
+    struct filtering *f = filtering_new(&filter, entry, NULL);
+    struct filtered v;
+    const struct btrail_slab *s = filter_items(f, &v, items);
+    g_autoptr(GString) got = g_string_new(NULL);
+    size_t k = 0;
+
+    for (size_t i = 0; i <= s->n_records; i++) {
+        for (; k < s->n_events && s->events[k].index == i; k++) {
+            const struct btrail_event *e = &s->events[k];
+
+            if (e->type == BTRAIL_EVENT_WAKE) {
+                g_string_append_c(got, 'w');
+            } else if (e->type == BTRAIL_EVENT_TASK) {
+                g_string_append_c(got, (char)(
+                    e->reason == BTRAIL_TASK_LEFT_BLOCKED ?
+                    g_ascii_toupper((char)e->data[0]) : (char)e->data[0]));
+            }
+        }
+        if (i < s->n_records) {
+            g_string_append_c(got, s->records[i].from >> 63 ? 'k' : 'u');
+        }
+    }
+    g_assert_cmpstr(got->str, ==, want);
+    filtering_free(f);
+}
+
+/* Who wakes whom is known where records are; and why a task left, always. */
+static void test_wakes(void)
+{
+    assert_items(0, "akwkwBkw", "akwkwBkw");
+    assert_items(BTRAIL_PRIVILEGE_KERNEL, "aukwukwuw", "akwkw");
+    assert_items(BTRAIL_PRIVILEGE_USER, "aukwukw", "auu");
+    /* b has no record that is wanted: a has left for c. */
+    assert_items(BTRAIL_PRIVILEGE_USER, "aukBkcu", "auCu");
+    assert_items(BTRAIL_PRIVILEGE_USER, "aukbkCu", "aucu");
+    /* It was away meanwhile. */
+    assert_items(BTRAIL_PRIVILEGE_USER, "aukBkau", "auAu");
+}
+
 int main(int argc, char **argv)
 {
     unsigned i;
@@ -481,6 +568,7 @@ int main(int argc, char **argv)
     }
     g_test_add_func("/session-filter/marks", test_marks);
     g_test_add_func("/session-filter/vcpus", test_vcpus);
+    g_test_add_func("/session-filter/wakes", test_wakes);
     g_test_add_func("/session-filter/processes", test_processes);
     g_test_add_func("/session-filter/damaged", test_damaged);
     return g_test_run();

@@ -25,6 +25,14 @@ static void test_found(void)
         .task_flags = f.layout.task_flags,
         .kernel = 0x200000,
         .number = 3,
+        .wake = FAKE_WAKE,
+        .waking = { FAKE_WAKE + 0x20, FAKE_WAKE + 0x80 },
+        .wake_new = FAKE_WAKE_NEW,
+        .waking_new = FAKE_WAKE_NEW + 0x30,
+        .state = f.layout.task_state,
+        .on_queue = f.layout.task_on_queue,
+        .delayed = f.layout.task_delayed,
+        .dead = 0x80, .interruptible = 1, .uninterruptible = 2,
     };
     struct btrail_tasks tasks;
 
@@ -41,6 +49,32 @@ static void test_found(void)
     want.current = FAKE_CURRENT;
     g_assert_true(linux_switch(k, &tasks));
     g_assert_cmpmem(&tasks, sizeof(tasks), &want, sizeof(want));
+    fake_linux_end(&f, m, k);
+}
+
+/* What is not known of why tasks wait is 0, and the rest is as it was. */
+static void test_waits(void)
+{
+    struct guest_memory *m;
+    struct fake_linux f;
+    struct linux_kernel *k = fake_linux_begin(&f, 0, &m);
+    struct btrail_tasks tasks;
+
+    /* Before Linux 5.14, and before 6.12 */
+    k->layout.task_state = k->layout.task_delayed = LINUX_NONE;
+    g_assert_true(linux_switch(k, &tasks));
+    g_assert_cmpuint(tasks.state, ==, f.layout.task_state_before);
+    g_assert_cmpuint(tasks.delayed, ==, 0);
+    g_assert_cmpuint(tasks.on_queue, ==, f.layout.task_on_queue);
+    k->layout.task_on_queue = LINUX_NONE;
+    g_assert_true(k->wakes_sought);
+    k->wake = 0;
+    g_assert_true(linux_switch(k, &tasks));
+    g_assert_cmpuint(tasks.state, ==, 0);
+    g_assert_cmpuint(tasks.on_queue, ==, 0);
+    g_assert_cmpuint(tasks.dead, ==, 0);
+    g_assert_cmphex(tasks.wake, ==, 0);
+    g_assert_cmphex(tasks.switch_to, ==, FAKE_SWITCH_TO);
     fake_linux_end(&f, m, k);
 }
 
@@ -106,6 +140,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/switch/found", test_found);
+    g_test_add_func("/switch/waits", test_waits);
     g_test_add_func("/switch/offsets", test_offsets);
     g_test_add_func("/switch/missing", test_missing);
     return g_test_run();
