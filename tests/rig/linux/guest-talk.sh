@@ -71,10 +71,17 @@ told() {
     done
 }
 
-# stop_inside: stops the guest in "rounds"; nobody else is at that address
+# stop_inside [END]: stops the guest in "rounds"; nobody else is at that address.
+# It has not ended yet: that is when the guest says END.
 stop_inside() {
+    end="guest: ${1:-run .* ends}"
+    ends=$(grep -c "$end" serial || :)
     execute stop
     until registers; grep -q "RIP=0000000020001[01]" control; do
+        if [ "$(grep -c "$end" serial)" != "$ends" ]; then
+            echo "the run has ended before the guest was stopped in it"
+            exit 1
+        fi
         execute cont
         execute stop
     done

@@ -56,12 +56,12 @@ consumer() {
 }
 
 start_runs
-echo "turns_begin 1 2 3 4 5 6 7 8" >&4
+echo "turns_begin 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16" >&4
 told "run 1 ends"
 # The page tables of the process, by what it has for a turn
 echo turn >&4
 done=1
-stop_inside
+stop_inside turn
 root=$(sed -n 's/.*CR3=\([0-9a-f]*\).*/0x\1/p' control)
 echo "$root" >root
 execute cont

@@ -29,7 +29,7 @@ until grep -qs branch-trace "/proc/$guest"/task/*/comm; do
     kill -0 "$gdb"
     sleep 0.05
 done
-begin_run 1 2 3
+begin_run_inside
 stop_inside
 since "it is in the program"
 echo >&6
