@@ -6,64 +6,81 @@
 #include <glib.h>
 
 #include "analyze/pace.h"
+#include "analyze/pauses.h"
 #include "lib/agent/meta.h"
 
 struct paces {
     struct btrail_cursor *cursor;
     struct pace pace;
+    struct pause_watch watch;
+    uint64_t each;              /* ticks of the last records not in a pause */
     uint64_t limit;             /* if more time passed, the vCPU waited */
     uint64_t clock;             /* at the end of @pace */
     bool ended;
 };
 
-/* Reads the next pace: events up to the one that has a clock. */
-static void read_next(struct paces *p)
+/* The clock of an event; 0 if it has none */
+static uint64_t clock_of(const struct btrail_event *e)
 {
-    uint64_t begin = p->pace.end, end = begin, clock = p->clock;
-    uint64_t lost = 0, paused = 0, pause = 0, took, records;
-    struct btrail_batch b;
-    bool found = false;
+    switch (e->type) {
+    case BTRAIL_EVENT_TIME:
+    case BTRAIL_EVENT_PAUSE:
+    case BTRAIL_EVENT_RESUME:
+    case BTRAIL_EVENT_END:
+        return e->data[0];
+    default:
+        return 0;
+    }
+}
 
-    while (!found && !btrail_cursor_next(p->cursor, &b)) {
+/* Reads events up to the next one that has a clock.  False at the end.
+ * @lost:   gets how many records are missing before
+ * @paused: false then, since the end of a pause may be missing, too */
+static bool read_clock(struct paces *p, uint64_t *clock, uint64_t *index,
+                       uint64_t *lost, bool *paused)
+{
+    struct btrail_batch b;
+    struct pause pause;
+
+    while (!btrail_cursor_next(p->cursor, &b)) {
         const struct btrail_event *e = b.event;
 
         if (!e) {
             continue;
         }
-        switch (e->type) {
-        case BTRAIL_EVENT_GAP:
-            if (e->data[0] != BTRAIL_LOST_UNKNOWN) {
-                lost += e->data[0];
-            }
-            break;
-        case BTRAIL_EVENT_PAUSE:
-            pause = e->data[0];
-            break;
-        case BTRAIL_EVENT_RESUME:
-            if (pause && e->data[0] > pause) {
-                paused += e->data[0] - pause;
-            }
-            pause = 0;
-            break;
-        case BTRAIL_EVENT_TIME:
-        case BTRAIL_EVENT_END:
-            if (!e->data[0]) {
-                break;
-            }
-            clock = e->data[0];
-            end = MAX(begin, e->index);
-            /* The first clock has no clock before it. */
-            found = p->clock || e->index > begin;
-            if (!p->clock) {
-                p->clock = clock;
-            }
-            break;
-        default:
-            break;
+        if (e->type == BTRAIL_EVENT_GAP && e->data[0]) {
+            *lost += e->data[0] == BTRAIL_LOST_UNKNOWN ? 0 : e->data[0];
+            *paused = false;
         }
+        pause_watch_event(&p->watch, e, &pause);
+        *clock = clock_of(e);
+        *index = e->index;
+        if (*clock) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Reads the next pace: events up to the one that has a clock. */
+static void read_next(struct paces *p)
+{
+    uint64_t begin = p->pace.end, end = begin, clock = p->clock, index;
+    uint64_t lost = 0, took, records;
+    bool found = false, paused = p->watch.reasons;
+
+    while (!found && read_clock(p, &clock, &index, &lost, &paused)) {
+        end = MAX(begin, index);
+        /* The first clock has no clock before it. */
+        found = p->clock || index > begin;
+        if (!p->clock) {
+            p->clock = clock;
+        }
+        paused = found ? paused : p->watch.reasons;
     }
     p->pace.begin = begin;
     p->pace.time = p->clock;
+    p->pace.ticks = p->each;
     p->pace.wait = 0;
     if (!found) {
         /* The rest has the pace before it. */
@@ -74,12 +91,15 @@ static void read_next(struct paces *p)
     }
     records = end - begin > lost ? end - begin - lost : 0;
     took = clock > p->clock ? clock - p->clock : 0;
-    took = took > paused ? took - paused : 0;
     /* No two clocks are a day apart, unless one is wrong. */
     took = MIN(took, UINT64_C(86400000000000));
     p->pace.end = end;
-    if (records) {
-        p->pace.ticks = MIN(took, p->limit) * PACE_TICKS / records;
+    if (paused) {
+        /* What it still makes then, it makes at once. */
+        took = 0;
+        p->pace.ticks = 0;
+    } else if (records) {
+        p->each = p->pace.ticks = MIN(took, p->limit) * PACE_TICKS / records;
         took -= MIN(took, p->limit);
     }
     p->pace.wait = took * PACE_TICKS;

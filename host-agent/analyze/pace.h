@@ -2,10 +2,11 @@
 /*
  * The time that records took
  *
- * A stream has clocks at its TIME events.  The records between two clocks
- * share the time between them.  A vCPU that halts makes neither records nor
- * TIME events.  So if that time is too long, the vCPU has waited, right before
- * the second clock.
+ * A stream has clocks at its TIME events, and where it was paused.  The records
+ * between two clocks share the time between them.  A vCPU that halts makes
+ * neither records nor TIME events.  So if that time is too long, the vCPU has
+ * waited, right before the second clock.  The time of a pause is that of no
+ * record, and the vCPU does not wait in it.
  */
 
 #ifndef BTRAIL_PACE_H

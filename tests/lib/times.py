@@ -35,11 +35,12 @@ class Lane:
     def __init__(self, items, tick):
         self.limit = 2 * (tick or DEFAULT_TICK)
         self.pieces = []
-        self.clock = None               # of the last TIME event
+        self.clock = None               # of the last event that has one
+        self.time = None                # of the last TIME event
         self.runs = []                  # records since: first, number, task
         self.next = None                # the index after the last record
         self.task = self.by = None      # that runs; that made the last record
-        self.paused, self.pause = 0, None
+        self.paused = set()             # the reasons for which it does not run
         self.each = 0                   # the time of a record
         for item in items:
             if item[0] == 'record':
@@ -65,36 +66,42 @@ class Lane:
             self.task = None
         elif kind == GAP:
             self.next = None
-        elif kind == PAUSE:
-            self.pause = data
-        elif kind == RESUME and self.pause:
-            self.paused += max(data - self.pause, 0)
-            self.pause = None
-        elif kind in (TIME, STREAM_END) and data:
+            if data:
+                self.paused = set()
+        elif kind in (TIME, STREAM_END, PAUSE, RESUME) and data:
             self.clocked(data)
+            if kind == TIME:
+                self.time = data
+            elif kind == PAUSE:
+                self.paused.add(reason)
+            elif kind == RESUME:
+                self.paused.discard(reason)
 
     def clocked(self, clock):
         if self.clock is None:
             # Nobody knows how long it took up to here.
-            self.runs, self.clock, self.paused = [], clock, 0
+            self.runs, self.clock, self.time = [], clock, clock
             return
-        took = max(clock - self.clock - self.paused, 0)
+        took = 0 if self.paused else max(clock - self.clock, 0)
         n = sum(run[1] for run in self.runs)
         busy = min(took, self.limit) if n else 0
+        each = self.each
         if n:
             self.each = busy / n
-        before = self.clock
         self.put()
+        if self.paused:
+            # What it still makes then says nothing of how quick it is.
+            self.each = each
         if took > busy and self.next is not None:
             self.pieces.append(Piece(self.next, 0, self.by,
-                                     clock - (took - busy), clock, before))
-        self.clock, self.paused = clock, 0
+                                     clock - (took - busy), clock, self.time))
+        self.clock = clock
 
     def put(self):
         begin = self.clock
         for first, n, task in self.runs:
             self.pieces.append(Piece(first, n, task, begin,
-                                     begin + n * self.each, self.clock))
+                                     begin + n * self.each, self.time))
             begin += n * self.each
         self.runs = []
 

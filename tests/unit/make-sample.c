@@ -528,7 +528,7 @@ static void write_syscalls(const char *path,
 static void write_waits(const char *path,
                         const struct btrail_writer_options *options, bool own)
 {
-    enum { TURNS = 300, MOST = 64, MS = 1000000 };
+    enum { TURNS = 300, MOST = 64, MS = 1000000, PAUSED = 25 * MS };
     static const char json[] = "{\"tick_ns\": 1000000, "
                                "\"start\": {\"monotonic\": 5000000}}";
     static const char *const names[] = { "one", "two", "six" };
@@ -547,7 +547,7 @@ static void write_waits(const char *path,
         for (unsigned i = 0; i <= TURNS; i++) {
             unsigned lost = i % 50 == 49 && !own ? 5 : 0;
             unsigned tid = g_rand_int_range(random, 0, 3);
-            struct btrail_event events[5];
+            struct btrail_event events[7];
             struct btrail_slab slab = {
                 .first_index = index + lost, .cr3 = 0x5000, .events = events,
                 .records = records,
@@ -565,9 +565,11 @@ static void write_waits(const char *path,
             index += lost;
             if (i % 40 == 39) {
                 add_event(&slab, events, index, BTRAIL_EVENT_PAUSE,
-                          BTRAIL_PAUSE_VM_STOP, host - 300);
+                          BTRAIL_PAUSE_VM_STOP, host);
+                host += PAUSED;
                 add_event(&slab, events, index, BTRAIL_EVENT_RESUME,
-                          BTRAIL_PAUSE_VM_STOP, host - 100);
+                          BTRAIL_PAUSE_VM_STOP, host);
+                host += 100;
             }
             add_event(&slab, events, index,
                       i == TURNS ? BTRAIL_EVENT_END : BTRAIL_EVENT_TIME,
@@ -578,6 +580,15 @@ static void write_waits(const char *path,
                           UINT64_C(11) << 32 |
                           (11 + tid + (own ? 3 * vcpu : 0)));
                 memcpy(&events[slab.n_events - 1].data[1], names[tid], 3);
+            }
+            if (i % 40 == 19) {
+                add_event(&slab, events, index + slab.n_records / 2,
+                          BTRAIL_EVENT_PAUSE, BTRAIL_PAUSE_OVERFLOW,
+                          host + 200);
+                host += PAUSED;
+                add_event(&slab, events, index + slab.n_records / 2,
+                          BTRAIL_EVENT_RESUME, BTRAIL_PAUSE_OVERFLOW,
+                          host + 200);
             }
             g_assert_cmpint(btrail_writer_append(w, vcpu, &slab), ==, 0);
             index += slab.n_records;

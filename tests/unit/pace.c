@@ -66,7 +66,9 @@ static void test_pace(void)
     g_assert_cmpint(paces_open(&p, trace, 0, 1 * MS), ==, 0);
     expect(paces_at(p, 0), 0, 1000, 100 * MS, 1000, 0, 101 * MS);
     expect(paces_at(p, 999), 0, 1000, 100 * MS, 1000, 0, 101 * MS);
-    expect(paces_next(p), 1000, 1200, 101 * MS, 10000, 0, 106 * MS);
+    expect(paces_next(p), 1000, 1100, 101 * MS, 10000, 0, 102 * MS);
+    expect(paces_next(p), 1100, 1100, 102 * MS, 0, 0, 105 * MS);
+    expect(paces_next(p), 1100, 1200, 105 * MS, 10000, 0, 106 * MS);
     expect(paces_at(p, 1250), 1200, 1300, 106 * MS, 20000, 98 * MS,
            206 * MS);
     expect(paces_next(p), 1300, 2000, 206 * MS, 5000, 0, 207 * MS);
@@ -92,9 +94,49 @@ static void test_pace(void)
     sample_remove(path);
 }
 
+/*
+ * A guest that is stopped while its vCPU waits for room, with a record that is
+ * made on the way out; the rest goes on as before
+ */
+static void test_nested(void)
+{
+    char *path = sample_path();
+    const struct btrail_event events[] = {
+        { .type = BTRAIL_EVENT_TIME, .index = 0, .data = { 100 * MS } },
+        { .type = BTRAIL_EVENT_PAUSE, .reason = BTRAIL_PAUSE_OVERFLOW,
+          .index = 100, .data = { 101 * MS } },
+        { .type = BTRAIL_EVENT_TIME, .index = 100, .data = { 102 * MS } },
+        { .type = BTRAIL_EVENT_PAUSE, .reason = BTRAIL_PAUSE_VM_STOP,
+          .index = 101, .data = { 200 * MS } },
+        { .type = BTRAIL_EVENT_RESUME, .reason = BTRAIL_PAUSE_VM_STOP,
+          .index = 101, .data = { 300 * MS } },
+        { .type = BTRAIL_EVENT_RESUME, .reason = BTRAIL_PAUSE_OVERFLOW,
+          .index = 101, .data = { 400 * MS } },
+    };
+    struct btrail_writer *w;
+    struct btrail_trace *trace;
+    struct paces *p;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    add(w, 0, 150, events, G_N_ELEMENTS(events));
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_cmpint(paces_open(&p, trace, 0, 1 * MS), ==, 0);
+    expect(paces_at(p, 0), 0, 100, 100 * MS, 10000, 0, 101 * MS);
+    expect(paces_next(p), 100, 100, 101 * MS, 0, 0, 102 * MS);
+    expect(paces_next(p), 100, 101, 102 * MS, 0, 0, 200 * MS);
+    expect(paces_next(p), 101, 101, 200 * MS, 0, 0, 300 * MS);
+    expect(paces_next(p), 101, 101, 300 * MS, 0, 0, 400 * MS);
+    expect(paces_next(p), 101, UINT64_MAX, 400 * MS, 10000, 0, UINT64_MAX);
+    paces_close(p);
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/pace/pace", test_pace);
+    g_test_add_func("/pace/nested", test_nested);
     return g_test_run();
 }

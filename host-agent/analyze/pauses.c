@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Pauses: see pauses.h
+ */
+
+#include <glib.h>
+#include <stdlib.h>
+
+#include "analyze/pauses.h"
+#include "util/search.h"
+
+/* Pauses that memory is used for: 24 MiB for each list */
+#define MAX_PAUSES  (1u << 20)
+
+/* All reasons that are unknown share the last bit. */
+static uint64_t bit_of(uint16_t reason)
+{
+    return UINT64_C(1) << MIN(reason, 63);
+}
+
+/* Records are missing, and with them perhaps the end of a pause. */
+static void lose(struct pause_watch *w)
+{
+    w->unknown++;
+    w->reasons = 0;
+}
+
+static void begin(struct pause_watch *w, const struct btrail_event *e)
+{
+    uint64_t bit = bit_of(e->reason);
+
+    if (w->reasons & bit) {
+        /* The end of the one before is missing. */
+        lose(w);
+    }
+    if (!w->reasons) {
+        w->since = e->data[0];
+    }
+    w->reasons |= bit;
+}
+
+/* Ends pauses of these reasons.  True if none is left. */
+static bool end(struct pause_watch *w, uint64_t reasons, uint64_t clock,
+                struct pause *pause)
+{
+    if (!(w->reasons & reasons)) {
+        return false;
+    }
+    w->reasons &= ~reasons;
+    *pause = (struct pause) { w->since, MAX(clock, w->since) };
+    return !w->reasons;
+}
+
+bool pause_watch_event(struct pause_watch *w, const struct btrail_event *e,
+                       struct pause *pause)
+{
+    uint64_t clock = e->data[0];
+    bool ended = false;
+
+    switch (e->type) {
+    case BTRAIL_EVENT_GAP:
+        if (clock) {
+            lose(w);
+        }
+        return false;
+    case BTRAIL_EVENT_PAUSE:
+        if (clock) {
+            begin(w, e);
+        }
+        break;
+    case BTRAIL_EVENT_RESUME:
+        if (!clock) {
+            return false;
+        }
+        /* A trace can begin while the guest is stopped. */
+        w->unknown += w->clock && !(w->reasons & bit_of(e->reason));
+        ended = end(w, bit_of(e->reason), clock, pause);
+        break;
+    case BTRAIL_EVENT_END:
+        ended = clock && end(w, UINT64_MAX, clock, pause);
+        break;
+    case BTRAIL_EVENT_TIME:
+        break;
+    default:
+        return false;
+    }
+    w->clock = MAX(w->clock, clock);
+    return ended;
+}
+
+/**
+ * struct listed - a pause in a list
+ * @begin, @end: of it
+ * @before:      of all that are before it in the list, their sum
+ */
+struct listed {
+    uint64_t begin;
+    uint64_t end;
+    uint64_t before;
+};
+
+/* In order, and apart from each other */
+struct list {
+    struct listed *pauses;
+    size_t n;
+    size_t room;
+};
+
+/**
+ * struct pauses
+ * @vcpus: of each vCPU; @n_vcpus of them have a stream
+ * @guest, @any: of all of them at once, of any of them
+ * @stops: with the whole guest, as the events of any vCPU say
+ */
+struct pauses {
+    struct list vcpus[BTRAIL_MAX_VCPUS];
+    struct pauses_sum sums[BTRAIL_MAX_VCPUS];
+    unsigned n_vcpus;
+    struct list guest;
+    struct list any;
+    struct list stops;
+    size_t n;
+    uint64_t unknown;
+};
+
+/* Appends a pause that begins no earlier than the last one. */
+static void append(struct list *l, uint64_t begin, uint64_t end)
+{
+    struct listed *last = l->n ? &l->pauses[l->n - 1] : NULL;
+
+    if (begin >= end) {
+        return;
+    }
+    if (last && begin <= last->end) {
+        last->end = MAX(last->end, end);
+        return;
+    }
+    if (l->n == l->room) {
+        l->room = MAX(2 * l->room, 16);
+        l->pauses = g_renew(struct listed, l->pauses, l->room);
+    }
+    l->pauses[l->n] = (struct listed) {
+        begin, end, last ? last->before + (last->end - last->begin) : 0,
+    };
+    l->n++;
+}
+
+static uint64_t sum_before(const struct list *l, uint64_t time)
+{
+    size_t i = !l->n ? 0 : BTRAIL_UP_TO(l->pauses, l->n, struct listed, begin,
+                                        time);
+    const struct listed *p;
+
+    if (!i) {
+        return 0;
+    }
+    p = &l->pauses[i - 1];
+    return p->before + (MIN(time, p->end) - p->begin);
+}
+
+static uint64_t sum(const struct list *l, uint64_t begin, uint64_t end)
+{
+    return begin < end ? sum_before(l, end) - sum_before(l, begin) : 0;
+}
+
+static bool add(struct pauses *p, struct list *l, const struct pause *pause)
+{
+    /* The clock does not go back, so if it does in the file, that is wrong. */
+    uint64_t begin = l->n ? MAX(pause->begin, l->pauses[l->n - 1].end) :
+                     pause->begin;
+
+    if (p->n == MAX_PAUSES) {
+        p->unknown++;
+        return false;
+    }
+    p->n++;
+    append(l, begin, pause->end);
+    return true;
+}
+
+static int read_vcpu(struct pauses *p, const struct btrail_trace *trace,
+                     unsigned vcpu, struct list *stops)
+{
+    struct pause_watch all = { 0 }, stopped = { 0 };
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+    struct pause pause;
+    int ret = btrail_cursor_open(&cursor, trace, vcpu,
+                                 BTRAIL_CURSOR_EVENTS_ONLY);
+
+    if (ret) {
+        return ret;
+    }
+    while (!(ret = btrail_cursor_next(cursor, &b))) {
+        const struct btrail_event *e = b.event;
+
+        if (!e) {
+            continue;
+        }
+        if (pause_watch_event(&all, e, &pause) &&
+            add(p, &p->vcpus[vcpu], &pause)) {
+            p->sums[vcpu].n++;
+        }
+        if ((e->type != BTRAIL_EVENT_PAUSE &&
+             e->type != BTRAIL_EVENT_RESUME) ||
+            e->reason == BTRAIL_PAUSE_VM_STOP) {
+            if (pause_watch_event(&stopped, e, &pause)) {
+                add(p, stops, &pause);
+            }
+        }
+    }
+    btrail_cursor_close(cursor);
+    p->unknown += all.unknown + (all.reasons != 0);
+    p->sums[vcpu].ns = sum(&p->vcpus[vcpu], 0, UINT64_MAX);
+    return ret == -BTRAIL_ERR_END ? 0 : ret;
+}
+
+/* Where a pause begins or ends */
+struct edge {
+    uint64_t time;
+    int step;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct edge *x = a, *y = b;
+
+    return BTRAIL_COMPARE(x->time, y->time) ?:
+           BTRAIL_COMPARE(y->step, x->step);
+}
+
+static void add_edges(GArray *edges, const struct list *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const struct edge both[] = {
+            { l->pauses[i].begin, 1 }, { l->pauses[i].end, -1 },
+        };
+
+        g_array_append_vals(edges, both, 2);
+    }
+}
+
+/* The times in which at least @least of the lists have a pause */
+static void unite(struct list *out, GArray *edges, unsigned least)
+{
+    unsigned depth = 0;
+    uint64_t since = 0;
+
+    qsort(edges->data, edges->len, sizeof(struct edge), by_time);
+    for (guint i = 0; i < edges->len; i++) {
+        const struct edge *e = &g_array_index(edges, struct edge, i);
+        unsigned was = depth;
+
+        depth += e->step;
+        if (was < least && depth >= least) {
+            since = e->time;
+        } else if (was >= least && depth < least) {
+            append(out, since, e->time);
+        }
+    }
+}
+
+static void combine(struct pauses *p, unsigned vcpus, GArray *stops)
+{
+    g_autoptr(GArray) edges = g_array_new(FALSE, FALSE, sizeof(struct edge));
+    struct list all = { NULL };
+
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        add_edges(edges, &p->vcpus[i]);
+    }
+    unite(&p->any, edges, 1);
+    /* Of vCPUs without a stream it is not known whether they ran. */
+    if (p->n_vcpus && p->n_vcpus == vcpus) {
+        unite(&all, edges, vcpus);
+    }
+    unite(&p->stops, stops, 1);
+    g_array_set_size(edges, 0);
+    add_edges(edges, &all);
+    add_edges(edges, &p->stops);
+    unite(&p->guest, edges, 1);
+    g_free(all.pauses);
+}
+
+int pauses_read(struct pauses **pauses, const struct btrail_trace *trace,
+                unsigned vcpus)
+{
+    g_autoptr(GArray) stops = g_array_new(FALSE, FALSE, sizeof(struct edge));
+    struct pauses *p = g_new0(struct pauses, 1);
+    struct btrail_stream_info info;
+    int ret = 0;
+
+    for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
+        struct list of_vcpu = { NULL };
+
+        ret = read_vcpu(p, trace, info.vcpu, &of_vcpu);
+        add_edges(stops, &of_vcpu);
+        g_free(of_vcpu.pauses);
+        p->n_vcpus++;
+    }
+    if (ret) {
+        pauses_free(p);
+        return ret;
+    }
+    combine(p, vcpus, stops);
+    *pauses = p;
+    return 0;
+}
+
+void pauses_free(struct pauses *p)
+{
+    if (p) {
+        for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+            g_free(p->vcpus[i].pauses);
+        }
+        g_free(p->guest.pauses);
+        g_free(p->any.pauses);
+        g_free(p->stops.pauses);
+        g_free(p);
+    }
+}
+
+struct pauses_sum pauses_of_vcpu(const struct pauses *p, unsigned vcpu)
+{
+    return vcpu < BTRAIL_MAX_VCPUS ? p->sums[vcpu] :
+           (struct pauses_sum) { 0 };
+}
+
+struct pauses_sum pauses_of_all(const struct pauses *p)
+{
+    struct pauses_sum all = { 0 };
+
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        all.n += p->sums[i].n;
+        all.ns += p->sums[i].ns;
+    }
+    return all;
+}
+
+uint64_t pauses_unknown(const struct pauses *p)
+{
+    return p->unknown;
+}
+
+uint64_t pauses_vcpu(const struct pauses *p, unsigned vcpu, uint64_t begin,
+                     uint64_t end)
+{
+    return vcpu < BTRAIL_MAX_VCPUS ? sum(&p->vcpus[vcpu], begin, end) : 0;
+}
+
+uint64_t pauses_guest(const struct pauses *p, uint64_t begin, uint64_t end)
+{
+    return sum(&p->guest, begin, end);
+}
+
+uint64_t pauses_any(const struct pauses *p, uint64_t begin, uint64_t end)
+{
+    return sum(&p->any, begin, end);
+}

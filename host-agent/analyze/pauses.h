@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Pauses: when vCPUs did not run because they were traced, or because the guest
+ * was stopped
+ *
+ * Both are PAUSE and RESUME events, which have clocks; docs/trace-format.md
+ * says what is known of them, and what is not.
+ */
+
+#ifndef BTRAIL_PAUSES_H
+#define BTRAIL_PAUSES_H
+
+#include "backtrail/trace.h"
+
+/* Nanoseconds of the host's clock, from @begin to before @end */
+struct pause {
+    uint64_t begin;
+    uint64_t end;
+};
+
+/**
+ * struct pause_watch - the pauses of one vCPU, as its events come
+ * @reasons: for which it is paused, a bit each: a guest can be stopped while a
+ *           vCPU waits for room in the buffer
+ * @since:   when the first of these began
+ * @clock:   the last one that is known
+ * @unknown: how many pauses have a begin or an end that the trace does not have
+ */
+struct pause_watch {
+    uint64_t reasons;
+    uint64_t since;
+    uint64_t clock;
+    uint64_t unknown;
+};
+
+/* Takes an event.  True if a pause ends with it, which @pause gets. */
+bool pause_watch_event(struct pause_watch *w, const struct btrail_event *e,
+                       struct pause *pause);
+
+/* All pauses of a trace */
+struct pauses;
+
+/**
+ * struct pauses_sum - of a vCPU, or of all together
+ * @n:  how many
+ * @ns: how long, summed up
+ */
+struct pauses_sum {
+    uint64_t n;
+    uint64_t ns;
+};
+
+/**
+ * pauses_read - read the events of a trace
+ * @vcpus: how many the guest has, by the description; 0 if it does not say
+ *
+ * Errors: as btrail_cursor_open().
+ */
+int pauses_read(struct pauses **pauses, const struct btrail_trace *trace,
+                unsigned vcpus);
+void pauses_free(struct pauses *p);
+
+struct pauses_sum pauses_of_vcpu(const struct pauses *p, unsigned vcpu);
+struct pauses_sum pauses_of_all(const struct pauses *p);
+
+/*
+ * Pauses of which the trace does not have all: the begin or the end is missing,
+ * records are missing and may have had others in between, or there were more
+ * than memory is used for
+ */
+uint64_t pauses_unknown(const struct pauses *p);
+
+/* How much of a time the vCPU was paused */
+uint64_t pauses_vcpu(const struct pauses *p, unsigned vcpu, uint64_t begin,
+                     uint64_t end);
+
+/*
+ * How much of a time the whole guest was: it was stopped, or all its vCPUs
+ * waited for room in the buffer at once
+ */
+uint64_t pauses_guest(const struct pauses *p, uint64_t begin, uint64_t end);
+
+/* How much of a time any of its vCPUs was */
+uint64_t pauses_any(const struct pauses *p, uint64_t begin, uint64_t end);
+
+#endif /* BTRAIL_PAUSES_H */

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of analyze/pauses.h: each nanosecond of random pauses is paused or not,
+ * of a vCPU, of the guest, and of any vCPU; and what a trace does not say
+ */
+#include <glib.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze/pauses.h"
+#include "trace-samples.h"
+
+enum { VCPUS = 3, START = 1000, MOST = 400 };
+
+#define OVERFLOW    BTRAIL_PAUSE_OVERFLOW
+#define STOP        BTRAIL_PAUSE_VM_STOP
+
+static void add(GArray *events, uint16_t type, uint16_t reason, uint64_t data)
+{
+    const struct btrail_event e = {
+        .type = type, .reason = reason, .data = { data },
+    };
+
+    g_array_append_val(events, e);
+}
+
+static struct btrail_trace *write_all(char *path, GArray *const *vcpus,
+                                      unsigned n)
+{
+    const struct btrail_record record = { 1, 2, 0 };
+    struct btrail_writer *w;
+    struct btrail_trace *trace;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    for (unsigned i = 0; i < n; i++) {
+        const struct btrail_slab slab = {
+            0, 0x1000, &record, 1, (void *)vcpus[i]->data, vcpus[i]->len,
+        };
+
+        g_assert_cmpint(btrail_writer_append(w, i, &slab), ==, 0);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    return trace;
+}
+
+/* Is it paused then? */
+struct truth {
+    bool waits[VCPUS][MOST];
+    bool stopped[MOST];
+};
+
+static bool is_paused(const struct truth *t, unsigned vcpu, unsigned i)
+{
+    return t->waits[vcpu][i] || t->stopped[i];
+}
+
+static unsigned how_many(const struct truth *t, unsigned i)
+{
+    unsigned n = 0;
+
+    for (unsigned v = 0; v < VCPUS; v++) {
+        n += is_paused(t, v, i);
+    }
+    return n;
+}
+
+static void choose(bool *paused)
+{
+    for (unsigned i = g_test_rand_int_range(1, 30); i < MOST;) {
+        unsigned end = i + g_test_rand_int_range(1, 30);
+
+        for (; i < MOST && i < end; i++) {
+            paused[i] = true;
+        }
+        i += g_test_rand_int_range(1, 60);
+    }
+}
+
+static void add_changes(GArray *events, const bool *paused, uint16_t reason,
+                        unsigned i)
+{
+    bool was = i && paused[i - 1], is = i < MOST && paused[i];
+
+    if (was != is) {
+        add(events, is ? BTRAIL_EVENT_PAUSE : BTRAIL_EVENT_RESUME, reason,
+            START + i);
+    }
+}
+
+static uint64_t count(const struct truth *t, int vcpu, unsigned least,
+                      uint64_t begin, uint64_t end)
+{
+    uint64_t n = 0;
+
+    for (unsigned i = 0; i < MOST; i++) {
+        n += START + i >= begin && START + i < end &&
+             (vcpu < 0 ? how_many(t, i) >= least : is_paused(t, vcpu, i));
+    }
+    return n;
+}
+
+static void test_random(void)
+{
+    char *path = sample_path();
+
+    for (unsigned round = 0; round < 200; round++) {
+        g_autofree struct truth *t = g_new0(struct truth, 1);
+        GArray *events[VCPUS];
+        struct btrail_trace *trace;
+        struct pauses *p;
+        uint64_t all = 0;
+
+        choose(t->stopped);
+        for (unsigned v = 0; v < VCPUS; v++) {
+            choose(t->waits[v]);
+            events[v] = g_array_new(FALSE, FALSE, sizeof(struct btrail_event));
+            add(events[v], BTRAIL_EVENT_TIME, 0, START);
+            for (unsigned i = 0; i <= MOST; i++) {
+                add_changes(events[v], t->waits[v], OVERFLOW, i);
+                add_changes(events[v], t->stopped, STOP, i);
+            }
+        }
+        trace = write_all(path, events, VCPUS);
+        g_assert_cmpint(pauses_read(&p, trace, VCPUS), ==, 0);
+        g_assert_cmpuint(pauses_unknown(p), ==, 0);
+        for (unsigned k = 0; k < 30; k++) {
+            uint64_t begin = START + g_test_rand_int_range(-10, MOST);
+            uint64_t end = begin + g_test_rand_int_range(0, MOST);
+
+            for (unsigned v = 0; v < VCPUS; v++) {
+                g_assert_cmpuint(pauses_vcpu(p, v, begin, end), ==,
+                                 count(t, v, 0, begin, end));
+            }
+            g_assert_cmpuint(pauses_any(p, begin, end), ==,
+                             count(t, -1, 1, begin, end));
+            g_assert_cmpuint(pauses_guest(p, begin, end), ==,
+                             count(t, -1, VCPUS, begin, end));
+        }
+        for (unsigned v = 0; v < VCPUS; v++) {
+            g_assert_cmpuint(pauses_of_vcpu(p, v).ns, ==,
+                             count(t, v, 0, 0, UINT64_MAX));
+            all += pauses_of_vcpu(p, v).ns;
+            g_array_unref(events[v]);
+        }
+        g_assert_cmpuint(pauses_of_all(p).ns, ==, all);
+        pauses_free(p);
+        btrail_trace_close(trace);
+        g_assert_cmpint(remove(path), ==, 0);
+    }
+    sample_remove(path);
+}
+
+/* Not all vCPUs are in the trace: only a stop is one of the whole guest. */
+static void test_some_vcpus(void)
+{
+    char *path = sample_path();
+    GArray *events = g_array_new(FALSE, FALSE, sizeof(struct btrail_event));
+    struct btrail_trace *trace;
+    struct pauses *p;
+
+    add(events, BTRAIL_EVENT_PAUSE, OVERFLOW, 100);
+    add(events, BTRAIL_EVENT_PAUSE, STOP, 110);
+    add(events, BTRAIL_EVENT_RESUME, STOP, 130);
+    add(events, BTRAIL_EVENT_RESUME, OVERFLOW, 150);
+    trace = write_all(path, &events, 1);
+    for (unsigned vcpus = 0; vcpus < 3; vcpus++) {
+        g_assert_cmpint(pauses_read(&p, trace, vcpus), ==, 0);
+        g_assert_cmpuint(pauses_guest(p, 0, 1000), ==, vcpus == 1 ? 50 : 20);
+        g_assert_cmpuint(pauses_any(p, 0, 1000), ==, 50);
+        g_assert_cmpuint(pauses_of_all(p).n, ==, 1);
+        g_assert_cmpuint(pauses_of_all(p).ns, ==, 50);
+        g_assert_cmpuint(pauses_vcpu(p, BTRAIL_MAX_VCPUS, 0, 1000), ==, 0);
+        pauses_free(p);
+    }
+    pauses_free(NULL);
+    btrail_trace_close(trace);
+    g_array_unref(events);
+    sample_remove(path);
+}
+
+/* Takes events from a text: p and r pause and resume for lack of room, P and R
+ * with the guest, t is a time, g a gap, 0 the next one without a clock, e the
+ * end.  There are 10 ns from one to the next. */
+static void expect(const char *text, unsigned n, uint64_t ns,
+                   uint64_t unknown, bool paused)
+{
+    struct pause_watch w = { 0 };
+    uint64_t clock = 1000, sum = 0;
+    struct pause pause;
+
+    for (; *text; text++) {
+        struct btrail_event e = { .data = { clock += 10 } };
+
+        if (*text == '0') {
+            e.data[0] = 0;
+            text++;
+        }
+        e.type = strchr("pP", *text) ? BTRAIL_EVENT_PAUSE :
+                 strchr("rR", *text) ? BTRAIL_EVENT_RESUME :
+                 *text == 't' ? BTRAIL_EVENT_TIME :
+                 *text == 'g' ? BTRAIL_EVENT_GAP :
+                 *text == 'e' ? BTRAIL_EVENT_END : BTRAIL_EVENT_CR3;
+        e.reason = strchr("PR", *text) ? STOP : OVERFLOW;
+        if (pause_watch_event(&w, &e, &pause)) {
+            g_assert_cmpuint(pause.begin, <=, pause.end);
+            sum += pause.end - pause.begin;
+            n--;
+        }
+    }
+    g_assert_cmpuint(n, ==, 0);
+    g_assert_cmpuint(sum, ==, ns);
+    g_assert_cmpuint(w.unknown, ==, unknown);
+    g_assert_cmpint(w.reasons != 0, ==, paused);
+}
+
+static void test_watch(void)
+{
+    expect("tprt", 1, 10, 0, false);
+    expect("tpPRrt", 1, 30, 0, false);
+    /* In any order */
+    expect("tpPrRt", 1, 30, 0, false);
+    expect("tPctRprt", 2, 40, 0, false);
+    /* Up to the end */
+    expect("tpPe", 1, 20, 0, false);
+    expect("tp", 0, 0, 0, true);
+    /* It begins while the guest is stopped. */
+    expect("Rtpr", 1, 10, 0, false);
+    expect("trpr", 1, 10, 1, false);
+    /* What is missing may have had the end, and others. */
+    expect("tpgtpr", 1, 10, 1, false);
+    expect("tp0gr", 1, 20, 0, false);
+    expect("tppr", 1, 10, 1, false);
+    expect("t0pr", 0, 0, 1, false);
+    expect("tp0rr", 1, 20, 0, false);
+    expect("tp0er", 1, 20, 0, false);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/pauses/random", test_random);
+    g_test_add_func("/pauses/some-vcpus", test_some_vcpus);
+    g_test_add_func("/pauses/watch", test_watch);
+    return g_test_run();
+}
