@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "backtrail/words.h"
+#include "analyze/pauses.h"
 #include "cli/print.h"
 #include "util/parse.h"
 
@@ -192,6 +193,15 @@ void cli_trace_close(struct cli_trace *t);
  * Returns CLI_OK or CLI_DAMAGED.
  */
 int cli_trace_verdict(const struct cli_trace *t, uint64_t damage);
+
+/**
+ * cli_trace_pauses - read the pauses of a trace
+ * @known: gets whether it would have them, if there were some: its producer and
+ *         its agent are known to say so
+ *
+ * Returns NULL after an error message.
+ */
+struct pauses *cli_trace_pauses(const struct cli_trace *t, bool *known);
 
 /* Nanoseconds as seconds with nine digits */
 #define CLI_TIME_SIZE   32

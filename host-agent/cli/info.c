@@ -18,8 +18,7 @@ struct stream_summary {
     uint64_t lost;              /* without unknown numbers */
     uint64_t elsewhere;         /* records in files that were not given */
     bool lost_unknown;
-    uint64_t pauses;
-    uint64_t paused_ns;
+    struct pauses_sum paused;
     uint16_t end_reason;        /* 0 if there is no END event */
     uint64_t damage;
 };
@@ -170,7 +169,7 @@ static void print_kernels(const struct cli_trace *t,
 }
 
 static void add_to_summary(struct stream_summary *s,
-                           const struct btrail_batch *b, uint64_t *paused_at)
+                           const struct btrail_batch *b)
 {
     const struct btrail_event *e = b->event;
 
@@ -189,16 +188,6 @@ static void add_to_summary(struct stream_summary *s,
             s->lost += e->data[0];
             s->gaps++;
         }
-        break;
-    case BTRAIL_EVENT_PAUSE:
-        s->pauses++;
-        *paused_at = e->data[0];
-        break;
-    case BTRAIL_EVENT_RESUME:
-        if (*paused_at && e->data[0] > *paused_at) {
-            s->paused_ns += e->data[0] - *paused_at;
-        }
-        *paused_at = 0;
         break;
     case BTRAIL_EVENT_END:
         s->end_reason = e->reason;
@@ -229,7 +218,6 @@ static int summarize(const struct cli_trace *t, struct stream_summary *s,
 {
     struct btrail_cursor *cursor;
     struct btrail_batch batch;
-    uint64_t paused_at = 0;
     int ret = btrail_cursor_open(&cursor, t->trace, s->info.vcpu,
                                  BTRAIL_CURSOR_COUNTS_ONLY);
 
@@ -238,7 +226,7 @@ static int summarize(const struct cli_trace *t, struct stream_summary *s,
     }
     while (!(ret = btrail_cursor_next(cursor, &batch))) {
         if (batch.event) {
-            add_to_summary(s, &batch, &paused_at);
+            add_to_summary(s, &batch);
         } else {
             add_to_share(shares, &batch);
         }
@@ -376,18 +364,69 @@ static JsonObject *stream_json(const struct stream_summary *s)
         "d:rate", rate(i), "U:cr3_loads", s->cr3_loads,
         "U:spans", s->spans, "U:gaps", s->gaps,
         "U:lost", s->lost, "b:lost_unknown", s->lost_unknown,
-        "U:elsewhere", s->elsewhere, "U:pauses", s->pauses,
-        "U:paused_ns", s->paused_ns, "U:first_time", i->first_time,
+        "U:elsewhere", s->elsewhere, "U:pauses", s->paused.n,
+        "U:paused_ns", s->paused.ns, "U:first_time", i->first_time,
         "U:last_time", i->last_time, "s:end", end_word(s),
         "U:damage", s->damage, NULL);
 }
 
+/**
+ * struct pausing - the pauses of the trace
+ * @known: otherwise that there are none says nothing
+ * @guest: for how long no vCPU ran because of them, in ns
+ */
+struct pausing {
+    struct pauses *pauses;
+    bool known;
+    uint64_t guest;
+};
+
+static bool read_pauses(const struct cli_trace *t, struct pausing *p,
+                        struct stream_summary *streams, unsigned n)
+{
+    p->pauses = cli_trace_pauses(t, &p->known);
+    if (!p->pauses) {
+        return false;
+    }
+    p->guest = pauses_guest(p->pauses, 0, UINT64_MAX);
+    for (unsigned i = 0; i < n; i++) {
+        streams[i].paused = pauses_of_vcpu(p->pauses, streams[i].info.vcpu);
+    }
+    return true;
+}
+
+static void print_pauses(const struct pausing *p)
+{
+    const struct pauses_sum all = pauses_of_all(p->pauses);
+    uint64_t unknown = pauses_unknown(p->pauses);
+
+    cli_printf("%-10s ", "paused");
+    if (!p->known) {
+        cli_printf("not known: the trace does not say what its producer "
+                   "does\n");
+        return;
+    }
+    if (all.n) {
+        cli_printf("vCPUs %" PRIu64 " times for %.3f s in all, the whole "
+                   "guest for %.3f s", all.n, all.ns / 1e9, p->guest / 1e9);
+    } else {
+        cli_printf("never");
+    }
+    if (unknown) {
+        cli_printf("; not known at %" PRIu64 " places where records are "
+                   "missing, or the trace ends", unknown);
+    }
+    cli_printf("\n");
+}
+
 static void print_json(const struct cli_trace *t,
                        const struct stream_summary *streams, unsigned n,
+                       const struct pausing *p,
                        const struct kernel_share *shares)
 {
     const struct btrail_trace_status *s = &t->status;
     struct stream_summary sum = add_up(streams, n);
+    const struct pauses_sum paused = pauses_of_all(p->pauses);
     JsonArray *array = json_array_new();
 
     for (unsigned i = 0; i < n; i++) {
@@ -409,7 +448,10 @@ static void print_json(const struct cli_trace *t,
             "d:bits_per_record", bits(&sum.info),
             "d:seconds", seconds(&sum.info), "d:rate", rate(&sum.info),
             "U:spans", sum.spans, "U:gaps", sum.gaps, "U:lost", sum.lost,
-            "b:lost_unknown", sum.lost_unknown, NULL),
+            "b:lost_unknown", sum.lost_unknown, "b:pauses_known", p->known,
+            "U:pauses", paused.n, "U:paused_ns", paused.ns,
+            "U:guest_paused_ns", p->guest, "U:pauses_unknown",
+            pauses_unknown(p->pauses), NULL),
         "a:kernels", kernels_json(shares, sum.info.records),
         "a:streams", array, NULL));
 }
@@ -457,6 +499,7 @@ static void print_missing(const struct cli_trace *t)
 
 static void print_text(const struct cli_trace *t,
                        const struct stream_summary *streams, unsigned n,
+                       const struct pausing *p,
                        const struct kernel_share *shares)
 {
     static const char *const members[] = {
@@ -480,7 +523,9 @@ static void print_text(const struct cli_trace *t,
         cli_printf(", %.3f s, %.3f million a second",
                    seconds(&sum.info), rate(&sum.info) / 1e6);
     }
-    cli_printf("\n%-10s %s\n", "state", !t->status.complete ? "cut off" :
+    cli_printf("\n");
+    print_pauses(p);
+    cli_printf("%-10s %s\n", "state", !t->status.complete ? "cut off" :
                !t->status.indexed ? "index damaged" : "complete");
     for (unsigned i = 0; i < G_N_ELEMENTS(members); i++) {
         print_meta_member(t, members[i]);
@@ -515,6 +560,7 @@ static int run(const struct cli_trace *t, bool json)
                                                        n + 1);
     g_autofree struct kernel_share *shares = g_new0(struct kernel_share,
                                                     SHARES);
+    struct pausing paused;
     uint64_t damage = 0;
 
     for (i = 0; i < n; i++) {
@@ -528,12 +574,12 @@ static int run(const struct cli_trace *t, bool json)
         }
         damage += streams[i].damage;
     }
-    set_releases(t, shares);
-    if (json) {
-        print_json(t, streams, n, shares);
-    } else {
-        print_text(t, streams, n, shares);
+    if (!read_pauses(t, &paused, streams, n)) {
+        return CLI_FAILED;
     }
+    set_releases(t, shares);
+    (json ? print_json : print_text)(t, streams, n, &paused, shares);
+    pauses_free(paused.pauses);
     fflush(stdout);
     return cli_trace_verdict(t, damage);
 }

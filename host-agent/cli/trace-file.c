@@ -66,6 +66,21 @@ void cli_trace_close(struct cli_trace *t)
     json_object_unref(t->meta);
 }
 
+struct pauses *cli_trace_pauses(const struct cli_trace *t, bool *known)
+{
+    gint64 vcpus = btrail_json_int(t->meta, "vcpus", 0);
+    struct pauses *p;
+    int ret = pauses_read(&p, t->trace, CLAMP(vcpus, 0, BTRAIL_MAX_VCPUS));
+
+    if (ret) {
+        cli_error("%s: %s", t->path, cli_strerror(ret));
+        return NULL;
+    }
+    /* Only what a device has made, which has a policy, is said to be whole. */
+    *known = btrail_json_string(t->meta, "overflow") || pauses_of_all(p).n;
+    return p;
+}
+
 int cli_trace_verdict(const struct cli_trace *t, uint64_t damage)
 {
     const struct btrail_trace_status *s = &t->status;
