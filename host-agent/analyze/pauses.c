@@ -6,11 +6,13 @@
 #include <glib.h>
 #include <stdlib.h>
 
+#include "analyze/pace.h"
 #include "analyze/pauses.h"
 #include "util/search.h"
 
-/* Pauses that memory is used for: 24 MiB for each list */
+/* Pauses that memory is used for, and waits of vCPUs: 24 MiB for each list */
 #define MAX_PAUSES  (1u << 20)
+#define MAX_WAITS   (1u << 20)
 
 /* All reasons that are unknown share the last bit. */
 static uint64_t bit_of(uint16_t reason)
@@ -108,17 +110,14 @@ struct list {
 
 /**
  * struct pauses
- * @vcpus: of each vCPU; @n_vcpus of them have a stream
- * @guest, @any: of all of them at once, of any of them
- * @stops: with the whole guest, as the events of any vCPU say
+ * @vcpus: of each vCPU
+ * @guest, @any: of the whole guest, of any vCPU
  */
 struct pauses {
     struct list vcpus[BTRAIL_MAX_VCPUS];
     struct pauses_sum sums[BTRAIL_MAX_VCPUS];
-    unsigned n_vcpus;
     struct list guest;
     struct list any;
-    struct list stops;
     size_t n;
     uint64_t unknown;
 };
@@ -260,50 +259,115 @@ static void unite(struct list *out, GArray *edges, unsigned least)
     }
 }
 
-static void combine(struct pauses *p, unsigned vcpus, GArray *stops)
+/**
+ * struct reading
+ * @stops:  where pauses of all vCPUs with the guest begin and end
+ * @stands: where any vCPU begins and ends not to run
+ * @n_vcpus: that have a stream
+ */
+struct reading {
+    const struct btrail_trace *trace;
+    const struct pauses_guest *guest;
+    struct pauses *p;
+    GArray *stops;
+    GArray *stands;
+    unsigned n_vcpus;
+    size_t n_waits;
+};
+
+/* Adds where a vCPU made no records, although it was not paused. */
+static int add_waits(struct reading *r, unsigned vcpu, GArray *edges)
+{
+    struct list waits = { NULL };
+    const struct pace *pace;
+    struct paces *paces;
+    int ret = paces_open(&paces, r->trace, vcpu, r->guest->tick);
+
+    if (ret) {
+        return ret;
+    }
+    while ((pace = paces_next(paces))->end != UINT64_MAX &&
+           r->n_waits < MAX_WAITS) {
+        if (pace->wait) {
+            append(&waits, pace->until - pace->wait / PACE_TICKS, pace->until);
+            r->n_waits++;
+        }
+    }
+    paces_close(paces);
+    add_edges(edges, &waits);
+    g_free(waits.pauses);
+    return 0;
+}
+
+static int add_vcpu(struct reading *r, unsigned vcpu)
 {
     g_autoptr(GArray) edges = g_array_new(FALSE, FALSE, sizeof(struct edge));
-    struct list all = { NULL };
+    struct list stops = { NULL }, stands = { NULL };
+    int ret = read_vcpu(r->p, r->trace, vcpu, &stops);
+
+    if (!ret && r->guest->whole) {
+        ret = add_waits(r, vcpu, edges);
+    }
+    add_edges(edges, &r->p->vcpus[vcpu]);
+    unite(&stands, edges, 1);
+    add_edges(r->stands, &stands);
+    add_edges(r->stops, &stops);
+    g_free(stands.pauses);
+    g_free(stops.pauses);
+    r->n_vcpus++;
+    return ret;
+}
+
+static void combine(struct reading *r)
+{
+    g_autoptr(GArray) edges = g_array_new(FALSE, FALSE, sizeof(struct edge));
+    struct list all = { NULL }, held = { NULL }, stops = { NULL };
 
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        add_edges(edges, &p->vcpus[i]);
+        add_edges(edges, &r->p->vcpus[i]);
     }
-    unite(&p->any, edges, 1);
+    unite(&r->p->any, edges, 1);
     /* Of vCPUs without a stream it is not known whether they ran. */
-    if (p->n_vcpus && p->n_vcpus == vcpus) {
-        unite(&all, edges, vcpus);
+    if (r->n_vcpus && r->n_vcpus == r->guest->vcpus) {
+        unite(&all, r->stands, r->n_vcpus);
     }
-    unite(&p->stops, stops, 1);
     g_array_set_size(edges, 0);
     add_edges(edges, &all);
-    add_edges(edges, &p->stops);
-    unite(&p->guest, edges, 1);
+    add_edges(edges, &r->p->any);
+    unite(&held, edges, 2);
+    unite(&stops, r->stops, 1);
+    g_array_set_size(edges, 0);
+    add_edges(edges, &held);
+    add_edges(edges, &stops);
+    unite(&r->p->guest, edges, 1);
     g_free(all.pauses);
+    g_free(held.pauses);
+    g_free(stops.pauses);
 }
 
 int pauses_read(struct pauses **pauses, const struct btrail_trace *trace,
-                unsigned vcpus)
+                const struct pauses_guest *guest)
 {
-    g_autoptr(GArray) stops = g_array_new(FALSE, FALSE, sizeof(struct edge));
-    struct pauses *p = g_new0(struct pauses, 1);
+    struct reading r = {
+        .trace = trace, .guest = guest, .p = g_new0(struct pauses, 1),
+        .stops = g_array_new(FALSE, FALSE, sizeof(struct edge)),
+        .stands = g_array_new(FALSE, FALSE, sizeof(struct edge)),
+    };
     struct btrail_stream_info info;
     int ret = 0;
 
     for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
-        struct list of_vcpu = { NULL };
-
-        ret = read_vcpu(p, trace, info.vcpu, &of_vcpu);
-        add_edges(stops, &of_vcpu);
-        g_free(of_vcpu.pauses);
-        p->n_vcpus++;
+        ret = add_vcpu(&r, info.vcpu);
     }
-    if (ret) {
-        pauses_free(p);
-        return ret;
+    if (!ret) {
+        combine(&r);
+        *pauses = r.p;
+    } else {
+        pauses_free(r.p);
     }
-    combine(p, vcpus, stops);
-    *pauses = p;
-    return 0;
+    g_array_unref(r.stops);
+    g_array_unref(r.stands);
+    return ret;
 }
 
 void pauses_free(struct pauses *p)
@@ -314,7 +378,6 @@ void pauses_free(struct pauses *p)
         }
         g_free(p->guest.pauses);
         g_free(p->any.pauses);
-        g_free(p->stops.pauses);
         g_free(p);
     }
 }
@@ -347,7 +410,8 @@ uint64_t pauses_vcpu(const struct pauses *p, unsigned vcpu, uint64_t begin,
     return vcpu < BTRAIL_MAX_VCPUS ? sum(&p->vcpus[vcpu], begin, end) : 0;
 }
 
-uint64_t pauses_guest(const struct pauses *p, uint64_t begin, uint64_t end)
+uint64_t pauses_whole_guest(const struct pauses *p, uint64_t begin,
+                            uint64_t end)
 {
     return sum(&p->guest, begin, end);
 }

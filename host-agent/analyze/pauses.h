@@ -51,13 +51,25 @@ struct pauses_sum {
 };
 
 /**
+ * struct pauses_guest - what the description says of the guest
+ * @vcpus: how many it has; 0 if it does not say
+ * @tick:  of the session, in nanoseconds; 0 if it is not known
+ * @whole: the trace has all records of its vCPUs, so one that has made none did
+ *         not run
+ */
+struct pauses_guest {
+    unsigned vcpus;
+    uint64_t tick;
+    bool whole;
+};
+
+/**
  * pauses_read - read the events of a trace
- * @vcpus: how many the guest has, by the description; 0 if it does not say
  *
  * Errors: as btrail_cursor_open().
  */
 int pauses_read(struct pauses **pauses, const struct btrail_trace *trace,
-                unsigned vcpus);
+                const struct pauses_guest *guest);
 void pauses_free(struct pauses *p);
 
 struct pauses_sum pauses_of_vcpu(const struct pauses *p, unsigned vcpu);
@@ -75,10 +87,11 @@ uint64_t pauses_vcpu(const struct pauses *p, unsigned vcpu, uint64_t begin,
                      uint64_t end);
 
 /*
- * How much of a time the whole guest was: it was stopped, or all its vCPUs
- * waited for room in the buffer at once
+ * How much of a time the whole guest was: it was stopped, or some of its vCPUs
+ * waited for room in the buffer while none ran
  */
-uint64_t pauses_guest(const struct pauses *p, uint64_t begin, uint64_t end);
+uint64_t pauses_whole_guest(const struct pauses *p, uint64_t begin,
+                            uint64_t end);
 
 /* How much of a time any of its vCPUs was */
 uint64_t pauses_any(const struct pauses *p, uint64_t begin, uint64_t end);

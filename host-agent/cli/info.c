@@ -388,7 +388,7 @@ static bool read_pauses(const struct cli_trace *t, struct pausing *p,
     if (!p->pauses) {
         return false;
     }
-    p->guest = pauses_guest(p->pauses, 0, UINT64_MAX);
+    p->guest = pauses_whole_guest(p->pauses, 0, UINT64_MAX);
     for (unsigned i = 0; i < n; i++) {
         streams[i].paused = pauses_of_vcpu(p->pauses, streams[i].info.vcpu);
     }

@@ -68,9 +68,17 @@ void cli_trace_close(struct cli_trace *t)
 
 struct pauses *cli_trace_pauses(const struct cli_trace *t, bool *known)
 {
+    const char *privilege = btrail_json_string(t->meta, "privilege");
     gint64 vcpus = btrail_json_int(t->meta, "vcpus", 0);
+    const struct pauses_guest guest = {
+        .vcpus = CLAMP(vcpus, 0, BTRAIL_MAX_VCPUS),
+        .tick = t->tick,
+        .whole = privilege && !strcmp(privilege, "all") &&
+                 !json_object_has_member(t->meta, "cr3_filter") &&
+                 !json_object_has_member(t->meta, "processes"),
+    };
     struct pauses *p;
-    int ret = pauses_read(&p, t->trace, CLAMP(vcpus, 0, BTRAIL_MAX_VCPUS));
+    int ret = pauses_read(&p, t->trace, &guest);
 
     if (ret) {
         cli_error("%s: %s", t->path, cli_strerror(ret));

@@ -108,6 +108,7 @@ static void test_random(void)
         g_autofree struct truth *t = g_new0(struct truth, 1);
         GArray *events[VCPUS];
         struct btrail_trace *trace;
+        const struct pauses_guest guest = { .vcpus = VCPUS };
         struct pauses *p;
         uint64_t all = 0;
 
@@ -122,7 +123,7 @@ static void test_random(void)
             }
         }
         trace = write_all(path, events, VCPUS);
-        g_assert_cmpint(pauses_read(&p, trace, VCPUS), ==, 0);
+        g_assert_cmpint(pauses_read(&p, trace, &guest), ==, 0);
         g_assert_cmpuint(pauses_unknown(p), ==, 0);
         for (unsigned k = 0; k < 30; k++) {
             uint64_t begin = START + g_test_rand_int_range(-10, MOST);
@@ -134,7 +135,7 @@ static void test_random(void)
             }
             g_assert_cmpuint(pauses_any(p, begin, end), ==,
                              count(t, -1, 1, begin, end));
-            g_assert_cmpuint(pauses_guest(p, begin, end), ==,
+            g_assert_cmpuint(pauses_whole_guest(p, begin, end), ==,
                              count(t, -1, VCPUS, begin, end));
         }
         for (unsigned v = 0; v < VCPUS; v++) {
@@ -165,8 +166,11 @@ static void test_some_vcpus(void)
     add(events, BTRAIL_EVENT_RESUME, OVERFLOW, 150);
     trace = write_all(path, &events, 1);
     for (unsigned vcpus = 0; vcpus < 3; vcpus++) {
-        g_assert_cmpint(pauses_read(&p, trace, vcpus), ==, 0);
-        g_assert_cmpuint(pauses_guest(p, 0, 1000), ==, vcpus == 1 ? 50 : 20);
+        const struct pauses_guest guest = { .vcpus = vcpus };
+
+        g_assert_cmpint(pauses_read(&p, trace, &guest), ==, 0);
+        g_assert_cmpuint(pauses_whole_guest(p, 0, 1000), ==,
+                         vcpus == 1 ? 50 : 20);
         g_assert_cmpuint(pauses_any(p, 0, 1000), ==, 50);
         g_assert_cmpuint(pauses_of_all(p).n, ==, 1);
         g_assert_cmpuint(pauses_of_all(p).ns, ==, 50);
@@ -176,6 +180,39 @@ static void test_some_vcpus(void)
     pauses_free(NULL);
     btrail_trace_close(trace);
     g_array_unref(events);
+    sample_remove(path);
+}
+
+/* A vCPU that makes no records does not run, if the trace has all. */
+static void test_waits(void)
+{
+    enum { MS = 1000000 };
+    char *path = sample_path();
+    GArray *events[2];
+    struct btrail_trace *trace;
+
+    for (unsigned i = 0; i < 2; i++) {
+        events[i] = g_array_new(FALSE, FALSE, sizeof(struct btrail_event));
+    }
+    add(events[0], BTRAIL_EVENT_TIME, 0, 100 * MS);
+    add(events[0], BTRAIL_EVENT_PAUSE, OVERFLOW, 110 * MS);
+    add(events[0], BTRAIL_EVENT_RESUME, OVERFLOW, 150 * MS);
+    add(events[1], BTRAIL_EVENT_TIME, 0, 100 * MS);
+    add(events[1], BTRAIL_EVENT_TIME, 0, 130 * MS);
+    trace = write_all(path, events, 2);
+    for (unsigned i = 0; i < 6; i++) {
+        const struct pauses_guest guest = { 1 + i / 2, MS, i % 2 };
+        struct pauses *p;
+
+        g_assert_cmpint(pauses_read(&p, trace, &guest), ==, 0);
+        g_assert_cmpuint(pauses_whole_guest(p, 0, 200 * MS), ==,
+                         i == 3 ? 20 * MS : 0);
+        g_assert_cmpuint(pauses_any(p, 0, 200 * MS), ==, 40 * MS);
+        pauses_free(p);
+    }
+    btrail_trace_close(trace);
+    g_array_unref(events[0]);
+    g_array_unref(events[1]);
     sample_remove(path);
 }
 
@@ -241,6 +278,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/pauses/random", test_random);
     g_test_add_func("/pauses/some-vcpus", test_some_vcpus);
+    g_test_add_func("/pauses/waits", test_waits);
     g_test_add_func("/pauses/watch", test_watch);
     return g_test_run();
 }
