@@ -95,6 +95,7 @@ void between_clear(struct between *b)
     spans_free(b->spans);
     record_set_free(b->set);
     times_free(b->times);
+    pauses_free(b->pauses);
 }
 
 /* Adds a moment, with the value of its mark.  False if there are too many. */
@@ -172,7 +173,13 @@ bool between_read(struct between *b, const struct analysis *in, bool filtered,
         return false;
     }
     spans_pair(b->spans);
-    if (count && !spans_count(b->spans, b->set, &error)) {
+    if (count && !b->set) {
+        b->pauses = cli_trace_pauses(&in->trace, &b->pauses_known);
+        if (!b->pauses) {
+            return false;
+        }
+    }
+    if (count && !spans_count(b->spans, b->set, b->pauses, &error)) {
         cli_error("%s: %s", in->trace.path, error->message);
         return false;
     }

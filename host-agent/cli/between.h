@@ -20,6 +20,8 @@
  * @spans:     after between_read()
  * @set:       their records, after between_restrict()
  * @times:     their time, then
+ * @pauses:    of the trace, after between_read() with @count and without @set;
+ *             @pauses_known as of cli_trace_pauses()
  * @damage:    that was found while reading
  */
 struct between {
@@ -31,6 +33,8 @@ struct between {
     struct spans *spans;
     struct record_set *set;
     struct times *times;
+    struct pauses *pauses;
+    bool pauses_known;
     uint64_t damage;
 };
 

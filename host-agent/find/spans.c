@@ -5,7 +5,9 @@
 
 #include <glib.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "analyze/pace.h"
 #include "find/clock-order.h"
 #include "find/spans.h"
 #include "lib/agent/thread.h"
@@ -31,27 +33,39 @@ struct span_key {
 };
 
 /**
- * struct span_account - records of a thread, or of all
+ * struct span_sums - of a thread, or of all
  * @records: that were counted, as long as there are spans
- * @spans:   that it is in
+ * @ticks:   their time, in 1/PACE_TICKS ns
+ * @paused:  how long vCPUs were paused while they ran it, but for the time in
+ *           which the whole guest was
+ */
+struct span_sums {
+    uint64_t records;
+    uint64_t ticks;
+    uint64_t paused;
+};
+
+/**
+ * struct span_account
+ * @spans: that it is in
  */
 struct span_account {
     struct span_key key;
-    uint64_t records;
+    struct span_sums sums;
     unsigned spans;
 };
 
 /**
  * struct span_part - a span on one vCPU: records [@begin, @end)
  * @accounts: of those whose records it has
- * @before:   records of these at its beginning
+ * @before:   the sums of these at its beginning
  */
 struct span_part {
     struct span *span;
     uint64_t begin;
     uint64_t end;
     struct span_account *accounts[2];
-    uint64_t before[2];
+    struct span_sums before[2];
 };
 
 /* Where a part begins or ends */
@@ -313,6 +327,11 @@ uint64_t span_duration(const struct span *span)
     return span->end->time - MIN(span->begin->time, span->end->time);
 }
 
+uint64_t span_unpaused(const struct span *span)
+{
+    return span_duration(span) - span->paused;
+}
+
 struct times_span span_time(const struct span *span)
 {
     uint64_t begin = span->begin->begun, end = span->end->begun;
@@ -328,20 +347,29 @@ struct times_span span_time(const struct span *span)
 
 /**
  * struct count
+ * @pauses:   or NULL
  * @order:    to find the records of a vCPU at moments of others
  * @accounts: by their keys
  * @parts, @bounds: of one vCPU, the latter in order
  * @next:     the first bound that was not passed
+ * @paces:    of the vCPU
+ * @watch:    its pauses
+ * @last:     who has made its last record; NULL if nobody has whose records
+ *            are in spans
  */
 struct count {
     struct spans *s;
     struct record_set *set;
+    const struct pauses *pauses;
     struct clock_order *order;
     GHashTable *accounts;
     unsigned vcpu;
     GArray *parts;
     GArray *bounds;
     guint next;
+    struct paces *paces;
+    struct pause_watch watch;
+    struct span_account *last;
 };
 
 static struct span_account *get_account(struct count *c,
@@ -443,6 +471,18 @@ static const struct bound *next_bound(const struct count *c)
            &g_array_index(c->bounds, struct bound, c->next) : NULL;
 }
 
+/* What an account has of a part, which ends.  @on_cpu is in ticks up to the end
+ * of all, and @paused has only what is of no other vCPU. */
+static void end_part(struct span_part *part, unsigned i)
+{
+    const struct span_sums *now = &part->accounts[i]->sums;
+    const struct span_sums *before = &part->before[i];
+
+    part->span->records += now->records - before->records;
+    part->span->on_cpu += now->ticks - before->ticks;
+    part->span->paused += now->paused - before->paused;
+}
+
 static void pass_bound(struct count *c, const struct bound *bound)
 {
     struct span_part *part = &g_array_index(c->parts, struct span_part,
@@ -452,14 +492,29 @@ static void pass_bound(struct count *c, const struct bound *bound)
         struct span_account *a = part->accounts[i];
 
         if (bound->begin) {
-            part->before[i] = a->records;
+            part->before[i] = a->sums;
             a->spans++;
         } else {
-            part->span->records += a->records - part->before[i];
+            end_part(part, i);
             a->spans--;
         }
     }
     c->next++;
+}
+
+/* The time of records, in 1/PACE_TICKS ns */
+static uint64_t ticks_of(struct count *c, uint64_t begin, uint64_t end)
+{
+    uint64_t sum = 0;
+
+    while (begin < end) {
+        const struct pace *pace = paces_at(c->paces, begin);
+        uint64_t until = MIN(end, pace->end);
+
+        sum += (until - begin) * pace->ticks;
+        begin = until;
+    }
+    return sum;
 }
 
 /* Counts records of a thread between two bounds. */
@@ -469,11 +524,42 @@ static void count_records(struct count *c, const struct btrail_batch *b,
     const struct span_key key = maker_of(c->s, c->vcpu, &b->task, b->cr3);
     struct span_account *a = g_hash_table_lookup(c->accounts, &key);
 
+    c->last = a;
     if (a && a->spans) {
-        a->records += end - begin;
+        a->sums.records += end - begin;
+        a->sums.ticks += ticks_of(c, begin, end);
         if (c->set) {
             record_set_add(c->set, c->vcpu, begin, end);
         }
+    }
+}
+
+/* Passes the bounds up to an index.  Returns the next one, or NULL. */
+static const struct bound *pass_bounds(struct count *c, uint64_t index)
+{
+    const struct bound *bound;
+
+    while ((bound = next_bound(c)) && bound->index <= index) {
+        pass_bound(c, bound);
+    }
+    return bound;
+}
+
+/* A pause is of the thread that has made the last record before it. */
+static void count_event(struct count *c, const struct btrail_event *e)
+{
+    struct pause pause;
+
+    if (!pause_watch_event(&c->watch, e, &pause) || !c->pauses) {
+        return;
+    }
+    /* The moment of a bound is after its record, which is not made yet. */
+    if (e->index) {
+        pass_bounds(c, e->index - 1);
+    }
+    if (c->last && c->last->spans) {
+        c->last->sums.paused += pause.end - pause.begin - pauses_whole_guest(
+            c->pauses, pause.begin, pause.end);
     }
 }
 
@@ -483,9 +569,7 @@ static void count_batch(struct count *c, const struct btrail_batch *b)
     const struct bound *bound;
 
     while (index < end) {
-        while ((bound = next_bound(c)) && bound->index <= index) {
-            pass_bound(c, bound);
-        }
+        bound = pass_bounds(c, index);
         until = bound ? MIN(bound->index, end) : end;
         count_records(c, b, index, until);
         index = until;
@@ -502,11 +586,19 @@ static int read_parts(struct count *c)
                                  BTRAIL_CURSOR_COUNTS_ONLY);
 
     if (!ret) {
-        ret = btrail_cursor_seek(cursor, bound->index);
+        ret = paces_open(&c->paces, c->s->trace, c->vcpu, c->s->tick);
     }
+    if (!ret) {
+        /* The record before says who is paused there. */
+        ret = btrail_cursor_seek(cursor, bound->index - (bound->index > 0));
+    }
+    memset(&c->watch, 0, sizeof(c->watch));
+    c->last = NULL;
     while (!ret && next_bound(c) &&
            !(ret = btrail_cursor_next(cursor, &b))) {
-        if (!b.event) {
+        if (b.event) {
+            count_event(c, b.event);
+        } else {
             count_batch(c, &b);
         }
         if (c->set && record_set_ranges(c->set) > MAX_RANGES) {
@@ -514,6 +606,8 @@ static int read_parts(struct count *c)
         }
     }
     btrail_cursor_close(cursor);
+    paces_close(c->paces);
+    c->paces = NULL;
     /* Those at the end, or after it */
     while ((bound = next_bound(c))) {
         pass_bound(c, bound);
@@ -535,10 +629,43 @@ static bool count_vcpu(struct count *c, GError **error)
                 "the trace", MAX_RANGES);
 }
 
-bool spans_count(struct spans *s, struct record_set *set, GError **error)
+/* Times are estimated, so nothing in a span is longer than it. */
+static void finish_span(const struct count *c, struct span *span)
+{
+    uint64_t begin = span->begin->time, all = span_duration(span);
+
+    span->on_cpu /= PACE_TICKS;
+    if (c->s->pair != SPANS_THREAD) {
+        /* Those of several vCPUs can be at one time. */
+        span->paused = 0;
+    }
+    if (c->pauses) {
+        span->paused = MIN(all, span->paused + pauses_whole_guest(
+            c->pauses, begin, begin + all));
+        span->held = pauses_any(c->pauses, begin, begin + all);
+        span->held -= MIN(span->held, span->paused);
+    }
+    if (c->s->pair == SPANS_THREAD) {
+        span->on_cpu = MIN(span->on_cpu, all - span->paused);
+    }
+}
+
+static void finish(const struct count *c)
+{
+    for (guint i = 0; i < c->s->all->len; i++) {
+        struct span *span = &g_array_index(c->s->all, struct span, i);
+
+        if (span->end) {
+            finish_span(c, span);
+        }
+    }
+}
+
+bool spans_count(struct spans *s, struct record_set *set,
+                 const struct pauses *pauses, GError **error)
 {
     struct count c = {
-        .s = s, .set = set, .order = clock_order_new(s->trace, s->tick),
+        .s = s, .set = set, .pauses = pauses, .order = clock_order_new(s->trace, s->tick),
         .accounts = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
                                           g_free, NULL),
         .parts = g_array_new(FALSE, FALSE, sizeof(struct span_part)),
@@ -554,6 +681,7 @@ bool spans_count(struct spans *s, struct record_set *set, GError **error)
     if (set) {
         record_set_seal(set);
     }
+    finish(&c);
     clock_order_free(c.order);
     g_hash_table_unref(c.accounts);
     g_array_unref(c.parts);

@@ -12,6 +12,7 @@
 #ifndef BTRAIL_SPANS_H
 #define BTRAIL_SPANS_H
 
+#include "analyze/pauses.h"
 #include "analyze/times.h"
 #include "find/moment.h"
 #include "symbolize/record-set.h"
@@ -66,13 +67,21 @@ struct span_point {
 /**
  * struct span
  * @begin, @end: of the points; @end is NULL if it has not ended
- * @records: made in it, those of spans in it included; 0 before spans_count(),
- *           and if it has not ended
+ * @records: made in it, those of spans in it included
+ * @on_cpu:  the time of these records
+ * @paused:  how long its thread, or else the whole guest, was paused in it
+ * @held:    and how long others were, which it may have waited for
+ *
+ * All but the first two are 0 before spans_count(), and if it has not ended.
+ * Times are in nanoseconds.
  */
 struct span {
     const struct span_point *begin;
     const struct span_point *end;
     uint64_t records;
+    uint64_t on_cpu;
+    uint64_t paused;
+    uint64_t held;
 };
 
 struct spans;
@@ -103,8 +112,10 @@ const struct span *spans_get(const struct spans *s, size_t i);
 uint64_t spans_unbegun(const struct spans *s);
 uint64_t spans_unvalued(const struct spans *s);
 
-/* Nanoseconds from the beginning to the end of a span that has ended */
+/* Nanoseconds from the beginning to the end of a span that has ended; and after
+ * spans_count() without those in which it was paused */
 uint64_t span_duration(const struct span *span);
+uint64_t span_unpaused(const struct span *span);
 
 /*
  * The time of the records of a span that has ended: from the beginning of its
@@ -114,11 +125,13 @@ uint64_t span_duration(const struct span *span);
 struct times_span span_time(const struct span *span);
 
 /**
- * spans_count - count the records of spans
- * @set: gets the records of all spans that have ended; it is sealed.  Or NULL
+ * spans_count - count the records of spans, and their time
+ * @set:    gets the records of all spans that have ended; it is sealed.  Or NULL
+ * @pauses: of the trace, or NULL: spans then have none
  *
  * Errors: COMMAND: the trace cannot be read, or there is too much for @set.
  */
-bool spans_count(struct spans *s, struct record_set *set, GError **error);
+bool spans_count(struct spans *s, struct record_set *set,
+                 const struct pauses *pauses, GError **error);
 
 #endif /* BTRAIL_SPANS_H */

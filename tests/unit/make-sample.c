@@ -530,7 +530,9 @@ static void write_waits(const char *path,
 {
     enum { TURNS = 300, MOST = 64, MS = 1000000, PAUSED = 25 * MS };
     static const char json[] = "{\"tick_ns\": 1000000, "
-                               "\"start\": {\"monotonic\": 5000000}}";
+                               "\"start\": {\"monotonic\": 5000000}, "
+                               "\"overflow\": \"pause\", \"vcpus\": 2, "
+                               "\"privilege\": \"all\"}";
     static const char *const names[] = { "one", "two", "six" };
     struct btrail_record records[MOST];
     GRand *random = g_rand_new_with_seed(1);

@@ -13,14 +13,30 @@
 #include "util/search.h"
 #include "util/sort.h"
 
+/* A span that was paused for more than this part of its time is said to be. */
+#define MUCH        20
+
 /**
  * struct summary - of the spans that have ended
- * @durations: of them, in order
+ * @durations: of them, without pauses, in order
+ * @paused:    how many were
+ * @much:      for more than a MUCH-th
+ * @most:      the longest pause
+ * @held:      how many may have waited for others, for as much
  */
 struct summary {
     GArray *durations;
     uint64_t unended;
+    uint64_t paused;
+    uint64_t much;
+    uint64_t most;
+    uint64_t held;
 };
+
+static bool is_much(const struct span *span, uint64_t ns)
+{
+    return ns > span_duration(span) / MUCH;
+}
 
 static struct summary summarize(const struct spans *spans)
 {
@@ -29,9 +45,13 @@ static struct summary summarize(const struct spans *spans)
 
     for (size_t i = 0; (span = spans_get(spans, i)); i++) {
         if (span->end) {
-            uint64_t ns = span_duration(span);
+            uint64_t ns = span_unpaused(span);
 
             g_array_append_val(s.durations, ns);
+            s.paused += span->paused > 0;
+            s.much += is_much(span, span->paused);
+            s.most = MAX(s.most, span->paused);
+            s.held += is_much(span, span->held);
         } else {
             s.unended++;
         }
@@ -93,8 +113,9 @@ static JsonObject *span_json(const struct report *r, const struct span *span)
 
     if (span->end) {
         btrail_json_add(o, "o:end", point_json(r, span->end), "U:ns",
-                        span_duration(span), "U:records", span->records,
-                        NULL);
+                        span_duration(span), "U:on_cpu_ns", span->on_cpu,
+                        "U:paused_ns", span->paused, "U:held_ns", span->held,
+                        "U:records", span->records, NULL);
     } else {
         json_object_set_null_member(o, "end");
     }
@@ -120,7 +141,11 @@ static void print_json(const struct report *r, const struct summary *s,
     JsonObject *root = btrail_json_new("U:ended", (guint64)s->durations->len,
                                        "U:unended", s->unended, "U:unbegun",
                                        spans_unbegun(spans), "U:unvalued",
-                                       spans_unvalued(spans), NULL);
+                                       spans_unvalued(spans), "U:paused",
+                                       s->paused, "b:pauses_known",
+                                       r->between.pauses_known,
+                                       "U:pauses_unknown", pauses_unknown(
+                                       r->between.pauses), NULL);
 
     if (s->durations->len) {
         btrail_json_add(root, "U:min_ns", percentile(s, 0), "U:median_ns",
@@ -152,11 +177,26 @@ static char *thread_text(const struct report *r, const struct span_point *p)
            g_strdup_printf("%s %" PRId64 "/%" PRId64, comm, pid, tid);
 }
 
+/* How long it was paused, and of what part of its time, if that is much */
+static char *paused_text(const struct span *span)
+{
+    char buf[CLI_TIME_SIZE];
+
+    if (!span->end || !span->paused) {
+        return g_strdup("-");
+    }
+    return g_strdup_printf(is_much(span, span->paused) ? "%s (%.0f%%)" : "%s",
+                           cli_format_ns(span->paused, buf),
+                           100.0 * span->paused / span_duration(span));
+}
+
 static void add_row(const struct report *r, GPtrArray *table,
                     const struct span *span)
 {
     const struct span_point *begin = span->begin, *end = span->end;
     char first[CLI_TIME_SIZE], last[CLI_TIME_SIZE], duration[CLI_TIME_SIZE];
+    char on_cpu[CLI_TIME_SIZE];
+    g_autofree char *paused = paused_text(span);
     g_autofree char *records = end ?
         g_strdup_printf("%" PRIu64, span->records) : g_strdup("-");
     g_autofree char *value = begin->known ?
@@ -167,7 +207,22 @@ static void add_row(const struct report *r, GPtrArray *table,
     cli_table_add(table, cli_format_time(&r->in.trace, begin->time, first),
                   end ? cli_format_time(&r->in.trace, end->time, last) : "-",
                   end ? cli_format_ns(span_duration(span), duration) : "-",
-                  records, value, from, to, thread, NULL);
+                  end ? cli_format_ns(span->on_cpu, on_cpu) : "-",
+                  paused, records, value, from, to, thread, NULL);
+}
+
+/* What is not known of pauses */
+static void print_unknown(const struct report *r)
+{
+    uint64_t unknown = pauses_unknown(r->between.pauses);
+
+    if (!r->between.pauses_known) {
+        cli_printf("# whether they were paused is not known: the trace does "
+                   "not say what its producer does\n");
+    } else if (unknown) {
+        cli_printf("# pauses are not known at %" PRIu64 " places where records "
+                   "are missing, or the trace ends\n", unknown);
+    }
 }
 
 static void print_summary(const struct report *r, const struct summary *s)
@@ -180,13 +235,29 @@ static void print_summary(const struct report *r, const struct summary *s)
     if (s->durations->len) {
         char buf[4][CLI_TIME_SIZE];
 
-        cli_printf(", seconds: %s min, %s median, %s p95, %s max",
+        cli_printf(", %s: %s min, %s median, %s p95, %s max",
+                   s->paused ? "seconds without pauses" : "seconds",
                    cli_format_ns(percentile(s, 0), buf[0]),
                    cli_format_ns(percentile(s, 50), buf[1]),
                    cli_format_ns(percentile(s, 95), buf[2]),
                    cli_format_ns(percentile(s, 100), buf[3]));
     }
     cli_printf("\n");
+    if (s->paused) {
+        char buf[CLI_TIME_SIZE];
+
+        cli_printf("# %" PRIu64 " were paused, for up to %s seconds; %" PRIu64
+                   " of them for more than %d%% of their time\n", s->paused,
+                   cli_format_ns(s->most, buf), s->much, 100 / MUCH);
+    }
+    if (s->held) {
+        cli_printf("# during more than %d%% of %" PRIu64 ", other vCPUs were "
+                   "paused; whether they waited for these is not known\n",
+                   100 / MUCH, s->held);
+    }
+    if (s->durations->len) {
+        print_unknown(r);
+    }
     if (s->unended) {
         cli_printf("# %" PRIu64 " more do not end\n", s->unended);
     }
@@ -203,8 +274,8 @@ static void print_summary(const struct report *r, const struct summary *s)
 static void print_text(const struct report *r, const struct summary *s,
                        const GPtrArray *order)
 {
-    GPtrArray *table = cli_table_new("# begin (s)", "end (s)", "duration (s)",
-                                     "records", "value", "from", "to",
+    GPtrArray *table = cli_table_new("# begin (s)", "end (s)", "elapsed (s)",
+                                     "on CPU (s)", "paused (s)", "records", "value", "from", "to",
                                      "thread", NULL);
 
     for (guint i = 0; i < order->len; i++) {
@@ -223,7 +294,7 @@ static gint by_duration(gconstpointer a, gconstpointer b)
     if (!x->end || !y->end) {
         return BTRAIL_COMPARE(!x->end, !y->end) ?: BTRAIL_COMPARE(x, y);
     }
-    return BTRAIL_COMPARE(span_duration(y), span_duration(x)) ?:
+    return BTRAIL_COMPARE(span_unpaused(y), span_unpaused(x)) ?:
            BTRAIL_COMPARE(x, y);
 }
 
