@@ -6,13 +6,13 @@
 #include <glib.h>
 
 #include "analyze/pace.h"
-#include "analyze/pauses.h"
 #include "lib/agent/meta.h"
+#include "lib/agent/pause.h"
 
 struct paces {
     struct btrail_cursor *cursor;
     struct pace pace;
-    struct pause_watch watch;
+    struct btrail_pause_watch watch;
     uint64_t each;              /* ticks of the last records not in a pause */
     uint64_t limit;             /* if more time passed, the vCPU waited */
     uint64_t clock;             /* at the end of @pace */
@@ -40,7 +40,7 @@ static bool read_clock(struct paces *p, uint64_t *clock, uint64_t *index,
                        uint64_t *lost, bool *paused)
 {
     struct btrail_batch b;
-    struct pause pause;
+    struct btrail_pause pause;
 
     while (!btrail_cursor_next(p->cursor, &b)) {
         const struct btrail_event *e = b.event;
@@ -52,7 +52,7 @@ static bool read_clock(struct paces *p, uint64_t *clock, uint64_t *index,
             *lost += e->data[0] == BTRAIL_LOST_UNKNOWN ? 0 : e->data[0];
             *paused = false;
         }
-        pause_watch_event(&p->watch, e, &pause);
+        btrail_pause_watch_event(&p->watch, e, &pause);
         *clock = clock_of(e);
         *index = e->index;
         if (*clock) {

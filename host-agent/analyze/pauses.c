@@ -8,87 +8,12 @@
 
 #include "analyze/pace.h"
 #include "analyze/pauses.h"
+#include "lib/agent/pause.h"
 #include "util/search.h"
 
 /* Pauses that memory is used for, and waits of vCPUs: 24 MiB for each list */
 #define MAX_PAUSES  (1u << 20)
 #define MAX_WAITS   (1u << 20)
-
-/* All reasons that are unknown share the last bit. */
-static uint64_t bit_of(uint16_t reason)
-{
-    return UINT64_C(1) << MIN(reason, 63);
-}
-
-/* Records are missing, and with them perhaps the end of a pause. */
-static void lose(struct pause_watch *w)
-{
-    w->unknown++;
-    w->reasons = 0;
-}
-
-static void begin(struct pause_watch *w, const struct btrail_event *e)
-{
-    uint64_t bit = bit_of(e->reason);
-
-    if (w->reasons & bit) {
-        /* The end of the one before is missing. */
-        lose(w);
-    }
-    if (!w->reasons) {
-        w->since = e->data[0];
-    }
-    w->reasons |= bit;
-}
-
-/* Ends pauses of these reasons.  True if none is left. */
-static bool end(struct pause_watch *w, uint64_t reasons, uint64_t clock,
-                struct pause *pause)
-{
-    if (!(w->reasons & reasons)) {
-        return false;
-    }
-    w->reasons &= ~reasons;
-    *pause = (struct pause) { w->since, MAX(clock, w->since) };
-    return !w->reasons;
-}
-
-bool pause_watch_event(struct pause_watch *w, const struct btrail_event *e,
-                       struct pause *pause)
-{
-    uint64_t clock = e->data[0];
-    bool ended = false;
-
-    switch (e->type) {
-    case BTRAIL_EVENT_GAP:
-        if (clock) {
-            lose(w);
-        }
-        return false;
-    case BTRAIL_EVENT_PAUSE:
-        if (clock) {
-            begin(w, e);
-        }
-        break;
-    case BTRAIL_EVENT_RESUME:
-        if (!clock) {
-            return false;
-        }
-        /* A trace can begin while the guest is stopped. */
-        w->unknown += w->clock && !(w->reasons & bit_of(e->reason));
-        ended = end(w, bit_of(e->reason), clock, pause);
-        break;
-    case BTRAIL_EVENT_END:
-        ended = clock && end(w, UINT64_MAX, clock, pause);
-        break;
-    case BTRAIL_EVENT_TIME:
-        break;
-    default:
-        return false;
-    }
-    w->clock = MAX(w->clock, clock);
-    return ended;
-}
 
 /**
  * struct listed - a pause in a list
@@ -162,7 +87,8 @@ static uint64_t sum(const struct list *l, uint64_t begin, uint64_t end)
     return begin < end ? sum_before(l, end) - sum_before(l, begin) : 0;
 }
 
-static bool add(struct pauses *p, struct list *l, const struct pause *pause)
+static bool add(struct pauses *p, struct list *l,
+                const struct btrail_pause *pause)
 {
     /* The clock does not go back, so if it does in the file, that is wrong. */
     uint64_t begin = l->n ? MAX(pause->begin, l->pauses[l->n - 1].end) :
@@ -180,10 +106,10 @@ static bool add(struct pauses *p, struct list *l, const struct pause *pause)
 static int read_vcpu(struct pauses *p, const struct btrail_trace *trace,
                      unsigned vcpu, struct list *stops)
 {
-    struct pause_watch all = { 0 }, stopped = { 0 };
+    struct btrail_pause_watch all = { 0 }, stopped = { 0 };
     struct btrail_cursor *cursor;
     struct btrail_batch b;
-    struct pause pause;
+    struct btrail_pause pause;
     int ret = btrail_cursor_open(&cursor, trace, vcpu,
                                  BTRAIL_CURSOR_EVENTS_ONLY);
 
@@ -196,14 +122,14 @@ static int read_vcpu(struct pauses *p, const struct btrail_trace *trace,
         if (!e) {
             continue;
         }
-        if (pause_watch_event(&all, e, &pause) &&
+        if (btrail_pause_watch_event(&all, e, &pause) &&
             add(p, &p->vcpus[vcpu], &pause)) {
             p->sums[vcpu].n++;
         }
         if ((e->type != BTRAIL_EVENT_PAUSE &&
              e->type != BTRAIL_EVENT_RESUME) ||
             e->reason == BTRAIL_PAUSE_VM_STOP) {
-            if (pause_watch_event(&stopped, e, &pause)) {
+            if (btrail_pause_watch_event(&stopped, e, &pause)) {
                 add(p, stops, &pause);
             }
         }

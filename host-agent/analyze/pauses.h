@@ -3,39 +3,13 @@
  * Pauses: when vCPUs did not run because they were traced, or because the guest
  * was stopped
  *
- * Both are PAUSE and RESUME events, which have clocks; docs/trace-format.md
- * says what is known of them, and what is not.
+ * docs/trace-format.md says what is known of them, and what is not.
  */
 
 #ifndef BTRAIL_PAUSES_H
 #define BTRAIL_PAUSES_H
 
 #include "backtrail/trace.h"
-
-/* Nanoseconds of the host's clock, from @begin to before @end */
-struct pause {
-    uint64_t begin;
-    uint64_t end;
-};
-
-/**
- * struct pause_watch - the pauses of one vCPU, as its events come
- * @reasons: for which it is paused, a bit each: a guest can be stopped while a
- *           vCPU waits for room in the buffer
- * @since:   when the first of these began
- * @clock:   the last one that is known
- * @unknown: how many pauses have a begin or an end that the trace does not have
- */
-struct pause_watch {
-    uint64_t reasons;
-    uint64_t since;
-    uint64_t clock;
-    uint64_t unknown;
-};
-
-/* Takes an event.  True if a pause ends with it, which @pause gets. */
-bool pause_watch_event(struct pause_watch *w, const struct btrail_event *e,
-                       struct pause *pause);
 
 /* All pauses of a trace */
 struct pauses;

@@ -10,6 +10,7 @@
 #include "analyze/pace.h"
 #include "find/clock-order.h"
 #include "find/spans.h"
+#include "lib/agent/pause.h"
 #include "lib/agent/thread.h"
 #include "util/cr3-pair.h"
 #include "util/hash.h"
@@ -368,7 +369,7 @@ struct count {
     GArray *bounds;
     guint next;
     struct paces *paces;
-    struct pause_watch watch;
+    struct btrail_pause_watch watch;
     struct span_account *last;
 };
 
@@ -548,9 +549,9 @@ static const struct bound *pass_bounds(struct count *c, uint64_t index)
 /* A pause is of the thread that has made the last record before it. */
 static void count_event(struct count *c, const struct btrail_event *e)
 {
-    struct pause pause;
+    struct btrail_pause pause;
 
-    if (!pause_watch_event(&c->watch, e, &pause) || !c->pauses) {
+    if (!btrail_pause_watch_event(&c->watch, e, &pause) || !c->pauses) {
         return;
     }
     /* The moment of a bound is after its record, which is not made yet. */
@@ -665,7 +666,8 @@ bool spans_count(struct spans *s, struct record_set *set,
                  const struct pauses *pauses, GError **error)
 {
     struct count c = {
-        .s = s, .set = set, .pauses = pauses, .order = clock_order_new(s->trace, s->tick),
+        .s = s, .set = set, .pauses = pauses,
+        .order = clock_order_new(s->trace, s->tick),
         .accounts = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
                                           g_free, NULL),
         .parts = g_array_new(FALSE, FALSE, sizeof(struct span_part)),

@@ -126,7 +126,7 @@ struct times_span span_time(const struct span *span);
 
 /**
  * spans_count - count the records of spans, and their time
- * @set:    gets the records of all spans that have ended; it is sealed.  Or NULL
+ * @set:    gets the records of all spans that have ended, and is sealed; or NULL
  * @pauses: of the trace, or NULL: spans then have none
  *
  * Errors: COMMAND: the trace cannot be read, or there is too much for @set.

@@ -275,8 +275,8 @@ static void print_text(const struct report *r, const struct summary *s,
                        const GPtrArray *order)
 {
     GPtrArray *table = cli_table_new("# begin (s)", "end (s)", "elapsed (s)",
-                                     "on CPU (s)", "paused (s)", "records", "value", "from", "to",
-                                     "thread", NULL);
+                                     "on CPU (s)", "paused (s)", "records",
+                                     "value", "from", "to", "thread", NULL);
 
     for (guint i = 0; i < order->len; i++) {
         add_row(r, table, order->pdata[i]);
