@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "drain/long-calls.h"
+#include "lib/agent/pause.h"
 #include "util/hash.h"
+#include "util/search.h"
 
 /* Threads and places of calls that are remembered.  The guest chooses them. */
 #define MAX_THREADS 4096
@@ -18,6 +20,9 @@
 #define MAX_ENDS    4
 /* Threads that began a call since the last TIME event of a vCPU */
 #define MAX_BEGUN   8
+
+/* Pauses that are remembered; the time between two old ones counts as one */
+#define MAX_PAUSES  4096
 
 /* The longest call instruction that is in use: REX, FF /2, SIB, disp32 */
 #define MAX_CALL    9
@@ -38,13 +43,16 @@ struct site {
 
 /**
  * struct call
- * @begin:   at the latest
+ * @begin:   at the latest, and later by the pauses since
  * @unsure:  its end may have been missed
+ * @any:     nobody says which thread has made it, so the pauses of all vCPUs are
+ *           left out; of other calls those that are left out are in @begin
  */
 struct call {
     bool lasts;
     bool found;                 /* to be too long */
     bool unsure;
+    bool any;
     uint64_t from;
     uint64_t begin;
 };
@@ -68,11 +76,15 @@ struct thread_calls {
  * @joined: what the thread did before it is known, so its calls are those of
  *          the thread
  * @calls:  else: those that began in it
- * @ends:   and where it returned to from others
+ * @ends:   and where it returned to from others; when, less the pauses before
+ * @out:    when it ended
+ * @paused: how long the vCPU was paused in it
  */
 struct thread_run {
     unsigned vcpu;
     uint64_t in;
+    uint64_t out;
+    uint64_t paused;
     uint64_t number;
     bool joined;
     struct thread_calls calls;
@@ -91,6 +103,7 @@ struct thread_run {
  * @seen_in, @seen_number: the last begin, and the least number, of runs with
  *        nothing to join
  * @waits: it has runs that were not joined
+ * @away:  since when it has run on no vCPU; 0 if it does, or that is not known
  */
 struct thread {
     uint64_t key;
@@ -100,6 +113,7 @@ struct thread {
     uint64_t seen_in;
     uint64_t seen_number;
     bool waits;
+    uint64_t away;
 };
 
 /**
@@ -110,6 +124,7 @@ struct thread {
  * @thread:  that TASK has named, or NULL
  * @run:     of that
  * @between: a KERNEL event has come, and no TASK event yet
+ * @watch:   its pauses
  */
 struct vcpu {
     bool nested;
@@ -120,12 +135,22 @@ struct vcpu {
     struct thread *thread;
     struct thread_run run;
     bool between;
+    struct btrail_pause_watch watch;
     uint64_t begun[MAX_BEGUN];  /* keys of threads that began a call since */
     unsigned n_begun;           /* MAX_BEGUN + 1: or any other one */
 };
 
+/* A pause of any vCPU, or several that overlap; @before: the sum of all that are
+ * before it */
+struct any_pause {
+    uint64_t begin;
+    uint64_t end;
+    uint64_t before;
+};
+
 struct long_calls {
     uint64_t ns, tick;
+    GArray *pauses;             /* of struct any_pause, in order */
     uint64_t now;               /* grows with each event and site */
     uint64_t forgotten;         /* what runs were that began before */
     unsigned n_runs;            /* that wait */
@@ -155,6 +180,7 @@ struct long_calls *long_calls_new(uint64_t ns)
                                        free_thread);
     c->sites = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, NULL,
                                      g_free);
+    c->pauses = g_array_new(FALSE, FALSE, sizeof(struct any_pause));
     return c;
 }
 
@@ -163,6 +189,7 @@ void long_calls_free(struct long_calls *c)
     if (c) {
         g_hash_table_unref(c->threads);
         g_hash_table_unref(c->sites);
+        g_array_unref(c->pauses);
         g_free(c->vcpus);
         g_free(c);
     }
@@ -177,6 +204,66 @@ void long_calls_set_device(struct long_calls *c, uint64_t tick_ns,
     c->vcpus = g_new0(struct vcpu, vcpus);
     for (unsigned i = 0; i < vcpus; i++) {
         c->vcpus[i].idle = true;
+    }
+}
+
+/*
+ * Pauses
+ */
+
+static struct any_pause *get_pause(const struct long_calls *c, size_t i)
+{
+    return &g_array_index(c->pauses, struct any_pause, i);
+}
+
+static uint64_t paused_before(const struct long_calls *c, uint64_t time)
+{
+    size_t i = !c->pauses->len ? 0 :
+               BTRAIL_UP_TO(c->pauses->data, c->pauses->len, struct any_pause,
+                            begin, time);
+    const struct any_pause *p;
+
+    if (!i) {
+        return 0;
+    }
+    p = get_pause(c, i - 1);
+    return p->before + (MIN(time, p->end) - p->begin);
+}
+
+/* How much of a time any vCPU was paused, as far as has been handed over */
+static uint64_t paused_in(const struct long_calls *c, uint64_t begin,
+                          uint64_t end)
+{
+    return begin < end ? paused_before(c, end) - paused_before(c, begin) : 0;
+}
+
+/* Those of several vCPUs come in any order, but nearly in that of time. */
+static void remember_pause(struct long_calls *c,
+                           const struct btrail_pause *pause)
+{
+    struct any_pause new = { pause->begin, pause->end };
+    guint i = c->pauses->len;
+
+    while (i && get_pause(c, i - 1)->end >= new.begin) {
+        const struct any_pause *p = get_pause(c, --i);
+
+        if (p->begin <= new.end) {
+            new.begin = MIN(new.begin, p->begin);
+            new.end = MAX(new.end, p->end);
+            g_array_remove_index(c->pauses, i);
+        }
+    }
+    g_array_insert_val(c->pauses, i, new);
+    if (c->pauses->len > MAX_PAUSES) {
+        /* More than was is better than less: no call seems too long. */
+        get_pause(c, 1)->begin = get_pause(c, 0)->begin;
+        g_array_remove_index(c->pauses, 0);
+        i = 0;
+    }
+    for (; i < c->pauses->len; i++) {
+        const struct any_pause *p = i ? get_pause(c, i - 1) : NULL;
+
+        get_pause(c, i)->before = p ? p->before + (p->end - p->begin) : 0;
     }
 }
 
@@ -302,7 +389,9 @@ static bool has_returned(const struct long_calls *c, uint64_t from)
 static bool is_too_long(const struct long_calls *c,
                         const struct call *call, uint64_t time)
 {
-    return time > call->begin && time - call->begin > c->ns;
+    uint64_t paused = call->any ? paused_in(c, call->begin, time) : 0;
+
+    return time > call->begin && time - call->begin - paused > c->ns;
 }
 
 static void begin_call(const struct long_calls *c,
@@ -368,6 +457,25 @@ static unsigned find_lasting(const struct long_calls *c,
                              struct thread_calls *calls, uint64_t time)
 {
     return find_one(c, &calls->call, time) + find_one(c, &calls->outer, time);
+}
+
+static void skip(struct call *call, uint64_t ns)
+{
+    call->begin += ns;
+}
+
+/* Some of the time up to now does not count for calls that last. */
+static void skip_calls(struct thread_calls *calls, uint64_t ns)
+{
+    skip(&calls->call, ns);
+    skip(&calls->outer, ns);
+}
+
+/* How much of the time since it left its vCPU counts, up to @time, of a call */
+static uint64_t away_paused(const struct long_calls *c,
+                            const struct thread *t, uint64_t time)
+{
+    return t->away ? paused_in(c, t->away, time) : 0;
 }
 
 static bool any_lasts(const struct thread_calls *calls)
@@ -446,9 +554,13 @@ static unsigned join(struct long_calls *c, struct thread *t,
 
     r->joined = true;
     t->known_from = r->in;
+    skip_calls(&t->calls, away_paused(c, t, r->in));
+    t->away = r->out;
     for (unsigned i = 0; i < r->n_ends; i++) {
         end_call(c, &t->calls, r->ends[i].to, r->ends[i].time, &found);
     }
+    /* Ends have their times without these. */
+    skip_calls(&t->calls, r->paused);
     doubt(c, &t->calls, r->number);
     if (r->calls.outer.lasts) {
         begin_call(c, &t->calls, &r->calls.outer);
@@ -555,12 +667,17 @@ static void keep_run(struct long_calls *c, struct thread *t,
     c->n_runs++;
 }
 
-static void leave_thread(struct long_calls *c, struct vcpu *v)
+/* @time: when */
+static void leave_thread(struct long_calls *c, struct vcpu *v, uint64_t time)
 {
     struct thread *t = v->thread;
 
     if (t) {
         v->thread = NULL;
+        v->run.out = time;
+        if (v->run.joined) {
+            t->away = time;
+        }
         keep_run(c, t, &v->run);
     }
 }
@@ -597,7 +714,7 @@ static unsigned switch_task(struct long_calls *c, unsigned vcpu,
     if (v->thread && v->thread->key == key && !unknown && !is_known_again(v)) {
         return 0;
     }
-    leave_thread(c, v);
+    leave_thread(c, v, switch_time(v, e));
     v->passed = MAX(v->passed, switch_time(v, e));
     v->idle = idle || unknown;
     if (v->idle) {
@@ -615,6 +732,10 @@ static unsigned switch_task(struct long_calls *c, unsigned vcpu,
         .number = ++c->now,
         .joined = idle,
     };
+    if (idle) {
+        skip_calls(&t->calls, away_paused(c, t, v->run.in));
+        t->away = 0;
+    }
     return must_join(v) ? join_runs(c, t, v) : 0;
 }
 
@@ -701,10 +822,30 @@ static unsigned set_time(struct long_calls *c, unsigned vcpu,
                                 time);
 }
 
+/* The thread that was on the vCPU was paused; others are asked when they go on,
+ * or have waited for too long. */
+static void end_pause(struct long_calls *c, struct vcpu *v,
+                      const struct btrail_pause *pause)
+{
+    uint64_t ns = pause->end - pause->begin;
+
+    remember_pause(c, pause);
+    if (v->thread) {
+        skip_calls(v->run.joined ? &v->thread->calls : &v->run.calls, ns);
+        v->run.paused += ns;
+    }
+    v->time = MAX(v->time, pause->end);
+}
+
 unsigned long_calls_event(struct long_calls *c, unsigned vcpu,
                           const struct btrail_event *e)
 {
     struct vcpu *v = &c->vcpus[vcpu];
+    struct btrail_pause pause;
+    /* In a pause, time stands. */
+    uint64_t time = v->watch.reasons ? MIN(e->data[0], v->watch.since) :
+                    e->data[0];
+    bool ended = btrail_pause_watch_event(&v->watch, e, &pause);
 
     switch (e->type) {
     case BTRAIL_EVENT_TASK:
@@ -714,7 +855,7 @@ unsigned long_calls_event(struct long_calls *c, unsigned vcpu,
         /* Each slab has one, with the TASK in force after it. */
         v->nested = e->reason & BTRAIL_KERNEL_NESTED;
         if (v->nested || v->kernel != e->data[0]) {
-            leave_thread(c, v);
+            leave_thread(c, v, handed_until(v));
         }
         if (!v->nested) {
             v->kernel = e->data[0];
@@ -722,7 +863,15 @@ unsigned long_calls_event(struct long_calls *c, unsigned vcpu,
         v->between = true;
         return 0;
     case BTRAIL_EVENT_TIME:
-        return set_time(c, vcpu, e->data[0]);
+        return set_time(c, vcpu, time);
+    case BTRAIL_EVENT_PAUSE:
+        /* What it has begun was before. */
+        return time ? set_time(c, vcpu, time) : 0;
+    case BTRAIL_EVENT_RESUME:
+        if (ended) {
+            end_pause(c, v, &pause);
+        }
+        return 0;
     case BTRAIL_EVENT_GAP:
         if (e->data[0]) {
             long_calls_lost(c, vcpu);
@@ -760,6 +909,7 @@ void long_calls_begin(struct long_calls *c, unsigned vcpu,
         .lasts = true,
         .from = from,
         .begin = v->time + c->tick,
+        .any = !v->thread || v->between,
     };
     struct thread *t;
     struct thread_run *run;
@@ -784,7 +934,7 @@ static void add_end(const struct long_calls *c, struct thread_run *r,
     }
     if (r->n_ends < MAX_ENDS && is_return_of_site(c, to)) {
         r->ends[r->n_ends].to = to;
-        r->ends[r->n_ends++].time = time;
+        r->ends[r->n_ends++].time = time - r->paused;
     }
 }
 
@@ -818,13 +968,16 @@ void long_calls_passed(struct long_calls *c, unsigned vcpu,
     }
 }
 
-/* Up to when is it known what all vCPUs did? */
+/* Up to when is it known what all vCPUs did?  Not in a pause that lasts. */
 static uint64_t known_until(const struct long_calls *c)
 {
     uint64_t until = UINT64_MAX;
 
     for (unsigned i = 0; i < c->n_vcpus; i++) {
-        until = MIN(until, handed_until(&c->vcpus[i]));
+        const struct vcpu *v = &c->vcpus[i];
+
+        until = MIN(until, v->watch.reasons ? v->watch.since :
+                    handed_until(v));
     }
     return until;
 }
@@ -875,7 +1028,8 @@ unsigned long_calls_waiting(struct long_calls *c)
             t->seen_number = UINT64_MAX;
         }
         if (!t->waits && !all_wait && !(t->key & (OF_SPACE | OF_VCPU))) {
-            n += find_lasting(c, &t->calls, until);
+            n += find_lasting(c, &t->calls,
+                              until - away_paused(c, t, until));
         }
         t->waits = false;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Calls of a function that take longer than some time
+ * Calls of a function that take longer than some time, without pauses
  *
  * A call begins with a branch to the function, and ends with a branch of the
  * same thread to just after the instruction that it came from.  TASK events
@@ -11,6 +11,9 @@
  * call is known to one tick, so a call that is found has taken longer than was
  * asked for, but one that has taken up to two ticks more may not be found.  If
  * a tick was late, that many ticks' time is added to the two.
+ *
+ * The pauses of its vCPU do not count for a thread; nor, while it waits, those of
+ * any vCPU, since it may wait for what that would have done.
  *
  * What one vCPU did is handed over in order, but that of several is not: a
  * thread that has moved can return before it has called.  So what it does on a

@@ -44,6 +44,23 @@ static unsigned run_at(unsigned vcpu, uint64_t thread, uint64_t time)
     return long_calls_event(c, vcpu, &e);
 }
 
+static void change(unsigned vcpu, uint16_t type, uint16_t reason, uint64_t ms)
+{
+    const struct btrail_event e = {
+        .type = type, .reason = reason, .data = { ms * MS },
+    };
+
+    now[vcpu] = ms * MS;
+    g_assert_cmpuint(long_calls_event(c, vcpu, &e), ==, 0);
+}
+
+/* A vCPU waits for room, or stands with the guest. */
+static void paused(unsigned vcpu, uint16_t reason, uint64_t begin, uint64_t end)
+{
+    change(vcpu, BTRAIL_EVENT_PAUSE, reason, begin);
+    change(vcpu, BTRAIL_EVENT_RESUME, reason, end);
+}
+
 static void run(unsigned vcpu, uint64_t thread)
 {
     g_assert_cmpuint(run_at(vcpu, thread, now[vcpu]), ==, 0);
@@ -667,6 +684,136 @@ static void test_any_order(void)
     }
 }
 
+#define ROOM    BTRAIL_PAUSE_OVERFLOW
+#define STOP    BTRAIL_PAUSE_VM_STOP
+
+/* Pauses of its vCPU do not count, how many there are and in each other. */
+static void test_paused(void)
+{
+    make_known();
+    at(0, 100);
+    begin(0, SITE);
+    at(0, 101);
+    paused(0, ROOM, 102, 200);
+    at(0, 201);
+    change(0, BTRAIL_EVENT_PAUSE, ROOM, 202);
+    paused(0, STOP, 210, 220);
+    change(0, BTRAIL_EVENT_RESUME, ROOM, 300);
+    /* It has 1, 1 and 2 ms up to here, of which one can be before it. */
+    g_assert_cmpuint(at(0, 306), ==, 0);
+    g_assert_cmpuint(at(0, 307), ==, 0);
+    g_assert_cmpuint(at(0, 309), ==, 1);
+    g_assert_false(end(0, SITE + 5));
+    /* It returns. */
+    begin(0, SITE);
+    paused(0, ROOM, 310, 400);
+    at(0, 409);
+    g_assert_false(end(0, SITE + 5));
+    /* What was before it does not matter. */
+    begin(0, SITE);
+    at(0, 410);
+    g_assert_cmpuint(at(0, 422), ==, 1);
+    drop();
+}
+
+/* While a thread waits, whatever it waits for may be paused. */
+static void test_paused_waiting(void)
+{
+    for (unsigned vcpu = 0; vcpu < VCPUS; vcpu++) {
+        make_known();
+        at(0, 100);
+        begin(0, SITE);
+        /* This comes first, though what vCPU 0 did before comes later. */
+        if (vcpu) {
+            paused(vcpu, ROOM, 105, 200);
+        }
+        at(0, 101);
+        run(0, 0);
+        if (!vcpu) {
+            paused(vcpu, ROOM, 105, 200);
+        }
+        g_assert_cmpuint(known(205), ==, 0);
+        /* A stop is one of all vCPUs. */
+        for (unsigned i = 0; i < VCPUS; i++) {
+            paused(i, STOP, 205, 300);
+        }
+        g_assert_cmpuint(known(300), ==, 0);
+        /* 4 and 5 ms up to here */
+        g_assert_cmpuint(known(301), ==, 0);
+        change(0, BTRAIL_EVENT_PAUSE, STOP, 301);
+        /* It lasts. */
+        g_assert_cmpuint(known(900), ==, 0);
+        change(0, BTRAIL_EVENT_RESUME, STOP, 900);
+        g_assert_cmpuint(known(902), ==, 1);
+        drop();
+    }
+}
+
+/* It goes on elsewhere, where it is paused, too; or did and returned. */
+static void test_paused_moves(void)
+{
+    for (unsigned returns = 0; returns < 2; returns++) {
+        make_known();
+        at(0, 100);
+        begin(0, SITE);
+        at(0, 101);
+        run(0, 0);
+        paused(0, ROOM, 102, 150);
+        at(1, 150);
+        run(1, 1);
+        paused(1, ROOM, 151, 200);
+        at(1, 201);
+        if (returns) {
+            g_assert_false(end(1, SITE + 5));
+        }
+        g_assert_cmpuint(known(202), ==, 0);
+        at(1, 208);
+        g_assert_cmpuint(known(208), ==, 0);
+        g_assert_cmpuint(at(1, 213), ==, !returns);
+        drop();
+    }
+}
+
+/* Without the names of threads, pauses of all vCPUs are left out. */
+static void test_paused_nameless(void)
+{
+    make();
+    at(0, 1);
+    begin(0, SITE);
+    g_assert_false(end(0, SITE + 5));
+    at(0, 100);
+    at(1, 100);
+    begin(0, SITE);
+    paused(1, ROOM, 102, 200);
+    paused(0, ROOM, 150, 203);
+    at(0, 209);
+    g_assert_false(end(0, SITE + 5));
+    begin(0, SITE);
+    paused(1, ROOM, 211, 220);
+    at(0, 232);
+    g_assert_true(end(0, SITE + 5));
+    drop();
+}
+
+/* The time between old pauses may count as one, but that is not too early. */
+static void test_many_pauses(void)
+{
+    make_known();
+    at(0, 100);
+    begin(0, SITE);
+    at(0, 101);
+    run(0, 0);
+    for (unsigned i = 0; i < 10000; i++) {
+        /* In an order that is not theirs */
+        unsigned n = i ^ 5;
+
+        paused(1, ROOM, 200 + 10 * n, 209 + 10 * n);
+    }
+    g_assert_cmpuint(known(105), ==, 0);
+    g_assert_cmpuint(known(200 + 10 * 10000), ==, 1);
+    drop();
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -686,5 +833,10 @@ int main(int argc, char **argv)
     g_test_add_func("/long-calls/no-tasks", test_no_tasks);
     g_test_add_func("/long-calls/many", test_many);
     g_test_add_func("/long-calls/any-order", test_any_order);
+    g_test_add_func("/long-calls/paused", test_paused);
+    g_test_add_func("/long-calls/paused-waiting", test_paused_waiting);
+    g_test_add_func("/long-calls/paused-moves", test_paused_moves);
+    g_test_add_func("/long-calls/paused-nameless", test_paused_nameless);
+    g_test_add_func("/long-calls/many-pauses", test_many_pauses);
     return g_test_run();
 }
