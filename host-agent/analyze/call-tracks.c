@@ -44,6 +44,7 @@ struct call_tracks *call_tracks_new(const struct call_tracks_options *options)
 
     c->options = *options;
     c->threads = cpu_threads_new(sizeof(struct call_track), clear_track);
+    cpu_threads_set_pauses(c->threads, options->pauses);
     c->stacks = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, NULL,
                                       free_track);
     c->offered = g_hash_table_new(NULL, NULL);
@@ -167,6 +168,26 @@ static void end_slice(struct call_tracks *c, struct call_track *t,
     g_array_set_size(t->open, i);
 }
 
+uint64_t call_tracks_paused(const struct call_tracks *c,
+                            const struct call_track *t, unsigned i,
+                            uint64_t time)
+{
+    const struct call_slice *s = call_track_slice(t, i);
+    const struct pauses *p = c->options.pauses;
+    uint64_t alone = 0;
+
+    if (!p) {
+        return 0;
+    }
+    if (!t->thread) {
+        alone = pauses_vcpu_alone(p, t->number - 1, s->begin, time);
+    } else if (!t->stack) {
+        alone = t->of.paused - s->paused;
+    }
+    return MIN(time - s->begin,
+               alone + pauses_whole_guest(p, s->begin, time));
+}
+
 /* Is this a call of the wanted function? */
 static bool is_wanted(struct call_tracks *c, const struct function *f)
 {
@@ -219,7 +240,8 @@ static void begin_slices(struct call_tracks *c, struct call_track *t,
             call_track_slice(t, t->open->len - 1) : NULL;
         const struct call_slice s = {
             .process = path[depth]->process,
-            .function = path[depth]->function, .begin = time, .vcpu = vcpu,
+            .function = path[depth]->function, .begin = time,
+            .paused = t->of.paused, .vcpu = vcpu,
             .late = depth || late, .node = path[depth],
             .wanted = is_wanted(c, path[depth]->function) ||
                       (around && around->wanted),

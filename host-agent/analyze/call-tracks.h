@@ -22,6 +22,7 @@
  * @process:  the task
  * @function: NULL for the task itself
  * @begin:    of the host's clock
+ * @paused:   of its thread, before that
  * @vcpu:     that ran it then
  * @late:     it had begun before that
  * @wanted:   it, or one that it is in, is a call of the function that is wanted
@@ -34,6 +35,7 @@ struct call_slice {
     const struct process *process;
     const struct function *function;
     uint64_t begin;
+    uint64_t paused;
     unsigned vcpu;
     bool late;
     bool wanted;
@@ -102,12 +104,14 @@ struct call_tracks_ops {
  *            otherwise when one that is in it ends
  * @function: if not NULL, report only calls of it, and what is in them
  * @depth:    and of this many levels of these; 0: all
+ * @pauses:   of the trace; NULL: slices have none
  */
 struct call_tracks_options {
     uint64_t shortest;
     bool prompt;
     const char *function;
     unsigned depth;
+    const struct pauses *pauses;
     const struct call_tracks_ops *ops;
     void *opaque;
 };
@@ -123,6 +127,12 @@ extern const struct call_tree_ops call_tracks_tree_ops;
 /* Ends all slices. */
 void call_tracks_end(struct call_tracks *c, const struct btrail_trace *trace,
                      const struct window *window);
+
+/* How long the thread of a slice, or the whole guest, was paused in it up to
+ * @time, when it ends */
+uint64_t call_tracks_paused(const struct call_tracks *c,
+                            const struct call_track *t, unsigned i,
+                            uint64_t time);
 
 /* The track of a thread; that of a vCPU if the thread has none */
 struct call_track *call_tracks_find(struct call_tracks *c, unsigned vcpu,

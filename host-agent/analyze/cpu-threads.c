@@ -16,12 +16,14 @@
  * @thread:  its thread, or NULL
  * @since:   when it began to run here
  * @time:    up to which the vCPU has made records
+ * @known:   up to which its pauses are those of threads
  */
 struct thread_cpu {
     const struct process *process;
     struct cpu_thread *thread;
     uint64_t since;
     uint64_t time;
+    uint64_t known;
 };
 
 /*
@@ -44,6 +46,7 @@ struct thread_gap {
  * @enough:  gaps, after which those that no thread needs are looked for
  */
 struct cpu_threads {
+    const struct pauses *pauses;
     size_t size;
     GDestroyNotify clear;
     struct thread_cpu cpus[BTRAIL_MAX_VCPUS];
@@ -90,6 +93,30 @@ void cpu_threads_time(struct cpu_threads *c, unsigned vcpu, uint64_t time)
     c->cpus[vcpu].time = MAX(c->cpus[vcpu].time, time);
 }
 
+void cpu_threads_set_pauses(struct cpu_threads *c, const struct pauses *pauses)
+{
+    c->pauses = pauses;
+}
+
+/* The thread of a vCPU has run there up to a time. */
+static void add_pauses(struct cpu_threads *c, unsigned vcpu, uint64_t time)
+{
+    struct thread_cpu *cpu = &c->cpus[vcpu];
+
+    if (c->pauses && cpu->thread && cpu->thread->vcpu == vcpu) {
+        cpu->thread->paused += pauses_vcpu_alone(c->pauses, vcpu, cpu->known,
+                                                 time);
+    }
+    cpu->known = MAX(cpu->known, time);
+}
+
+void cpu_threads_end(struct cpu_threads *c, uint64_t time)
+{
+    for (unsigned i = 0; i < c->n_cpus; i++) {
+        add_pauses(c, i, time);
+    }
+}
+
 static struct cpu_thread *add_thread(struct cpu_threads *c,
                                      const uint64_t key[2])
 {
@@ -107,6 +134,7 @@ void *cpu_threads_run(struct cpu_threads *c, unsigned vcpu, uint64_t time,
     struct thread_cpu *cpu = &c->cpus[vcpu];
 
     c->n_cpus = MAX(c->n_cpus, vcpu + 1);
+    add_pauses(c, vcpu, time);
     /* Idle tasks are all No 0. */
     if (!p || p->owner == p || p->tid <= 0) {
         cpu->process = NULL;

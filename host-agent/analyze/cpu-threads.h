@@ -12,18 +12,22 @@
 
 #include <glib.h>
 
+#include "analyze/pauses.h"
 #include "symbolize/processes.h"
 
 /**
  * struct cpu_thread - what the user keeps of a thread begins with it
  * @number: in the order in which they came
  * @vcpu:   that ran it last
+ * @paused: for how long vCPUs were paused while they ran it, but for the time
+ *          in which the whole guest was; up to the last cpu_threads_run()
  * @gaps:   it has made none of the records that are missing in so many gaps,
  *          the first ones; see cpu_threads_lost()
  */
 struct cpu_thread {
     unsigned number;
     unsigned vcpu;
+    uint64_t paused;
     uint64_t gaps;
 };
 
@@ -33,6 +37,13 @@ struct cpu_threads;
  * what is in it; or NULL */
 struct cpu_threads *cpu_threads_new(size_t size, GDestroyNotify clear);
 void cpu_threads_free(struct cpu_threads *c);
+
+/* Before all that follows: the pauses of the trace, which are used up to the
+ * last call; or NULL */
+void cpu_threads_set_pauses(struct cpu_threads *c, const struct pauses *pauses);
+
+/* What vCPUs run, they have run up to this time. */
+void cpu_threads_end(struct cpu_threads *c, uint64_t time);
 
 /* A vCPU has made records up to this time of the host's clock. */
 void cpu_threads_time(struct cpu_threads *c, unsigned vcpu, uint64_t time);

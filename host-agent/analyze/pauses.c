@@ -35,11 +35,12 @@ struct list {
 
 /**
  * struct pauses
- * @vcpus: of each vCPU
+ * @vcpus: of each vCPU; @both: and at the same time of the whole guest
  * @guest, @any: of the whole guest, of any vCPU
  */
 struct pauses {
     struct list vcpus[BTRAIL_MAX_VCPUS];
+    struct list both[BTRAIL_MAX_VCPUS];
     struct pauses_sum sums[BTRAIL_MAX_VCPUS];
     struct list guest;
     struct list any;
@@ -266,6 +267,14 @@ static void combine(struct reading *r)
     add_edges(edges, &held);
     add_edges(edges, &stops);
     unite(&r->p->guest, edges, 1);
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        if (r->p->vcpus[i].n) {
+            g_array_set_size(edges, 0);
+            add_edges(edges, &r->p->vcpus[i]);
+            add_edges(edges, &r->p->guest);
+            unite(&r->p->both[i], edges, 2);
+        }
+    }
     g_free(all.pauses);
     g_free(held.pauses);
     g_free(stops.pauses);
@@ -301,6 +310,7 @@ void pauses_free(struct pauses *p)
     if (p) {
         for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
             g_free(p->vcpus[i].pauses);
+            g_free(p->both[i].pauses);
         }
         g_free(p->guest.pauses);
         g_free(p->any.pauses);
@@ -334,6 +344,13 @@ uint64_t pauses_vcpu(const struct pauses *p, unsigned vcpu, uint64_t begin,
                      uint64_t end)
 {
     return vcpu < BTRAIL_MAX_VCPUS ? sum(&p->vcpus[vcpu], begin, end) : 0;
+}
+
+uint64_t pauses_vcpu_alone(const struct pauses *p, unsigned vcpu,
+                           uint64_t begin, uint64_t end)
+{
+    return vcpu < BTRAIL_MAX_VCPUS ? sum(&p->vcpus[vcpu], begin, end) -
+                                     sum(&p->both[vcpu], begin, end) : 0;
 }
 
 uint64_t pauses_whole_guest(const struct pauses *p, uint64_t begin,

@@ -60,6 +60,10 @@ uint64_t pauses_unknown(const struct pauses *p);
 uint64_t pauses_vcpu(const struct pauses *p, unsigned vcpu, uint64_t begin,
                      uint64_t end);
 
+/* The same without the time in which the whole guest was */
+uint64_t pauses_vcpu_alone(const struct pauses *p, unsigned vcpu,
+                           uint64_t begin, uint64_t end);
+
 /*
  * How much of a time the whole guest was: it was stopped, or some of its vCPUs
  * waited for room in the buffer while none ran

@@ -38,6 +38,7 @@ syscall_times_new(const struct syscall_times_options *options)
 
     s->options = *options;
     s->threads = cpu_threads_new(sizeof(struct syscall_caller), NULL);
+    cpu_threads_set_pauses(s->threads, options->pauses);
     s->closest = closest_to(options->name ?: "");
     return s;
 }
@@ -68,11 +69,30 @@ static const struct function *syscall_at(const struct stack_node *n)
     return found;
 }
 
+/* How long the call that a caller is in was paused up to its end */
+static uint64_t paused_in(const struct syscall_times *s,
+                          const struct syscall_caller *c)
+{
+    const struct pauses *p = s->options.pauses;
+    const struct syscall_time *now = &c->now;
+    bool vcpu = c >= s->own && c < s->own + BTRAIL_MAX_VCPUS;
+    uint64_t alone;
+
+    if (!p) {
+        return 0;
+    }
+    alone = vcpu ? pauses_vcpu_alone(p, c - s->own, now->begin, now->end) :
+            c->of.paused - now->paused;
+    return MIN(now->end - now->begin,
+               alone + pauses_whole_guest(p, now->begin, now->end));
+}
+
 static void end_call(struct syscall_times *s, struct syscall_caller *c,
                      uint64_t time, bool cut)
 {
     c->now.end = time;
     c->now.cut = cut;
+    c->now.paused = paused_in(s, c);
     if (c->now.function && c->chosen &&
         time - c->now.begin >= s->options.shortest &&
         (!s->options.name ||
@@ -104,6 +124,8 @@ static void begin_call(struct syscall_times *s, struct syscall_caller *c,
         closest_offer(&s->closest, call->function->syscall);
     }
     c->now = *call;
+    /* Up to now, for paused_in() */
+    c->now.paused = c->of.paused;
     c->chosen = false;
 }
 
@@ -208,6 +230,7 @@ void syscall_times_end(struct syscall_times *s,
     g_autoptr(GList) all = cpu_threads_all(s->threads);
     uint64_t last = last_time(trace, window);
 
+    cpu_threads_end(s->threads, last);
     for (const GList *l = all; l; l = l->next) {
         struct syscall_caller *c = l->data;
 

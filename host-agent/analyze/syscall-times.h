@@ -19,6 +19,7 @@
  * @function: its @syscall is the name of the call
  * @begin:    of the host's clock
  * @end:      the same
+ * @paused:   how long its task, or the whole guest, was paused in it
  * @vcpu:     that ran the task when the call began
  * @late:     it had begun before that
  * @cut:      it has not really ended: the trace has no more of it
@@ -28,6 +29,7 @@ struct syscall_time {
     const struct function *function;
     uint64_t begin;
     uint64_t end;
+    uint64_t paused;
     unsigned vcpu;
     bool late;
     bool cut;
@@ -37,11 +39,13 @@ struct syscall_time {
  * struct syscall_times_options
  * @shortest: shorter calls are left out, in ns
  * @name:     of the calls that are reported; NULL for all
+ * @pauses:   of the trace; NULL: calls have none
  * @ended:    called for each call in which there are records that count
  */
 struct syscall_times_options {
     uint64_t shortest;
     const char *name;
+    const struct pauses *pauses;
     void (*ended)(void *opaque, const struct syscall_time *s);
     void *opaque;
 };

@@ -15,8 +15,15 @@
 
 #define MAX_DEPTH   (STACK_MAX_DEPTH + 1)
 
+/* A call that was paused for more than this part of its time is said to be. */
+#define MUCH        20
+
+/* @tracks: of functions; NULL for system calls */
 struct calls {
     struct analysis in;
+    struct pauses *pauses;
+    bool pauses_known;
+    struct call_tracks *tracks;
     uint64_t shortest;
     int depth;
     char *function;
@@ -41,6 +48,16 @@ static void print_duration(uint64_t ns, bool least)
     cli_printf("%16s  ", text);
 }
 
+/* How long of a call was paused, after its name, if that is much */
+static void print_paused(uint64_t paused, uint64_t ns)
+{
+    if (paused > ns / MUCH) {
+        cli_printf("  [paused %.3f us, %.0f%%]", paused / 1e3,
+                   100.0 * paused / ns);
+    }
+    cli_printf("\n");
+}
+
 static void print_start(const struct calls *c, uint64_t time, unsigned vcpu,
                         const struct process *p)
 {
@@ -55,9 +72,13 @@ static void print_json(const struct calls *c, const struct process *p,
 {
     char buf[CLI_TIME_SIZE];
 
-    cli_printf("{\"vcpu\":%u,\"time\":%s,\"ns\":%" PRIu64 ",\"comm\":",
+    cli_printf("{\"vcpu\":%u,\"time\":%s,\"ns\":%" PRIu64 ",",
                s->vcpu, cli_format_time(&c->in.trace, s->begin, buf),
                s->end - s->begin);
+    if (c->pauses_known) {
+        cli_printf("\"paused_ns\":%" PRIu64 ",", s->paused);
+    }
+    cli_printf("\"comm\":");
     cli_put_json_string(stdout, p->comm);
     if (p->pid >= 0) {
         cli_printf(",\"pid\":%" PRId64, p->pid);
@@ -96,7 +117,7 @@ static void print_name(const struct calls *c, const struct call_track *t,
     const struct call_slice *s = call_track_slice(t, i);
     char name[256];
 
-    cli_printf("%*s%s%s%s\n", 2 * (int)level(c, t, i), "", before,
+    cli_printf("%*s%s%s%s", 2 * (int)level(c, t, i), "", before,
                call_tree_name_of(s->process, s->function, name, sizeof(name)),
                after);
 }
@@ -110,6 +131,7 @@ static void on_begin(void *opaque, struct call_track *t, unsigned i)
         print_start(c, s->begin, s->vcpu, s->process);
         cli_printf("%16s  ", "");
         print_name(c, t, i, "", s->function->brief ? " {" : "() {");
+        cli_printf("\n");
     }
 }
 
@@ -117,13 +139,15 @@ static void print_end(const struct calls *c, struct call_track *t, unsigned i,
                       uint64_t time, bool cut, bool whole)
 {
     const struct call_slice *s = call_track_slice(t, i);
+    uint64_t paused;
 
     if (!s->function) {
         return;
     }
+    paused = call_tracks_paused(c->tracks, t, i, time);
     if (c->json) {
         print_json(c, s->process, s->function, &(struct syscall_time) {
-            .begin = s->begin, .end = time, .vcpu = s->vcpu, .late = s->late,
+            .begin = s->begin, .end = time, .paused = paused, .vcpu = s->vcpu, .late = s->late,
             .cut = cut,
         });
         cli_printf(",\"depth\":%u}\n", level(c, t, i));
@@ -133,6 +157,7 @@ static void print_end(const struct calls *c, struct call_track *t, unsigned i,
     print_duration(time - s->begin, s->late || cut);
     print_name(c, t, i, whole ? "" : "} /* ", !whole ? " */" :
                s->function->brief ? ";" : "();");
+    print_paused(paused, time - s->begin);
 }
 
 static void on_whole(void *opaque, struct call_track *t, unsigned i,
@@ -158,7 +183,8 @@ static void on_syscall(void *opaque, const struct syscall_time *s)
     }
     print_start(c, s->begin, s->vcpu, s->process);
     print_duration(s->end - s->begin, s->late || s->cut);
-    cli_printf("%s\n", s->function->syscall);
+    cli_printf("%s", s->function->syscall);
+    print_paused(s->paused, s->end - s->begin);
 }
 
 /* Was the function or system call that is wanted called?  An exit code */
@@ -182,7 +208,7 @@ static int print_syscalls(struct calls *c, struct call_tree *t, int *code)
     struct syscall_times *times = syscall_times_new(
         &(struct syscall_times_options) {
             .shortest = c->shortest, .name = c->function, .ended = on_syscall,
-            .opaque = c,
+            .opaque = c, .pauses = c->pauses,
         });
     int ret = analysis_read_calls(&c->in, t, &syscall_times_tree_ops, times);
 
@@ -200,10 +226,12 @@ static int print_functions(struct calls *c, struct call_tree *t, int *code)
     static const struct call_tracks_ops ops = { on_begin, on_whole, on_end };
     struct call_tracks *tracks = call_tracks_new(&(struct call_tracks_options) {
         .shortest = c->shortest, .prompt = true, .function = c->function,
-        .depth = c->depth, .ops = &ops, .opaque = c,
+        .depth = c->depth, .ops = &ops, .opaque = c, .pauses = c->pauses,
     });
-    int ret = analysis_read_calls(&c->in, t, &call_tracks_tree_ops, tracks);
+    int ret;
 
+    c->tracks = tracks;
+    ret = analysis_read_calls(&c->in, t, &call_tracks_tree_ops, tracks);
     if (!ret) {
         call_tracks_end(tracks, c->in.trace.trace, &c->in.window);
         *code = check_found(c, call_tracks_closest(tracks));
@@ -212,14 +240,30 @@ static int print_functions(struct calls *c, struct call_tree *t, int *code)
     return ret;
 }
 
+static void warn_of_pauses(const struct calls *c)
+{
+    uint64_t unknown = pauses_unknown(c->pauses);
+
+    if (!c->pauses_known) {
+        cli_error("whether calls were paused is not known");
+    } else if (unknown) {
+        cli_error("pauses are not known at %" PRIu64 " places where records "
+                  "are missing, or the trace ends", unknown);
+    }
+}
+
 static int print_calls(struct calls *c)
 {
     struct call_tree t;
     int ret, code;
 
     signal(SIGPIPE, SIG_DFL);
+    c->pauses = cli_trace_pauses(&c->in.trace, &c->pauses_known);
+    if (!c->pauses) {
+        return CLI_FAILED;
+    }
     if (!c->json) {
-        cli_printf("#    Time (s) CPU  %-20s %16s  %s\n", "Task", "Duration",
+        cli_printf("#    Time (s) CPU  %-20s %16s  %s\n", "Task", "Elapsed",
                    c->syscalls ? "System call" : "Call");
     }
     ret = (c->syscalls ? print_syscalls : print_functions)(c, &t, &code);
@@ -231,6 +275,7 @@ static int print_calls(struct calls *c)
         code = CLI_FAILED;
     }
     analysis_warn(&t);
+    warn_of_pauses(c);
     code = analysis_chosen(&c->in, t.chosen, NULL) ?: code ?:
            cli_trace_verdict(&c->in.trace, t.damage);
     call_tree_clear(&t);
@@ -272,6 +317,7 @@ int cmd_calls(int argc, char **argv)
         code = analysis_open(&c.in, argv + 1, true) ? print_calls(&c) :
                CLI_FAILED;
     }
+    pauses_free(c.pauses);
     analysis_clear(&c.in);
     g_free(c.function);
     return code;

@@ -5,6 +5,7 @@
 
 #include "analyze/cpu-threads.h"
 #include "backtrail/trace.h"
+#include "trace-samples.h"
 
 struct kept {
     struct cpu_thread of;
@@ -174,6 +175,63 @@ static void test_new(void)
     cpu_threads_free(c);
 }
 
+/* Pauses are of the thread that a vCPU runs, unless the whole guest has them. */
+static void test_paused(void)
+{
+    static const struct btrail_event events[] = {
+        { .type = BTRAIL_EVENT_PAUSE, .reason = BTRAIL_PAUSE_OVERFLOW,
+          .data = { 110 } },
+        { .type = BTRAIL_EVENT_RESUME, .reason = BTRAIL_PAUSE_OVERFLOW,
+          .data = { 130 } },
+        { .type = BTRAIL_EVENT_PAUSE, .reason = BTRAIL_PAUSE_VM_STOP,
+          .data = { 150 } },
+        { .type = BTRAIL_EVENT_RESUME, .reason = BTRAIL_PAUSE_VM_STOP,
+          .data = { 190 } },
+        { .type = BTRAIL_EVENT_PAUSE, .reason = BTRAIL_PAUSE_OVERFLOW,
+          .data = { 200 } },
+        { .type = BTRAIL_EVENT_END, .reason = BTRAIL_END_STOPPED,
+          .data = { 300 } },
+    };
+    const struct btrail_slab slab = {
+        .events = events, .n_events = G_N_ELEMENTS(events),
+    };
+    const struct pauses_guest guest = { .vcpus = 2 };
+    struct cpu_threads *c = cpu_threads_new(sizeof(struct kept), clear);
+    char *path = sample_path();
+    struct btrail_writer *w;
+    struct btrail_trace *trace;
+    struct pauses *pauses;
+    struct kept *a, *b;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_cmpint(pauses_read(&pauses, trace, &guest), ==, 0);
+    cpu_threads_set_pauses(c, pauses);
+    a = cpu_threads_run(c, 0, 100, &first);
+    cpu_threads_run(c, 0, 120, &first);
+    g_assert_cmpuint(a->of.paused, ==, 10);
+    /* Up to here; and vCPU 1 was not paused. */
+    b = cpu_threads_run(c, 0, 125, &second);
+    g_assert_cmpuint(a->of.paused, ==, 15);
+    cpu_threads_run(c, 1, 126, &first);
+    cpu_threads_run(c, 0, 195, &second);
+    cpu_threads_run(c, 1, 195, &first);
+    g_assert_cmpuint(a->of.paused, ==, 15);
+    g_assert_cmpuint(b->of.paused, ==, 5);
+    /* The thread has left the vCPU, which has not said so. */
+    cpu_threads_run(c, 1, 210, &second);
+    cpu_threads_run(c, 0, 220, &first);
+    g_assert_cmpuint(b->of.paused, ==, 5);
+    cpu_threads_end(c, 240);
+    g_assert_cmpuint(a->of.paused, ==, 35);
+    cpu_threads_free(c);
+    pauses_free(pauses);
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -182,5 +240,6 @@ int main(int argc, char **argv)
     g_test_add_func("/many", test_many);
     g_test_add_func("/back", test_back);
     g_test_add_func("/new", test_new);
+    g_test_add_func("/paused", test_paused);
     return g_test_run();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads|exec|
- *                         tree|syscalls|waits|switches|marks|mapped:BUILD-ID
+ *                         tree|syscalls|paused|waits|switches|marks|mapped:BUILD-ID
  *                    [PART-SIZE [RING-SIZE]]
  *
  * Writes the sample trace (see trace-samples.h) for tests in other languages;
@@ -461,11 +461,17 @@ static void write_tree(const char *path,
 /*
  * Thread 11 waits in a read while thread 12 writes on the same vCPU, continues
  * it on another, and writes at the end.  Thread 12 reads, and some of its
- * records are lost.  There is a record each millisecond.
+ * records are lost.  There is a record each millisecond.  @paused: before each
+ * third one its vCPU waits for room for 20 ms, and some are stopped, too
  */
 static void write_syscalls(const char *path,
-                           const struct btrail_writer_options *options)
+                           const struct btrail_writer_options *options,
+                           bool paused)
 {
+    static const char json[] = "{\"tick_ns\": 1000000, "
+                               "\"start\": {\"monotonic\": 5000000}, "
+                               "\"overflow\": \"pause\", \"vcpus\": 2, "
+                               "\"privilege\": \"all\"}";
     static const struct {
         unsigned vcpu;
         unsigned tid;
@@ -488,15 +494,18 @@ static void write_syscalls(const char *path,
         { 0, 12, ENTRY + 0x40, 0x1012 }, { 0, 12, 0x1010, 0x1000 },
         { 1, 11, WRITE + 0x10, WRITE + 8 }, { 1, 11, WRITE + 0x10, WRITE + 8 },
     };
-    enum { LOST = 21 };
-    uint64_t index[2] = { 0, 0 };
+    enum { LOST = 21, MS = 1000000 };
+    uint64_t index[2] = { 0, 0 }, host = 5 * MS;
     struct btrail_writer *w;
 
     g_assert_cmpint(btrail_writer_open_with(&w, path, options), ==, 0);
+    if (paused) {
+        g_assert_cmpint(btrail_writer_meta(w, json, strlen(json)), ==, 0);
+    }
     for (unsigned i = 0; i < G_N_ELEMENTS(steps); i++) {
         uint64_t *next = &index[steps[i].vcpu];
         struct btrail_record record = { steps[i].from, steps[i].to, 0 };
-        struct btrail_event events[3];
+        struct btrail_event events[7];
         struct btrail_slab slab = {
             .first_index = *next, .cr3 = 0x5000, .records = &record,
             .n_records = 1, .events = events,
@@ -507,8 +516,21 @@ static void write_syscalls(const char *path,
             add_event(&slab, events, *next, BTRAIL_EVENT_GAP,
                       BTRAIL_GAP_OVERFLOW, 1);
         }
-        add_event(&slab, events, *next, BTRAIL_EVENT_TIME, 0,
-                  5000000 + i * 1000000);
+        if (paused && i % 3 == 2) {
+            add_event(&slab, events, *next, BTRAIL_EVENT_PAUSE,
+                      BTRAIL_PAUSE_OVERFLOW, host - MS / 2);
+            add_event(&slab, events, *next, BTRAIL_EVENT_PAUSE,
+                      i % 2 ? BTRAIL_PAUSE_VM_STOP : BTRAIL_PAUSE_OVERFLOW + 8,
+                      host);
+            host += 20 * MS;
+            add_event(&slab, events, *next, BTRAIL_EVENT_RESUME,
+                      BTRAIL_PAUSE_OVERFLOW, host - 2 * MS);
+            add_event(&slab, events, *next, BTRAIL_EVENT_RESUME,
+                      i % 2 ? BTRAIL_PAUSE_VM_STOP : BTRAIL_PAUSE_OVERFLOW + 8,
+                      host - MS / 2);
+        }
+        add_event(&slab, events, *next, BTRAIL_EVENT_TIME, 0, host);
+        host += MS;
         events[slab.n_events - 1].data[2] = BTRAIL_NO_ICOUNT;
         add_event(&slab, events, *next, BTRAIL_EVENT_TASK, 0,
                   UINT64_C(11) << 32 | steps[i].tid);
@@ -670,7 +692,9 @@ int main(int argc, char **argv)
     } else if (!strcmp(argv[2], "tree")) {
         write_tree(argv[1], &options);
     } else if (!strcmp(argv[2], "syscalls")) {
-        write_syscalls(argv[1], &options);
+        write_syscalls(argv[1], &options, false);
+    } else if (!strcmp(argv[2], "paused")) {
+        write_syscalls(argv[1], &options, true);
     } else if (!strcmp(argv[2], "waits")) {
         write_waits(argv[1], &options, false);
     } else if (!strcmp(argv[2], "switches")) {

@@ -131,6 +131,9 @@ static void test_random(void)
             for (unsigned v = 0; v < VCPUS; v++) {
                 g_assert_cmpuint(pauses_vcpu(p, v, begin, end), ==,
                                  count(t, v, 0, begin, end));
+                g_assert_cmpuint(pauses_vcpu_alone(p, v, begin, end), ==,
+                                 count(t, v, 0, begin, end) -
+                                 count(t, -1, VCPUS, begin, end));
             }
             g_assert_cmpuint(pauses_any(p, begin, end), ==,
                              count(t, -1, 1, begin, end));

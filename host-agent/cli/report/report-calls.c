@@ -55,7 +55,7 @@ static void print_text(const struct report *r, const struct call_rows *sums,
                    "different stacks at a time\n", counts->dropped);
     }
     cli_printf("#\n");
-    cli_printf("# Children     Self       Time (s)          Calls  %-16s  "
+    cli_printf("# Children     Self     On CPU (s)          Calls  %-16s  "
                "%-20s  %s\n", "Command", "Shared Object",
                sums->kind == CALL_ROWS_SYSCALLS ? "System call" : "Symbol");
     for (size_t i = 0; i < n; i++) {

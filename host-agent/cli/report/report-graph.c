@@ -141,7 +141,7 @@ static void print_text(struct graph *g, const struct call_tree *t)
         cli_printf("# %" PRIu64 " calls are counted as part of their callers: "
                    "there are too many different stacks\n", dropped);
     }
-    cli_printf("#\n# Children     Self       Time (s)          Calls  "
+    cli_printf("#\n# Children     Self     On CPU (s)          Calls  "
                "Call graph\n");
     print_nodes(g, stacks_roots(t->stacks));
     if (g->left) {
