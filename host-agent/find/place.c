@@ -389,7 +389,9 @@ static bool find_icount(const struct btrail_trace *trace, uint64_t icount,
     bool any = false;
 
     if (!h) {
-        return fail(error, "the trace has no instruction counts");
+        return fail(error, "the trace has no instruction counts, and %"
+                    G_GUINT64_FORMAT " is one; as a time it is %"
+                    G_GUINT64_FORMAT "s", icount, icount);
     }
     for (unsigned i = 0; !btrail_trace_stream(trace, i, &info); i++) {
         struct past_place p;
