@@ -16,19 +16,19 @@
 #define MAX_WAITS   (1u << 20)
 
 /**
- * struct listed - a pause in a list
+ * struct pause_item - a pause in a list
  * @begin, @end: of it
  * @before:      of all that are before it in the list, their sum
  */
-struct listed {
+struct pause_item {
     uint64_t begin;
     uint64_t end;
     uint64_t before;
 };
 
 /* In order, and apart from each other */
-struct list {
-    struct listed *pauses;
+struct pause_list {
+    struct pause_item *pauses;
     size_t n;
     size_t room;
 };
@@ -39,19 +39,19 @@ struct list {
  * @guest, @any: of the whole guest, of any vCPU
  */
 struct pauses {
-    struct list vcpus[BTRAIL_MAX_VCPUS];
-    struct list both[BTRAIL_MAX_VCPUS];
+    struct pause_list vcpus[BTRAIL_MAX_VCPUS];
+    struct pause_list both[BTRAIL_MAX_VCPUS];
     struct pauses_sum sums[BTRAIL_MAX_VCPUS];
-    struct list guest;
-    struct list any;
+    struct pause_list guest;
+    struct pause_list any;
     size_t n;
     uint64_t unknown;
 };
 
 /* Appends a pause that begins no earlier than the last one. */
-static void append(struct list *l, uint64_t begin, uint64_t end)
+static void append(struct pause_list *l, uint64_t begin, uint64_t end)
 {
-    struct listed *last = l->n ? &l->pauses[l->n - 1] : NULL;
+    struct pause_item *last = l->n ? &l->pauses[l->n - 1] : NULL;
 
     if (begin >= end) {
         return;
@@ -62,19 +62,19 @@ static void append(struct list *l, uint64_t begin, uint64_t end)
     }
     if (l->n == l->room) {
         l->room = MAX(2 * l->room, 16);
-        l->pauses = g_renew(struct listed, l->pauses, l->room);
+        l->pauses = g_renew(struct pause_item, l->pauses, l->room);
     }
-    l->pauses[l->n] = (struct listed) {
+    l->pauses[l->n] = (struct pause_item) {
         begin, end, last ? last->before + (last->end - last->begin) : 0,
     };
     l->n++;
 }
 
-static uint64_t sum_before(const struct list *l, uint64_t time)
+static uint64_t sum_before(const struct pause_list *l, uint64_t time)
 {
-    size_t i = !l->n ? 0 : BTRAIL_UP_TO(l->pauses, l->n, struct listed, begin,
-                                        time);
-    const struct listed *p;
+    size_t i = !l->n ? 0 : BTRAIL_UP_TO(l->pauses, l->n, struct pause_item,
+                                        begin, time);
+    const struct pause_item *p;
 
     if (!i) {
         return 0;
@@ -83,12 +83,12 @@ static uint64_t sum_before(const struct list *l, uint64_t time)
     return p->before + (MIN(time, p->end) - p->begin);
 }
 
-static uint64_t sum(const struct list *l, uint64_t begin, uint64_t end)
+static uint64_t sum(const struct pause_list *l, uint64_t begin, uint64_t end)
 {
     return begin < end ? sum_before(l, end) - sum_before(l, begin) : 0;
 }
 
-static bool add(struct pauses *p, struct list *l,
+static bool add(struct pauses *p, struct pause_list *l,
                 const struct btrail_pause *pause)
 {
     /* The clock does not go back, so if it does in the file, that is wrong. */
@@ -105,7 +105,7 @@ static bool add(struct pauses *p, struct list *l,
 }
 
 static int read_vcpu(struct pauses *p, const struct btrail_trace *trace,
-                     unsigned vcpu, struct list *stops)
+                     unsigned vcpu, struct pause_list *stops)
 {
     struct btrail_pause_watch all = { 0 }, stopped = { 0 };
     struct btrail_cursor *cursor;
@@ -142,23 +142,23 @@ static int read_vcpu(struct pauses *p, const struct btrail_trace *trace,
 }
 
 /* Where a pause begins or ends */
-struct edge {
+struct pause_edge {
     uint64_t time;
     int step;
 };
 
 static int by_time(const void *a, const void *b)
 {
-    const struct edge *x = a, *y = b;
+    const struct pause_edge *x = a, *y = b;
 
     return BTRAIL_COMPARE(x->time, y->time) ?:
            BTRAIL_COMPARE(y->step, x->step);
 }
 
-static void add_edges(GArray *edges, const struct list *l)
+static void add_edges(GArray *edges, const struct pause_list *l)
 {
     for (size_t i = 0; i < l->n; i++) {
-        const struct edge both[] = {
+        const struct pause_edge both[] = {
             { l->pauses[i].begin, 1 }, { l->pauses[i].end, -1 },
         };
 
@@ -167,14 +167,15 @@ static void add_edges(GArray *edges, const struct list *l)
 }
 
 /* The times in which at least @least of the lists have a pause */
-static void unite(struct list *out, GArray *edges, unsigned least)
+static void unite(struct pause_list *out, GArray *edges, unsigned least)
 {
     unsigned depth = 0;
     uint64_t since = 0;
 
-    qsort(edges->data, edges->len, sizeof(struct edge), by_time);
+    qsort(edges->data, edges->len, sizeof(struct pause_edge), by_time);
     for (guint i = 0; i < edges->len; i++) {
-        const struct edge *e = &g_array_index(edges, struct edge, i);
+        const struct pause_edge *e = &g_array_index(edges, struct pause_edge,
+                                                    i);
         unsigned was = depth;
 
         depth += e->step;
@@ -205,7 +206,7 @@ struct reading {
 /* Adds where a vCPU made no records, although it was not paused. */
 static int add_waits(struct reading *r, unsigned vcpu, GArray *edges)
 {
-    struct list waits = { NULL };
+    struct pause_list waits = { NULL };
     const struct pace *pace;
     struct paces *paces;
     int ret = paces_open(&paces, r->trace, vcpu, r->guest->tick);
@@ -228,8 +229,9 @@ static int add_waits(struct reading *r, unsigned vcpu, GArray *edges)
 
 static int add_vcpu(struct reading *r, unsigned vcpu)
 {
-    g_autoptr(GArray) edges = g_array_new(FALSE, FALSE, sizeof(struct edge));
-    struct list stops = { NULL }, stands = { NULL };
+    g_autoptr(GArray) edges = g_array_new(FALSE, FALSE,
+                                          sizeof(struct pause_edge));
+    struct pause_list stops = { NULL }, stands = { NULL };
     int ret = read_vcpu(r->p, r->trace, vcpu, &stops);
 
     if (!ret && r->guest->whole) {
@@ -247,8 +249,9 @@ static int add_vcpu(struct reading *r, unsigned vcpu)
 
 static void combine(struct reading *r)
 {
-    g_autoptr(GArray) edges = g_array_new(FALSE, FALSE, sizeof(struct edge));
-    struct list all = { NULL }, held = { NULL }, stops = { NULL };
+    g_autoptr(GArray) edges = g_array_new(FALSE, FALSE,
+                                          sizeof(struct pause_edge));
+    struct pause_list all = { NULL }, held = { NULL }, stops = { NULL };
 
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         add_edges(edges, &r->p->vcpus[i]);
@@ -285,8 +288,8 @@ int pauses_read(struct pauses **pauses, const struct btrail_trace *trace,
 {
     struct reading r = {
         .trace = trace, .guest = guest, .p = g_new0(struct pauses, 1),
-        .stops = g_array_new(FALSE, FALSE, sizeof(struct edge)),
-        .stands = g_array_new(FALSE, FALSE, sizeof(struct edge)),
+        .stops = g_array_new(FALSE, FALSE, sizeof(struct pause_edge)),
+        .stands = g_array_new(FALSE, FALSE, sizeof(struct pause_edge)),
     };
     struct btrail_stream_info info;
     int ret = 0;

@@ -147,8 +147,8 @@ static void print_end(const struct calls *c, struct call_track *t, unsigned i,
     paused = call_tracks_paused(c->tracks, t, i, time);
     if (c->json) {
         print_json(c, s->process, s->function, &(struct syscall_time) {
-            .begin = s->begin, .end = time, .paused = paused, .vcpu = s->vcpu, .late = s->late,
-            .cut = cut,
+            .begin = s->begin, .end = time, .paused = paused,
+            .vcpu = s->vcpu, .late = s->late, .cut = cut,
         });
         cli_printf(",\"depth\":%u}\n", level(c, t, i));
         return;

@@ -45,8 +45,8 @@ struct site {
  * struct call
  * @begin:   at the latest, and later by the pauses since
  * @unsure:  its end may have been missed
- * @any:     nobody says which thread has made it, so the pauses of all vCPUs are
- *           left out; of other calls those that are left out are in @begin
+ * @any:     nobody says which thread has made it, so those of all vCPUs are left
+ *           out; of other calls those that are left out are in @begin
  */
 struct call {
     bool lasts;
@@ -140,8 +140,8 @@ struct vcpu {
     unsigned n_begun;           /* MAX_BEGUN + 1: or any other one */
 };
 
-/* A pause of any vCPU, or several that overlap; @before: the sum of all that are
- * before it */
+/* A pause of any vCPU, or some that overlap; @before: the sum of those before
+ * it */
 struct any_pause {
     uint64_t begin;
     uint64_t end;

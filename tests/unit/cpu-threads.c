@@ -175,7 +175,7 @@ static void test_new(void)
     cpu_threads_free(c);
 }
 
-/* Pauses are of the thread that a vCPU runs, unless the whole guest has them. */
+/* Pauses are of the thread that a vCPU runs, but for those of the guest. */
 static void test_paused(void)
 {
     static const struct btrail_event events[] = {
