@@ -45,8 +45,8 @@ struct site {
  * struct call
  * @begin:   at the latest, and later by the pauses since
  * @unsure:  its end may have been missed
- * @any:     nobody says which thread has made it, so those of all vCPUs are left
- *           out; of other calls those that are left out are in @begin
+ * @any:     nobody says which thread has made it, so pauses of all vCPUs are
+ *           left out; of other calls those that are left out are in @begin
  */
 struct call {
     bool lasts;

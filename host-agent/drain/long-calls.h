@@ -12,8 +12,8 @@
  * asked for, but one that has taken up to two ticks more may not be found.  If
  * a tick was late, that many ticks' time is added to the two.
  *
- * Pauses of its vCPU do not count for a thread, nor those of any while it waits,
- * since it may wait for what that would have done.
+ * Pauses of its vCPU do not count for a thread.  While it waits, those of any
+ * vCPU do not: it may wait for what that would have done.
  *
  * What one vCPU did is handed over in order, but that of several is not: a
  * thread that has moved can return before it has called.  So what it does on a
