@@ -52,6 +52,7 @@ struct pauses {
 static void append(struct pause_list *l, uint64_t begin, uint64_t end)
 {
     struct pause_item *last = l->n ? &l->pauses[l->n - 1] : NULL;
+    uint64_t before;
 
     if (begin >= end) {
         return;
@@ -60,14 +61,12 @@ static void append(struct pause_list *l, uint64_t begin, uint64_t end)
         last->end = MAX(last->end, end);
         return;
     }
+    before = last ? last->before + (last->end - last->begin) : 0;
     if (l->n == l->room) {
         l->room = MAX(2 * l->room, 16);
         l->pauses = g_renew(struct pause_item, l->pauses, l->room);
     }
-    l->pauses[l->n] = (struct pause_item) {
-        begin, end, last ? last->before + (last->end - last->begin) : 0,
-    };
-    l->n++;
+    l->pauses[l->n++] = (struct pause_item) { begin, end, before };
 }
 
 static uint64_t sum_before(const struct pause_list *l, uint64_t time)
@@ -172,6 +171,9 @@ static void unite(struct pause_list *out, GArray *edges, unsigned least)
     unsigned depth = 0;
     uint64_t since = 0;
 
+    if (!edges->len) {
+        return;
+    }
     qsort(edges->data, edges->len, sizeof(struct pause_edge), by_time);
     for (guint i = 0; i < edges->len; i++) {
         const struct pause_edge *e = &g_array_index(edges, struct pause_edge,
