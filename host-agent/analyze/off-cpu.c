@@ -40,11 +40,15 @@ static void get_key(uint64_t key[2], const struct task *task)
     key[1] = task->tid;
 }
 
+bool off_cpu_ends_in(const struct function *f)
+{
+    return f && f->known && f->module->kernel && !strcmp(f->name, DEAD);
+}
+
 static bool is_dead(const struct stack_node *n)
 {
     for (; n; n = n->parent) {
-        if (n->function && n->function->known &&
-            !strcmp(n->function->name, DEAD)) {
+        if (off_cpu_ends_in(n->function)) {
             return true;
         }
     }

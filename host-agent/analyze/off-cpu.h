@@ -28,6 +28,9 @@ struct off_cpu;
 struct off_cpu *off_cpu_new(void);
 void off_cpu_free(struct off_cpu *o);
 
+/* Does a task that calls this function of the kernel end there? */
+bool off_cpu_ends_in(const struct function *f);
+
 /* Is it one that can be followed?  Idle tasks are many with one number. */
 static inline bool off_cpu_follows(const struct task *task)
 {

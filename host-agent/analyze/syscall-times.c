@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/cpu-threads.h"
+#include "analyze/off-cpu.h"
 #include "analyze/syscall-times.h"
 
 /*
@@ -58,12 +59,16 @@ static struct syscall_caller *caller_at(struct syscall_times *s, unsigned vcpu,
            &s->own[vcpu];
 }
 
-/* The system call that a node is in: the first one since user mode */
+/* The system call that a node is in: the first one since user mode.  That of a
+ * thread that has ended is over. */
 static const struct function *syscall_at(const struct stack_node *n)
 {
     const struct function *found = NULL;
 
     for (; n->function && n->function->module->kernel; n = n->parent) {
+        if (off_cpu_ends_in(n->function)) {
+            return NULL;
+        }
         found = n->function->syscall ? n->function : found;
     }
     return found;
@@ -132,7 +137,8 @@ static void begin_call(struct syscall_times *s, struct syscall_caller *c,
 /* Can a move not change the system call that a task is in? */
 static bool stays(const struct stack_node *from, const struct stack_node *to)
 {
-    return from && ((to->parent == from && !to->function->syscall) ||
+    return from && ((to->parent == from && !to->function->syscall &&
+                     !off_cpu_ends_in(to->function)) ||
                     (from->parent == to && !from->function->syscall));
 }
 
@@ -209,6 +215,13 @@ const struct call_tree_ops syscall_times_tree_ops = {
     on_moved, on_spent, on_gap,
 };
 
+/* Does a thread end in the call? */
+static bool ends_thread(const struct function *f)
+{
+    return f && (!strcmp(f->syscall, "exit") ||
+                 !strcmp(f->syscall, "exit_group"));
+}
+
 /* The last time that the trace knows of */
 static uint64_t last_time(const struct btrail_trace *trace,
                           const struct window *window)
@@ -235,6 +248,7 @@ void syscall_times_end(struct syscall_times *s,
         struct syscall_caller *c = l->data;
 
         end_call(s, c, cpu_threads_lost(s->threads, c) ? known_until(s, c) :
+                 ends_thread(c->now.function) ? c->time :
                  MAX(c->time, last), true);
     }
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {

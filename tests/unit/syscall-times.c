@@ -392,6 +392,57 @@ static void test_options(void)
     }
 }
 
+/* A call that its thread ends in is over then, and not at the end of the trace.
+ * Where nobody knows the function in which it ends, that is when it has run
+ * last. */
+static void test_dead(void)
+{
+    static const char *const calls[] = { "exit_group", "read" };
+    const struct syscall_times_options options = { .name = NULL };
+    const struct window window = WINDOW_ALL(0);
+    struct btrail_trace *trace = open_trace();
+
+    for (unsigned i = 0; i < 4; i++) {
+        const struct function exits = {
+            .name = "sys_exit_group", .syscall = calls[i / 2],
+            .module = &kernel,
+        };
+        const struct function dead = {
+            .name = "do_task_dead", .known = i % 2 == 0, .module = &kernel,
+        };
+        struct stack_node in, end;
+        const struct syscall_time *call;
+        struct thread *t;
+        struct scene s;
+
+        scene_init(&s, &options);
+        t = &s.threads[0];
+        in = t->nodes[READ];
+        in.function = &exits;
+        end = t->nodes[VFS];
+        end.parent = &in;
+        end.function = &dead;
+        t->nodes[OTHER].parent = &end;
+        spend(&s, 0);
+        syscall_times_tree_ops.moved(s.times, 0, 2000, &t->nodes[USER], &in,
+                                     0);
+        syscall_times_tree_ops.spent(s.times, 0, 2005, &in, 0, 1);
+        syscall_times_tree_ops.moved(s.times, 0, 2010, &in, &end, 0);
+        syscall_times_tree_ops.moved(s.times, 0, 2015, &end, &t->nodes[OTHER],
+                                     0);
+        syscall_times_tree_ops.spent(s.times, 0, 2020, &t->nodes[OTHER], 0, 1);
+        syscall_times_end(s.times, trace, &window);
+        g_assert_cmpuint(s.got->len, ==, 1);
+        call = &g_array_index(s.got, struct syscall_time, 0);
+        g_assert_cmpuint(call->begin, ==, 2000);
+        g_assert_cmpuint(call->end, ==, i % 2 == 0 ? 2010 :
+                         i == 1 ? 2020 : LAST);
+        g_assert_cmpint(call->cut, ==, i % 2);
+        scene_clear(&s);
+    }
+    btrail_trace_close(trace);
+}
+
 /* Without names of threads, calls are of a vCPU, and end with its process. */
 static void test_unnamed(void)
 {
@@ -495,6 +546,7 @@ int main(int argc, char **argv)
     g_test_add_func("/syscall-times/random", test_random);
     g_test_add_func("/syscall-times/gaps", test_gaps);
     g_test_add_func("/syscall-times/options", test_options);
+    g_test_add_func("/syscall-times/dead", test_dead);
     g_test_add_func("/syscall-times/unnamed", test_unnamed);
     g_test_add_func("/syscall-times/moved", test_moved);
     g_test_add_func("/syscall-times/clocks", test_clocks);
