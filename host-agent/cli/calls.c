@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * backtrail calls: prints functions as they were called and returned, with
- * their durations; or system calls
+ * their durations; or system calls; or how long those of each function took
  */
 
 #include <errno.h>
@@ -12,18 +12,28 @@
 #include "analyze/call-tracks.h"
 #include "analyze/syscall-times.h"
 #include "cli/analysis.h"
+#include "cli/complete.h"
+#include "cli/latency-table.h"
 
 #define MAX_DEPTH   (STACK_MAX_DEPTH + 1)
+#define MAX_TOP     1000
+#define NO_TOP      INT_MIN     /* that no user gives */
 
 /* A call that was paused for more than this part of its time is said to be. */
 #define MUCH        20
 
-/* @tracks: of functions; NULL for system calls */
+/*
+ * @tracks: of functions; NULL for system calls
+ * @sums:   of calls, in place of the calls; or NULL
+ */
 struct calls {
     struct analysis in;
     struct pauses *pauses;
     bool pauses_known;
     struct call_tracks *tracks;
+    struct latency_options latency;
+    gboolean summary;
+    struct latencies *sums;
     uint64_t shortest;
     int depth;
     char *function;
@@ -187,6 +197,38 @@ static void on_syscall(void *opaque, const struct syscall_time *s)
     print_paused(s->paused, s->end - s->begin);
 }
 
+/* With --summary, functions that begin are not its business. */
+static void on_begin_summed(void *opaque, struct call_track *t, unsigned i)
+{
+}
+
+static void on_end_summed(void *opaque, struct call_track *t, unsigned i,
+                          uint64_t time, bool cut)
+{
+    const struct calls *c = opaque;
+    const struct call_slice *s = call_track_slice(t, i);
+    char buf[256];
+    const char *names[LATENCIES_NAMES];
+
+    if (s->function) {
+        names[0] = s->process->comm;
+        names[1] = s->function->module->name;
+        names[2] = call_tree_name_of(s->process, s->function, buf,
+                                     sizeof(buf));
+        latencies_add(c->sums, names, time - s->begin, !s->late && !cut);
+    }
+}
+
+static void on_syscall_summed(void *opaque, const struct syscall_time *s)
+{
+    const struct calls *c = opaque;
+    const char *const names[LATENCIES_NAMES] = {
+        s->process->comm, s->function->module->name, s->function->syscall,
+    };
+
+    latencies_add(c->sums, names, s->end - s->begin, !s->late && !s->cut);
+}
+
 /* Was the function or system call that is wanted called?  An exit code */
 static int check_found(const struct calls *c,
                        const struct closest *closest)
@@ -207,8 +249,9 @@ static int print_syscalls(struct calls *c, struct call_tree *t, int *code)
 {
     struct syscall_times *times = syscall_times_new(
         &(struct syscall_times_options) {
-            .shortest = c->shortest, .name = c->function, .ended = on_syscall,
-            .opaque = c, .pauses = c->pauses,
+            .shortest = c->shortest, .name = c->function,
+            .ended = c->sums ? on_syscall_summed : on_syscall, .opaque = c,
+            .pauses = c->pauses,
         });
     int ret = analysis_read_calls(&c->in, t, &syscall_times_tree_ops, times);
 
@@ -224,9 +267,13 @@ static int print_syscalls(struct calls *c, struct call_tree *t, int *code)
 static int print_functions(struct calls *c, struct call_tree *t, int *code)
 {
     static const struct call_tracks_ops ops = { on_begin, on_whole, on_end };
+    static const struct call_tracks_ops summed = {
+        on_begin_summed, on_end_summed, on_end_summed,
+    };
     struct call_tracks *tracks = call_tracks_new(&(struct call_tracks_options) {
         .shortest = c->shortest, .prompt = true, .function = c->function,
-        .depth = c->depth, .ops = &ops, .opaque = c, .pauses = c->pauses,
+        .depth = c->depth, .ops = c->sums ? &summed : &ops, .opaque = c,
+        .pauses = c->pauses,
     });
     int ret;
 
@@ -252,6 +299,17 @@ static void warn_of_pauses(const struct calls *c)
     }
 }
 
+static void print_summary(const struct calls *c)
+{
+    if (c->json) {
+        latency_print_json(c->sums, &c->latency,
+                           c->syscalls ? "syscall" : "sym");
+    } else {
+        latency_print_table(c->sums, &c->latency,
+                            c->syscalls ? "System call" : "Call");
+    }
+}
+
 static int print_calls(struct calls *c)
 {
     struct call_tree t;
@@ -262,13 +320,16 @@ static int print_calls(struct calls *c)
     if (!c->pauses) {
         return CLI_FAILED;
     }
-    if (!c->json) {
+    if (!c->json && !c->sums) {
         cli_printf("#    Time (s) CPU  %-20s %16s  %s\n", "Task", "Elapsed",
                    c->syscalls ? "System call" : "Call");
     }
     ret = (c->syscalls ? print_syscalls : print_functions)(c, &t, &code);
     if (ret) {
         return analysis_failed(&c->in, ret);
+    }
+    if (c->sums) {
+        print_summary(c);
     }
     if (fflush(stdout) || ferror(stdout)) {
         cli_error("cannot write: %s", g_strerror(errno));
@@ -282,9 +343,29 @@ static int print_calls(struct calls *c)
     return code;
 }
 
+/* Makes the sums, if options ask for them.  False after an error message. */
+static bool check_summary(struct calls *c)
+{
+    struct latency_options *o = &c->latency;
+
+    if (!c->summary && (o->sort_text || o->bars || o->top != NO_TOP)) {
+        cli_error("--sort, --top and --histogram need --summary");
+        return false;
+    }
+    if (o->top == NO_TOP) {
+        o->top = 0;
+    }
+    if (o->top < 0 || o->top > MAX_TOP) {
+        cli_error("--top: %d is not between 0 and %d", o->top, MAX_TOP);
+        return false;
+    }
+    c->sums = c->summary ? latencies_new(0) : NULL;
+    return true;
+}
+
 int cmd_calls(int argc, char **argv)
 {
-    struct calls c = { .shortest = 0 };
+    struct calls c = { .latency = { .key = LATENCY_TOTAL, .top = NO_TOP } };
     g_autofree char *shortest = NULL;
     int code = CLI_USAGE;
     const GOptionEntry entries[] = {
@@ -296,13 +377,23 @@ int cmd_calls(int argc, char **argv)
           "only this many levels of calls", "N" },
         { "shortest", 0, 0, G_OPTION_ARG_STRING, &shortest,
           "leave out shorter calls", "TIME" },
+        { "summary", 0, 0, G_OPTION_ARG_NONE, &c.summary,
+          "only how long the calls of each function took, in all, mean, "
+          "percentiles, and the longest one", NULL },
+        { "sort", 's', 0, G_OPTION_ARG_STRING, &c.latency.sort_text,
+          "order of --summary: count, total (default), mean, p50, p95, p99 "
+          "or max", "KEY" },
+        { "top", 0, 0, G_OPTION_ARG_INT, &c.latency.top,
+          "print N rows of --summary (default: 0, for all)", "N" },
+        LATENCY_BARS_ENTRY(&c.latency),
         ANALYSIS_CPU_ENTRY(&c.in),
         ANALYSIS_ENTRIES(&c.in),
         { "json", 0, 0, G_OPTION_ARG_NONE, &c.json,
-          "print one JSON object per call", NULL },
+          "print one JSON object per call, or for --summary", NULL },
         { NULL }
     };
 
+    cli_complete_value("KEY", latency_key_name);
     if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
                    "Print calls of functions as they began and ended, with "
                    "their durations; or system calls.") ||
@@ -313,12 +404,15 @@ int cmd_calls(int argc, char **argv)
         cli_error("--depth: %d is not between 0 and %d", c.depth, MAX_DEPTH);
     } else if (c.depth && c.syscalls) {
         cli_error("--depth does not go with --syscalls");
-    } else if (analysis_parse(&c.in)) {
+    } else if (latency_options_parse(&c.latency) && check_summary(&c) &&
+               analysis_parse(&c.in)) {
         code = analysis_open(&c.in, argv + 1, true) ? print_calls(&c) :
                CLI_FAILED;
     }
     pauses_free(c.pauses);
     analysis_clear(&c.in);
+    latencies_free(c.sums);
+    g_free(c.latency.sort_text);
     g_free(c.function);
     return code;
 }

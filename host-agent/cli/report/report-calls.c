@@ -23,23 +23,36 @@ JsonObject *report_stacks_json(const struct stack_counts *s)
         NULL);
 }
 
+JsonObject *report_call_row_json(const struct row *row)
+{
+    const uint64_t *values = row->values;
+
+    return btrail_json_new(
+        "U:records", values[CALL_ROWS_ALL], "U:self", values[CALL_ROWS_SELF],
+        "U:ns", values[CALL_ROWS_TIME], "U:calls", values[CALL_ROWS_CALLS],
+        "s:comm", row->names[0], "s:dso", row->names[1],
+        "s:sym", row->names[2], NULL);
+}
+
 static void print_json(const struct call_tree *t, struct row **rows, size_t n)
 {
     JsonArray *array = json_array_new();
 
     for (size_t i = 0; i < n; i++) {
-        const uint64_t *values = rows[i]->values;
-
-        json_array_add_object_element(array, btrail_json_new(
-            "U:records", values[CALL_ROWS_ALL],
-            "U:self", values[CALL_ROWS_SELF], "U:ns", values[CALL_ROWS_TIME],
-            "U:calls", values[CALL_ROWS_CALLS], "s:comm", rows[i]->names[0],
-            "s:dso", rows[i]->names[1], "s:sym", rows[i]->names[2], NULL));
+        json_array_add_object_element(array, report_call_row_json(rows[i]));
     }
     cli_print_json(btrail_json_new(
         "U:records", t->records,
         "o:stacks", report_stacks_json(stacks_counts(t->stacks)),
         "a:rows", array, NULL));
+}
+
+void report_print_dropped(const struct stack_counts *counts)
+{
+    if (counts->dropped) {
+        cli_printf("# %" PRIu64 " calls are missing: there were too many "
+                   "different stacks at a time\n", counts->dropped);
+    }
 }
 
 static void print_text(const struct report *r, const struct call_rows *sums,
@@ -50,14 +63,10 @@ static void print_text(const struct report *r, const struct call_rows *sums,
     size_t shown = 0;
 
     cli_printf("# %" PRIu64 " records\n", all);
-    if (counts->dropped) {
-        cli_printf("# %" PRIu64 " calls are missing: there were too many "
-                   "different stacks at a time\n", counts->dropped);
-    }
+    report_print_dropped(counts);
     cli_printf("#\n");
     cli_printf("# Children     Self     On CPU (s)          Calls  %-16s  "
-               "%-20s  %s\n", "Command", "Shared Object",
-               sums->kind == CALL_ROWS_SYSCALLS ? "System call" : "Symbol");
+               "%-20s  Symbol\n", "Command", "Shared Object");
     for (size_t i = 0; i < n; i++) {
         const uint64_t *values = rows[i]->values;
         double share = report_share(values[CALL_ROWS_ALL], all);

@@ -348,8 +348,11 @@ static bool has_few_rows(const struct report_kind *k)
 }
 
 /* False after an error message. */
-static bool check_kind(const struct report *r, const struct report_kind *k)
+static bool check_kind(struct report *r, struct report_kind *k)
 {
+    if (k->syscalls && k->sort) {
+        r->latency.sort_text = g_steal_pointer(&k->sort);
+    }
     if (count_kinds(k) > 1) {
         cli_error("use only one of --sort, --children, --call-graph, "
                   "--callers, --callees, --syscalls, --missing, --marks and "
@@ -360,7 +363,12 @@ static bool check_kind(const struct report *r, const struct report_kind *k)
         cli_error("--spans needs --between");
         return false;
     }
-    return !k->sort || report_check_keys(k->sort);
+    if (r->latency.bars && !k->syscalls) {
+        cli_error("--histogram needs --syscalls");
+        return false;
+    }
+    return latency_options_parse(&r->latency) &&
+           (!k->sort || report_check_keys(k->sort));
 }
 
 static int print_report(struct report *r, const struct report_kind *k)
@@ -377,13 +385,13 @@ static int print_report(struct report *r, const struct report_kind *k)
            k->children ? report_call_stacks(r, CALL_ROWS_CHILDREN, NULL) :
            k->callers ? report_call_stacks(r, CALL_ROWS_CALLERS, k->callers) :
            k->callees ? report_call_stacks(r, CALL_ROWS_CALLEES, k->callees) :
-           k->syscalls ? report_call_stacks(r, CALL_ROWS_SYSCALLS, NULL) :
+           k->syscalls ? report_syscalls(r) :
            report_spaces(r);
 }
 
 int cmd_report(int argc, char **argv)
 {
-    struct report r = { .top = 0 };
+    struct report r = { .latency.key = LATENCY_TOTAL };
     struct report_kind kind = { NULL };
     g_autofree char *threads = NULL;
     int top = DEFAULT_TOP, code = CLI_USAGE;
@@ -392,7 +400,8 @@ int cmd_report(int argc, char **argv)
     const GOptionEntry entries[] = {
         { "sort", 's', 0, G_OPTION_ARG_STRING, &kind.sort,
           "one row per combination of KEYS: comm, pid, tid, cr3, cpu, dso, "
-          "sym, srcline, edge and more", "KEYS" },
+          "sym, srcline, edge and more; with --syscalls, their order: count, "
+          "total (default), mean, p50, p95, p99 or max", "KEYS" },
         { "children", 0, 0, G_OPTION_ARG_NONE, &kind.children,
           "functions, including their callees, from call stacks", NULL },
         { "call-graph", 'g', 0, G_OPTION_ARG_NONE, &kind.graph,
@@ -402,7 +411,8 @@ int cmd_report(int argc, char **argv)
         { "callees", 0, 0, G_OPTION_ARG_STRING, &kind.callees,
           "callees of FUNCTION", "FUNCTION" },
         { "syscalls", 0, 0, G_OPTION_ARG_NONE, &kind.syscalls,
-          "system calls of Linux", NULL },
+          "system calls of Linux, and how long they took", NULL },
+        LATENCY_BARS_ENTRY(&r.latency),
         { "missing", 0, 0, G_OPTION_ARG_NONE, &kind.missing,
           "files whose symbols are missing, and their build-ids", NULL },
         { "marks", 0, 0, G_OPTION_ARG_NONE, &kind.marks,
@@ -462,6 +472,7 @@ out:
     between_clear(&r.between);
     analysis_clear(&r.in);
     g_free(kind.sort);
+    g_free(r.latency.sort_text);
     g_free(kind.callers);
     g_free(kind.callees);
     return code;

@@ -10,12 +10,14 @@
 #include "analyze/tally.h"
 #include "cli/analysis.h"
 #include "cli/between.h"
+#include "cli/latency-table.h"
 
 /**
  * struct report - the trace, and the options of all kinds of reports
  * @min_share: in percent; the text has a sum of what has less
  * @top:       limit of rows, or of edges of an address space
  * @between:   spans whose records count alone, if they are given
+ * @latency:   how --syscalls prints the times of calls
  * @damage:    gets the damage that was found while reading
  */
 struct report {
@@ -24,6 +26,7 @@ struct report {
     unsigned threads;
     unsigned top;
     double min_share;
+    struct latency_options latency;
     gboolean json;
     uint64_t damage;
 };
@@ -42,12 +45,14 @@ static inline bool report_shows(const struct report *r, size_t i, double share)
 }
 
 /*
- * --children, --callers, --callees, --syscalls: records and time of functions
- * with their callees, callers of a function, and system calls.  Returns an exit
- * code, as the next one.
+ * --children, --callers, --callees: records and time of functions with their
+ * callees, and callers of a function.  Returns an exit code, as the next ones.
  */
 int report_call_stacks(struct report *r, enum call_rows_kind kind,
                        const char *function);
+
+/* --syscalls: the same of system calls, and how long they took */
+int report_syscalls(struct report *r);
 
 /* --call-graph: the same of functions as they called each other */
 int report_call_graph(struct report *r);
@@ -67,6 +72,12 @@ JsonObject *report_moment_json(const struct report *r,
 
 /* The counters of the reconstruction of stacks, for JSON */
 JsonObject *report_stacks_json(const struct stack_counts *s);
+
+/* A row of calls, for JSON */
+JsonObject *report_call_row_json(const struct row *row);
+
+/* Says that calls are missing, if some are. */
+void report_print_dropped(const struct stack_counts *counts);
 
 /* --sort: records by process, module, function, line, edge */
 int report_sorted(struct report *r, const char *keys);
