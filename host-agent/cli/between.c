@@ -85,6 +85,16 @@ bool between_parse(struct between *b, int *argc, char ***argv)
     return parse_whats(b);
 }
 
+void between_copy(struct between *to, const struct between *from)
+{
+    *to = (struct between) { .given = from->given, .pair = from->pair };
+    for (unsigned i = 0; from->given && i < 2; i++) {
+        to->texts[i] = g_strdup(from->texts[i]);
+        /* It was parsed before. */
+        find_event_parse(to->texts[i], &to->whats[i], NULL);
+    }
+}
+
 void between_clear(struct between *b)
 {
     for (unsigned i = 0; i < 2; i++) {
@@ -203,14 +213,19 @@ static struct times *times_of(const struct spans *spans,
     return times_new(window, all);
 }
 
-bool between_restrict(struct between *b, struct analysis *in)
+bool between_select(struct between *b, struct analysis *in)
 {
     b->set = record_set_new();
-    if (!between_read(b, in, false, true)) {
+    in->within = between_read(b, in, false, true);
+    return in->within;
+}
+
+bool between_restrict(struct between *b, struct analysis *in)
+{
+    if (!between_select(b, in)) {
         return false;
     }
     in->filter = filter_within(in->filter, b->set);
-    in->within = true;
     in->times = b->times = times_of(b->spans, &in->window);
     in->whole = b->pair == SPANS_ANY;
     return true;

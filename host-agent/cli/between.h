@@ -18,8 +18,8 @@
  * @texts:     of A and B
  * @whats:     the same, parsed
  * @spans:     after between_read()
- * @set:       their records, after between_restrict()
- * @times:     their time, then
+ * @set:       their records, after between_select() or between_restrict()
+ * @times:     their time, after the latter
  * @pauses:    of the trace, after between_read() with @count and without @set;
  *             @pauses_known as of cli_trace_pauses()
  * @damage:    that was found while reading
@@ -53,6 +53,9 @@ const char *between_pair_name(unsigned i);
 bool between_parse(struct between *b, int *argc, char ***argv);
 void between_clear(struct between *b);
 
+/* The same options, once parsed, for another trace; @to needs clearing, too. */
+void between_copy(struct between *to, const struct between *from);
+
 /**
  * between_read - find the spans
  * @in:       the trace; its --time holds for both A and B
@@ -63,6 +66,10 @@ void between_clear(struct between *b);
  */
 bool between_read(struct between *b, const struct analysis *in, bool filtered,
                   bool count);
+
+/* Finds the records of spans.  @in gets to know that they alone are chosen, and
+ * nothing else.  False after an error message. */
+bool between_select(struct between *b, struct analysis *in);
 
 /* Has the filter of @in choose only records of spans, and time that is in them.
  * @b must outlive it.  False after an error message. */

@@ -12,6 +12,7 @@
 #include "analyze/call-tracks.h"
 #include "analyze/syscall-times.h"
 #include "cli/analysis.h"
+#include "cli/between.h"
 #include "cli/complete.h"
 #include "cli/latency-table.h"
 
@@ -28,6 +29,7 @@
  */
 struct calls {
     struct analysis in;
+    struct between between;
     struct pauses *pauses;
     bool pauses_known;
     struct call_tracks *tracks;
@@ -338,7 +340,7 @@ static int print_calls(struct calls *c)
     analysis_warn(&t);
     warn_of_pauses(c);
     code = analysis_chosen(&c->in, t.chosen, NULL) ?: code ?:
-           cli_trace_verdict(&c->in.trace, t.damage);
+           cli_trace_verdict(&c->in.trace, MAX(t.damage, c->between.damage));
     call_tree_clear(&t);
     return code;
 }
@@ -361,6 +363,12 @@ static bool check_summary(struct calls *c)
     }
     c->sums = c->summary ? latencies_new(0) : NULL;
     return true;
+}
+
+static bool open_calls(struct calls *c, char *const *paths)
+{
+    return analysis_open(&c->in, paths, true) &&
+           (!c->between.given || between_restrict(&c->between, &c->in));
 }
 
 int cmd_calls(int argc, char **argv)
@@ -386,6 +394,9 @@ int cmd_calls(int argc, char **argv)
         { "top", 0, 0, G_OPTION_ARG_INT, &c.latency.top,
           "print N rows of --summary (default: 0, for all)", "N" },
         LATENCY_BARS_ENTRY(&c.latency),
+        BETWEEN_ENTRIES(&c.between, "only calls in which there are records "
+                        "of spans from A to B, which are the first two "
+                        "operands"),
         ANALYSIS_CPU_ENTRY(&c.in),
         ANALYSIS_ENTRIES(&c.in),
         { "json", 0, 0, G_OPTION_ARG_NONE, &c.json,
@@ -394,7 +405,8 @@ int cmd_calls(int argc, char **argv)
     };
 
     cli_complete_value("KEY", latency_key_name);
-    if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
+    cli_complete_value("HOW", between_pair_name);
+    if (!cli_parse(&argc, &argv, entries, -1, "[A B] FILE...",
                    "Print calls of functions as they began and ended, with "
                    "their durations; or system calls.") ||
         (shortest && !cli_parse_duration("--shortest", shortest,
@@ -405,11 +417,12 @@ int cmd_calls(int argc, char **argv)
     } else if (c.depth && c.syscalls) {
         cli_error("--depth does not go with --syscalls");
     } else if (latency_options_parse(&c.latency) && check_summary(&c) &&
+               between_parse(&c.between, &argc, &argv) &&
                analysis_parse(&c.in)) {
-        code = analysis_open(&c.in, argv + 1, true) ? print_calls(&c) :
-               CLI_FAILED;
+        code = open_calls(&c, argv + 1) ? print_calls(&c) : CLI_FAILED;
     }
     pauses_free(c.pauses);
+    between_clear(&c.between);
     analysis_clear(&c.in);
     latencies_free(c.sums);
     g_free(c.latency.sort_text);

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "cli/analysis.h"
+#include "cli/between.h"
+#include "cli/complete.h"
 #include "cli/result.h"
 #include "flamegraph-html.h"
 #include "util/hash.h"
@@ -188,7 +190,8 @@ static void G_GNUC_PRINTF(2, 3) note(struct flame *f, const char *format, ...)
 }
 
 /* Notes which records are in the picture. */
-static void note_choice(struct flame *f, const struct analysis *a)
+static void note_choice(struct flame *f, const struct analysis *a,
+                        const struct between *b)
 {
     const struct {
         const char *name;
@@ -205,6 +208,9 @@ static void note_choice(struct flame *f, const struct analysis *a)
         if (options[i].text) {
             note(f, "only --%s %s", options[i].name, options[i].text);
         }
+    }
+    if (b->given) {
+        note(f, "only --between '%s' '%s'", b->texts[0], b->texts[1]);
     }
     if (f->min_share > 0) {
         note(f, "functions with less than %g%% are part of their callers",
@@ -299,8 +305,9 @@ static void put_page(const struct flame *f, const char *title,
 }
 
 /* @before: the trace to compare with, or NULL */
-static int draw(const struct analysis *a, const struct analysis *before,
-                const char *path, double min_share)
+static int draw(const struct analysis *a, const struct between *b,
+                const struct analysis *before, const char *path,
+                double min_share)
 {
     g_autofree char *title = g_path_get_basename(a->trace.path);
     g_autofree char *other = before ?
@@ -317,7 +324,7 @@ static int draw(const struct analysis *a, const struct analysis *before,
     struct result out;
     int code, code_before = CLI_OK;
 
-    note_choice(&f, a);
+    note_choice(&f, a, b);
     code = add_trace(&f, a, AFTER, root);
     if (before) {
         code_before = add_trace(&f, before, BEFORE, root);
@@ -343,28 +350,36 @@ static int draw(const struct analysis *a, const struct analysis *before,
     return code;
 }
 
-static bool open_trace(struct analysis *a, char *const *paths)
+static bool open_trace(struct analysis *a, struct between *b,
+                       char *const *paths)
 {
     return analysis_open(a, paths, true) &&
-           (!a->off_cpu || analysis_check_off_cpu(a));
+           (!a->off_cpu || analysis_check_off_cpu(a)) &&
+           (!b->given || between_restrict(b, a));
 }
 
 /* Opens the traces, and draws them. */
-static int open_and_draw(struct analysis *a, char *const *paths,
-                         char *const *before_paths, const char *path,
-                         double min_share)
+static int open_and_draw(struct analysis *a, struct between *b,
+                         char *const *paths, char *const *before_paths,
+                         const char *path, double min_share)
 {
     struct analysis before = *a;
+    struct between before_b;
     int code = CLI_FAILED;
 
-    if (open_trace(a, paths)) {
+    between_copy(&before_b, b);
+    /* It gets spans of its own. */
+    before.filter = NULL;
+    if (analysis_parse(&before) && open_trace(a, b, paths)) {
         if (!before_paths) {
-            code = draw(a, NULL, path, min_share);
-        } else if (open_trace(&before, before_paths)) {
-            code = draw(a, &before, path, min_share);
+            code = draw(a, b, NULL, path, min_share);
+        } else if (open_trace(&before, &before_b, before_paths)) {
+            code = draw(a, b, &before, path, min_share);
         }
     }
     /* Its options are those of the other one. */
+    between_clear(&before_b);
+    filter_free(before.filter);
     symbolizer_free(before.names);
     if (before.trace.trace) {
         cli_trace_close(&before.trace);
@@ -375,6 +390,7 @@ static int open_and_draw(struct analysis *a, char *const *paths,
 int cmd_flamegraph(int argc, char **argv)
 {
     struct analysis a = { NULL };
+    struct between between = { FALSE };
     g_autofree char *path = NULL;
     g_auto(GStrv) before = NULL;
     int code = CLI_USAGE;
@@ -388,6 +404,8 @@ int cmd_flamegraph(int argc, char **argv)
         { "off-cpu", 0, 0, G_OPTION_ARG_NONE, &a.off_cpu,
           "the time in which tasks did not run, by the call stacks that they "
           "left their vCPUs with", NULL },
+        BETWEEN_ENTRIES(&between, "only records of spans from A to B, which "
+                        "are the first two operands"),
         ANALYSIS_CPU_ENTRY(&a),
         { "min-share", 0, 0, G_OPTION_ARG_DOUBLE, &min_share,
           "count functions with a smaller share as part of their "
@@ -396,15 +414,17 @@ int cmd_flamegraph(int argc, char **argv)
         { NULL }
     };
 
-    if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
+    cli_complete_value("HOW", between_pair_name);
+    if (!cli_parse(&argc, &argv, entries, -1, "[A B] FILE...",
                    "Draw call stacks, by branches and by time, as one HTML "
                    "file for a browser.")) {
         code = CLI_USAGE;
     } else if (!(min_share >= 0 && min_share <= 100)) {
         cli_error("--min-share: %g is not between 0 and 100", min_share);
-    } else if (analysis_parse(&a)) {
-        code = open_and_draw(&a, argv + 1, before, path, min_share);
+    } else if (between_parse(&between, &argc, &argv) && analysis_parse(&a)) {
+        code = open_and_draw(&a, &between, argv + 1, before, path, min_share);
     }
+    between_clear(&between);
     analysis_clear(&a);
     return code;
 }

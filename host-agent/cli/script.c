@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/between.h"
+#include "cli/complete.h"
 #include "cli/lines.h"
 #include "cli/named-lines.h"
 #include "lib/agent/merged.h"
@@ -19,6 +21,7 @@
 
 struct script {
     struct analysis in;
+    struct between between;
     unsigned vcpus[BTRAIL_MAX_VCPUS];
     unsigned n_vcpus;
     GArray *cr3s;
@@ -81,6 +84,47 @@ static bool time_matches(const struct script *s, uint64_t host)
                                 window_has(&s->in.window, host));
 }
 
+/* Prints records of a batch. */
+static void print_records(struct script *s, unsigned vcpu,
+                          const struct btrail_batch *b, uint64_t begin,
+                          uint64_t end)
+{
+    s->chosen += end - begin;
+    if (s->raw) {
+        print_raw(s, b->records + (begin - b->index), end - begin);
+    } else if (s->named) {
+        named_lines_records(s->named, vcpu, b, begin - b->index, end - begin);
+        if (ferror(stdout)) {
+            s->error = errno ? errno : EIO;
+        }
+    } else {
+        lines_records(s->lines, vcpu, b, begin - b->index, end - begin);
+    }
+}
+
+/* The same, of those that are in the spans of --between */
+static void print_between(struct script *s, unsigned vcpu,
+                          const struct btrail_batch *b, uint64_t begin,
+                          uint64_t end)
+{
+    uint64_t until;
+    bool has;
+
+    for (; begin < end; begin = MIN(until, end)) {
+        has = record_set_has(s->between.set, vcpu, begin, &until);
+        if (has) {
+            print_records(s, vcpu, b, begin, MIN(until, end));
+        }
+    }
+}
+
+/* Is an index one of a record in the spans of --between? */
+static bool is_between(const struct script *s, unsigned vcpu, uint64_t index)
+{
+    return !s->between.given ||
+           record_set_has(s->between.set, vcpu, index, NULL);
+}
+
 static void print_batch(struct script *s, unsigned vcpu,
                         const struct btrail_batch *b)
 {
@@ -92,7 +136,8 @@ static void print_batch(struct script *s, unsigned vcpu,
             named_lines_gap(s->named, vcpu);
         }
         if (s->events && time_matches(s, b->time.host) &&
-            in_range(&s->index, b->event->index)) {
+            in_range(&s->index, b->event->index) &&
+            is_between(s, vcpu, b->event->index)) {
             if (s->named) {
                 fflush(stdout);
             }
@@ -107,28 +152,42 @@ static void print_batch(struct script *s, unsigned vcpu,
     end = MIN(b->index + b->count, s->index.end);
     if (begin < end && time_matches(s, b->time.host) &&
         cli_cr3_matches(s->cr3s, b->cr3)) {
-        s->chosen += end - begin;
-        if (s->raw) {
-            print_raw(s, b->records + (begin - b->index), end - begin);
-        } else if (s->named) {
-            named_lines_records(s->named, vcpu, b, begin - b->index,
-                                end - begin);
-            if (ferror(stdout)) {
-                s->error = errno ? errno : EIO;
-            }
-        } else {
-            lines_records(s->lines, vcpu, b, begin - b->index,
-                          end - begin);
-        }
+        (s->between.given ? print_between : print_records)(s, vcpu, b, begin,
+                                                           end);
     }
 }
 
 /* Has a stream passed the end of the ranges? */
-static bool past_range(const struct script *s, const struct btrail_batch *b)
+static bool past_range(const struct script *s, unsigned vcpu,
+                       const struct btrail_batch *b)
 {
+    uint64_t until;
+
+    if (s->between.given &&
+        !record_set_has(s->between.set, vcpu, b->index, &until) &&
+        until == UINT64_MAX) {
+        return true;
+    }
     /* The range does not have the events of the index where it ends. */
     return b->index >= s->index.end ||
            (s->in.time_text && window_past(&s->in.window, b->time.host));
+}
+
+/* The first index that can be chosen, on any vCPU */
+static uint64_t first_index(const struct script *s)
+{
+    uint64_t first = UINT64_MAX, until;
+
+    for (unsigned i = 0; s->between.given && i < s->n_vcpus; i++) {
+        until = 0;
+        if (!record_set_has(s->between.set, s->vcpus[i], 0, &until)) {
+            first = MIN(first, until);
+        } else {
+            first = 0;
+        }
+    }
+    return MAX(s->index.begin, s->between.given && first != UINT64_MAX ? first :
+               0);
 }
 
 static bool failed(const struct script *s)
@@ -154,12 +213,12 @@ static int print_all(struct script *s)
         btrail_merged_seek_time(merged, s->in.window.start +
                                 s->in.window.begin);
     }
-    if (s->index.begin) {
-        btrail_merged_seek(merged, s->index.begin);
+    if (first_index(s)) {
+        btrail_merged_seek(merged, first_index(s));
     }
     while (!failed(s) && !(ret = btrail_merged_next(merged, &vcpu, NULL,
                                                     &b))) {
-        if (past_range(s, &b)) {
+        if (past_range(s, vcpu, &b)) {
             btrail_merged_end_stream(merged);
         } else {
             print_batch(s, vcpu, &b);
@@ -235,7 +294,8 @@ static int check_chosen(const struct script *s)
 {
     uint64_t chosen = s->named ? named_lines_printed(s->named) : s->chosen;
 
-    if (chosen || s->events_only || (!s->cr3s && !s->in.filter)) {
+    if (chosen || s->events_only ||
+        (!s->cr3s && !s->in.filter && !s->between.given)) {
         return CLI_OK;
     }
     return analysis_chosen(&s->in, 0, s->cr3s ? "--cr3" : NULL);
@@ -249,9 +309,12 @@ static int run(struct script *s, char *const *paths, const char *vcpus)
     };
     int code, verdict;
 
-    if (!analysis_open(&s->in, paths, s->with_names)) {
+    /* Whoever finds A and B needs names. */
+    if (!analysis_open(&s->in, paths, s->with_names || s->between.given) ||
+        (s->between.given && !between_select(&s->between, &s->in))) {
         return CLI_FAILED;
     }
+    s->damage = s->between.damage;
     if (!choose_vcpus(s, vcpus)) {
         return CLI_USAGE;
     }
@@ -292,6 +355,8 @@ int cmd_script(int argc, char **argv)
           "as --names, with the instructions between records", NULL },
         { "lines", 0, 0, G_OPTION_ARG_NONE, &s.source,
           "as --names, with source lines", NULL },
+        BETWEEN_ENTRIES(&s.between, "only records of spans from A to B, which "
+                        "are the first two operands"),
         ANALYSIS_ENTRIES(&s.in),
         { "events", 0, 0, G_OPTION_ARG_NONE, &s.events,
           "also print events", NULL },
@@ -309,11 +374,13 @@ int cmd_script(int argc, char **argv)
     };
     int code = CLI_USAGE;
 
-    if (!cli_parse(&argc, &argv, entries, -1, "FILE...",
+    cli_complete_value("HOW", between_pair_name);
+    if (!cli_parse(&argc, &argv, entries, -1, "[A B] FILE...",
                    "Print the records of a trace, one per line: vCPU, index, "
                    "time, CR3, from, to, flags.") ||
         (index && !cli_parse_range("--index", index, &s.index)) ||
-        !cli_parse_threads(threads, &s.threads) || !analysis_parse(&s.in) ||
+        !cli_parse_threads(threads, &s.threads) ||
+        !between_parse(&s.between, &argc, &argv) || !analysis_parse(&s.in) ||
         !cli_parse_cr3s(cr3, &s.cr3s)) {
         goto out;
     }
@@ -326,6 +393,7 @@ int cmd_script(int argc, char **argv)
         code = run(&s, argv + 1, vcpus);
     }
 out:
+    between_clear(&s.between);
     analysis_clear(&s.in);
     g_clear_pointer(&s.cr3s, g_array_unref);
     return code;
