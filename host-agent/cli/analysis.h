@@ -107,9 +107,9 @@ int analysis_chosen(const struct analysis *a, uint64_t records,
 
 /*
  * Can it be told when tasks have run?  Not where only some are recorded.  False
- * after an error message.
+ * after an error message about @option.
  */
-bool analysis_check_off_cpu(const struct analysis *a);
+bool analysis_check_off_cpu(const struct analysis *a, const char *option);
 
 /* Reads the call stacks.  Returns as call_tree_read(). */
 int analysis_read_calls(const struct analysis *a, struct call_tree *t,

@@ -354,7 +354,7 @@ static bool open_trace(struct analysis *a, struct between *b,
                        char *const *paths)
 {
     return analysis_open(a, paths, true) &&
-           (!a->off_cpu || analysis_check_off_cpu(a)) &&
+           (!a->off_cpu || analysis_check_off_cpu(a, "--off-cpu")) &&
            (!b->given || between_restrict(b, a));
 }
 

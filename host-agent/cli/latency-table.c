@@ -73,18 +73,18 @@ void latency_print(const struct latency *l)
                latency_value(l, LATENCY_MAX));
 }
 
-void latency_print_bars(const struct latency *l)
+void latency_print_bars(const struct histogram *h)
 {
     uint64_t n, most = 0;
 
     for (unsigned i = 0; i < HISTOGRAM_POWERS; i++) {
-        most = MAX(most, histogram_power(l->times, i));
+        most = MAX(most, histogram_power(h, i));
     }
     for (unsigned i = 0; i < HISTOGRAM_POWERS; i++) {
         char from[LATENCY_SIZE], to[LATENCY_SIZE];
         unsigned bar;
 
-        n = histogram_power(l->times, i);
+        n = histogram_power(h, i);
         if (!n) {
             continue;
         }
@@ -97,12 +97,12 @@ void latency_print_bars(const struct latency *l)
     }
 }
 
-static JsonArray *bars_json(const struct latency *l)
+JsonArray *latency_bars_json(const struct histogram *h)
 {
     JsonArray *array = json_array_new();
 
     for (unsigned i = 0; i < HISTOGRAM_POWERS; i++) {
-        uint64_t n = histogram_power(l->times, i);
+        uint64_t n = histogram_power(h, i);
 
         if (n) {
             json_array_add_object_element(array, btrail_json_new(
@@ -134,7 +134,7 @@ void latency_add_json(JsonObject *o, const struct latency *l)
     btrail_json_add(o, "b:max_partial",
                     l->longest > histogram_max(l->times),
                     "b:exact", histogram_exact(l->times),
-                    "a:histogram", bars_json(l), NULL);
+                    "a:histogram", latency_bars_json(l->times), NULL);
 }
 
 /* The names of processes are as wide as those that are shown. */
@@ -169,7 +169,7 @@ void latency_print_table(struct latencies *l, const struct latency_options *o,
         latency_print(row);
         cli_printf("  %-*s  %s\n", width, row->names[0], row->names[2]);
         if (o->bars) {
-            latency_print_bars(row);
+            latency_print_bars(row->times);
         }
     }
     if (n < rows->len) {

@@ -42,8 +42,9 @@ const char *latency_text(uint64_t ns, char buf[LATENCY_SIZE]);
 void latency_print_header(void);
 void latency_print(const struct latency *l);
 
-/* The histogram of a row, some lines */
-void latency_print_bars(const struct latency *l);
+/* A histogram, some lines; the same as an array of JSON */
+void latency_print_bars(const struct histogram *h);
+JsonArray *latency_bars_json(const struct histogram *h);
 
 /* Adds the members of a row to one of JSON. */
 void latency_add_json(JsonObject *o, const struct latency *l);

@@ -132,18 +132,25 @@ class Times:
                     min(p.end, end) - max(p.begin, begin), 0)
         return sums
 
-    def away(self, begin=0, end=1 << 64):
-        """({(vCPU, task): ns} in which tasks did not run, from their last
+    def by_thread(self, begin=0, end=1 << 64):
+        """{number of a thread: ns} between two times; None: of unknown ones"""
+        sums = collections.Counter()
+        for lane in self.lanes.values():
+            for p in lane:
+                sums[getattr(p.task, 'tid', None)] += max(
+                    min(p.end, end) - max(p.begin, begin), 0)
+        return sums
+
+    def waits(self, begin=0, end=1 << 64):
+        """([(vCPU, task, when it left, when it came back)], {number of a
+        thread: its last piece}): tasks that did not run, from their last
         record before that of another one to their next one, on that vCPU, if
-        the clock before that is not past the end; {task: ns} of those that have
-        not come back by then)"""
-        sums, rest = collections.Counter(), collections.Counter()
+        the clock before that is not past the end"""
+        found = []
         pieces = sorted((p.begin, vcpu, i, p)
                         for vcpu, lane in self.lanes.items()
                         for i, p in enumerate(p for p in lane if p.n))
         left = {}
-        latest = min(max(p.end for lane in self.lanes.values() for p in lane),
-                     end)
         for _, vcpu, i, p in pieces:
             if p.clock >= end:
                 continue
@@ -154,9 +161,19 @@ class Times:
                 continue
             was, where, at = left.get(tid, (p, vcpu, i - 1))
             if tid and (where, at) != (vcpu, i - 1):
-                sums[vcpu, p.task] += max(p.begin - max(was.end, begin), 0)
+                found.append((vcpu, p.task, was.end, max(p.begin, was.end)))
             left[tid] = p, vcpu, i
-        for tid, (p, _, _) in left.items():
-            if tid:
-                rest[p.task] += max(latest - max(p.end, begin), 0)
+        return found, {tid: p for tid, (p, _, _) in left.items() if tid}
+
+    def away(self, begin=0, end=1 << 64):
+        """({(vCPU, task): ns} of waits(); {task: ns} of those that have not
+        come back by then)"""
+        sums, rest = collections.Counter(), collections.Counter()
+        found, left = self.waits(begin, end)
+        latest = min(max(p.end for lane in self.lanes.values() for p in lane),
+                     end)
+        for vcpu, task, since, until in found:
+            sums[vcpu, task] += max(until - max(since, begin), 0)
+        for p in left.values():
+            rest[p.task] += max(latest - max(p.end, begin), 0)
         return sums, rest

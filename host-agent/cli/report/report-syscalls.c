@@ -139,7 +139,7 @@ static void print_row(const struct report *r, const struct syscall_row *row,
     }
     cli_printf("  %-*s  %s\n", width, row->row->names[0], row->row->names[2]);
     if (row->latency && r->latency.bars) {
-        latency_print_bars(row->latency);
+        latency_print_bars(row->latency->times);
     }
 }
 

@@ -331,6 +331,7 @@ struct report_kind {
     gboolean syscalls;
     gboolean graph;
     gboolean missing;
+    gboolean tasks;
     gboolean marks;
     gboolean spans;
 };
@@ -338,13 +339,14 @@ struct report_kind {
 static unsigned count_kinds(const struct report_kind *k)
 {
     return !!k->sort + !!k->callers + !!k->callees + k->children +
-           k->syscalls + k->graph + k->missing + k->marks + k->spans;
+           k->syscalls + k->graph + k->missing + k->tasks + k->marks +
+           k->spans;
 }
 
 /* These can be about what hardly ran. */
 static bool has_few_rows(const struct report_kind *k)
 {
-    return k->callers || k->callees || k->syscalls || k->marks;
+    return k->callers || k->callees || k->syscalls || k->tasks || k->marks;
 }
 
 /* False after an error message. */
@@ -352,19 +354,29 @@ static bool check_kind(struct report *r, struct report_kind *k)
 {
     if (k->syscalls && k->sort) {
         r->latency.sort_text = g_steal_pointer(&k->sort);
+    } else if (k->tasks && k->sort) {
+        r->task_key = g_steal_pointer(&k->sort);
     }
     if (count_kinds(k) > 1) {
         cli_error("use only one of --sort, --children, --call-graph, "
-                  "--callers, --callees, --syscalls, --missing, --marks and "
-                  "--spans");
+                  "--callers, --callees, --syscalls, --tasks, --missing, "
+                  "--marks and --spans");
         return false;
     }
     if (k->spans && !r->between.given) {
         cli_error("--spans needs --between");
         return false;
     }
-    if (r->latency.bars && !k->syscalls) {
-        cli_error("--histogram needs --syscalls");
+    if (r->latency.bars && !k->syscalls && !k->tasks) {
+        cli_error("--histogram needs --syscalls or --tasks");
+        return false;
+    }
+    if (r->task_key && !report_check_task_key(r->task_key)) {
+        return false;
+    }
+    if (k->tasks && r->in.filter_text) {
+        cli_error("--filter does not go with --tasks, which decodes no "
+                  "records; use --comm and --cpu");
         return false;
     }
     return latency_options_parse(&r->latency) &&
@@ -378,6 +390,7 @@ static int print_report(struct report *r, const struct report_kind *k)
         return CLI_FAILED;
     }
     return k->spans ? report_spans(r) :
+           k->tasks ? report_tasks(r) :
            k->marks ? report_marks(r) :
            k->sort ? report_sorted(r, k->sort) :
            k->graph ? report_call_graph(r) :
@@ -401,7 +414,8 @@ int cmd_report(int argc, char **argv)
         { "sort", 's', 0, G_OPTION_ARG_STRING, &kind.sort,
           "one row per combination of KEYS: comm, pid, tid, cr3, cpu, dso, "
           "sym, srcline, edge and more; with --syscalls, their order: count, "
-          "total (default), mean, p50, p95, p99 or max", "KEYS" },
+          "total (default), mean, p50, p95, p99 or max; with --tasks: ran "
+          "(default), off, switches, mean, p50, p95, p99 or max", "KEYS" },
         { "children", 0, 0, G_OPTION_ARG_NONE, &kind.children,
           "functions, including their callees, from call stacks", NULL },
         { "call-graph", 'g', 0, G_OPTION_ARG_NONE, &kind.graph,
@@ -413,6 +427,8 @@ int cmd_report(int argc, char **argv)
         { "syscalls", 0, 0, G_OPTION_ARG_NONE, &kind.syscalls,
           "system calls of Linux, and how long they took", NULL },
         LATENCY_BARS_ENTRY(&r.latency),
+        { "tasks", 0, 0, G_OPTION_ARG_NONE, &kind.tasks,
+          "threads: how long they ran, and were off their vCPUs", NULL },
         { "missing", 0, 0, G_OPTION_ARG_NONE, &kind.missing,
           "files whose symbols are missing, and their build-ids", NULL },
         { "marks", 0, 0, G_OPTION_ARG_NONE, &kind.marks,
@@ -455,7 +471,8 @@ int cmd_report(int argc, char **argv)
         cli_error("--top: %d is not between 0 and %d", top, MAX_TOP);
     } else if (!(r.min_share >= 0 && r.min_share <= 100)) {
         cli_error("--min-share: %g is not between 0 and 100", min_share);
-    } else if (cli_parse_threads(threads, &r.threads) && check_kind(&r, &kind) &&
+    } else if (cli_parse_threads(threads, &r.threads) &&
+               check_kind(&r, &kind) &&
                between_parse(&r.between, &argc, &argv) &&
                analysis_parse(&r.in)) {
         code = CLI_FAILED;
@@ -473,6 +490,7 @@ out:
     analysis_clear(&r.in);
     g_free(kind.sort);
     g_free(r.latency.sort_text);
+    g_free(r.task_key);
     g_free(kind.callers);
     g_free(kind.callees);
     return code;

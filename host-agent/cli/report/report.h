@@ -18,6 +18,7 @@
  * @top:       limit of rows, or of edges of an address space
  * @between:   spans whose records count alone, if they are given
  * @latency:   how --syscalls prints the times of calls
+ * @task_key:  the order of --tasks, or NULL
  * @damage:    gets the damage that was found while reading
  */
 struct report {
@@ -27,6 +28,7 @@ struct report {
     unsigned top;
     double min_share;
     struct latency_options latency;
+    char *task_key;
     gboolean json;
     uint64_t damage;
 };
@@ -56,6 +58,12 @@ int report_syscalls(struct report *r);
 
 /* --call-graph: the same of functions as they called each other */
 int report_call_graph(struct report *r);
+
+/* --tasks: how long each thread ran, and was off its vCPU */
+int report_tasks(struct report *r);
+
+/* Checks the order of --tasks; prints an error if it is unknown. */
+bool report_check_task_key(const char *key);
 
 /* --missing: files without symbols, and records in them */
 int report_missing(struct report *r);

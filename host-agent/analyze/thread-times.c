@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How long each thread of the guest ran: see thread-times.h
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "analyze/off-cpu.h"
+#include "analyze/pace.h"
+#include "analyze/thread-times.h"
+#include "lib/agent/batch.h"
+#include "lib/agent/merged.h"
+#include "util/hash.h"
+
+#define NOWHERE     UINT32_MAX
+
+/**
+ * struct follow - a thread
+ * @key:    its kernel, process and number
+ * @number: for struct off_cpu, from 1 on
+ * @ticks:  of its time, in 1/PACE_TICKS ns
+ * @vcpu:   that runs it, or NOWHERE
+ * @early:  it was seen on another vCPU before it was seen to leave this one, at
+ *          the time @came; or NOWHERE
+ * @lost:   up to this number of gaps it is known where it was
+ */
+struct follow {
+    struct thread_time time;
+    uint64_t key[2];
+    int64_t number;
+    uint64_t ticks;
+    uint32_t vcpu;
+    uint32_t early;
+    uint64_t came;
+    uint64_t lost;
+};
+
+/**
+ * struct thread_lane - a vCPU
+ * @pace:   of the last batch; NULL before the first one
+ * @n:      records of it that were read
+ * @last:   the thread of the last record, which counts if @counts; or NULL
+ * @runs:   that which it runs, as far as that is followed; or NULL
+ * @leaves: a time after its last record counts, which was over at @until
+ */
+struct thread_lane {
+    struct paces *paces;
+    const struct pace *pace;
+    uint64_t n;
+    struct follow *last;
+    bool counts;
+    struct follow *runs;
+    bool leaves;
+    uint64_t until;
+};
+
+/* @forgets: how often all that are away were forgotten */
+struct thread_walk {
+    const struct thread_times_options *options;
+    struct thread_times *out;
+    const struct times *times;
+    struct btrail_merged *merged;
+    struct thread_lane lanes[BTRAIL_MAX_VCPUS];
+    GHashTable *threads;        /* key -> struct follow */
+    struct follow *others;
+    struct off_cpu *off;
+    uint64_t forgets;
+    uint64_t end;               /* the last clock that was read */
+};
+
+static void free_follow(gpointer p)
+{
+    struct follow *f = p;
+
+    histogram_free(f->time.off);
+    g_free(f);
+}
+
+static struct follow *new_follow(void)
+{
+    struct follow *f = g_new0(struct follow, 1);
+
+    f->vcpu = f->early = NOWHERE;
+    f->time.off = histogram_new();
+    return f;
+}
+
+/* The thread that made the records of a batch.  Beyond the limit, one stands
+ * for all. */
+static struct follow *thread_of(struct thread_walk *w,
+                                const struct btrail_batch *b)
+{
+    const struct btrail_task *task = &b->task;
+    unsigned kernel = b->kernel.known ? b->kernel.number : 0;
+    const uint64_t key[2] = {
+        !task->known ? 0 :
+        UINT64_C(1) << 63 | (uint64_t)task->nested << 32 | kernel,
+        !task->known || !task->tid ? 0 :
+        (uint64_t)task->pid << 32 | task->tid,
+    };
+    struct follow *f = g_hash_table_lookup(w->threads, key);
+    unsigned limit = w->options->rows ?: THREAD_TIMES_ROWS;
+
+    if (!f && w->out->threads->len < limit) {
+        f = new_follow();
+        memcpy(f->key, key, sizeof(key));
+        f->time.kernel = task->known ? kernel : 0;
+        f->time.followed = task->known && task->tid && !task->nested;
+        f->lost = w->forgets;
+        g_ptr_array_add(w->out->threads, f);
+        f->number = w->out->threads->len;
+        g_hash_table_insert(w->threads, f->key, f);
+    }
+    if (!f) {
+        return w->others;
+    }
+    f->time.task = *task;
+    return f;
+}
+
+static struct task off_task(const struct follow *f)
+{
+    return (struct task) { .tid = f->number };
+}
+
+/* Is this what options choose? */
+static bool chooses(const struct thread_walk *w, unsigned vcpu,
+                    const struct btrail_task *task)
+{
+    const struct thread_times_options *o = w->options;
+
+    return (!o->vcpus || o->vcpus[vcpu]) &&
+           (!o->comms || (task->known && g_strv_contains(
+                (const char *const *)o->comms, task->name)));
+}
+
+/* A thread was away for some time. */
+static void add_off(const struct thread_walk *w, struct follow *f,
+                    const struct off_cpu_wait *wait, uint64_t until)
+{
+    uint64_t ns;
+
+    if (!wait->counts) {
+        return;
+    }
+    if (!wait->since || !until) {
+        f->time.unknown++;
+        return;
+    }
+    until = MAX(until, wait->since);
+    ns = times_count(w->times, wait->since, 0,
+                     MIN(until - wait->since, UINT64_MAX / PACE_TICKS) *
+                     PACE_TICKS) / PACE_TICKS;
+    if (ns || until == wait->since) {
+        histogram_add(f->time.off, ns);
+        f->time.off_sum += ns;
+    }
+}
+
+/* Nobody knows which threads run. */
+static void forget(struct thread_walk *w)
+{
+    off_cpu_forget(w->off);
+    w->forgets++;
+}
+
+/* A vCPU has gone to another thread. */
+static void leave(struct thread_walk *w, unsigned vcpu)
+{
+    struct thread_lane *l = &w->lanes[vcpu];
+    struct follow *f = l->runs;
+    const struct off_cpu_wait wait = { NULL, l->until, l->leaves };
+    struct task task;
+
+    l->runs = NULL;
+    if (!f) {
+        return;
+    }
+    f->time.switches += l->leaves;
+    if (f->early == vcpu) {
+        f->early = NOWHERE;
+        add_off(w, f, &wait, f->came);
+    } else if (f->vcpu == vcpu) {
+        task = off_task(f);
+        off_cpu_leaves(w->off, &task, &wait);
+        f->vcpu = NOWHERE;
+        f->lost = w->forgets;
+    }
+}
+
+/* A thread runs on a vCPU, from a moment on. */
+static void come(struct thread_walk *w, unsigned vcpu, struct follow *f,
+                 uint64_t time)
+{
+    struct off_cpu_wait wait;
+    struct task task = off_task(f);
+
+    bool elsewhere = f->vcpu != NOWHERE && f->vcpu != vcpu;
+
+    if (elsewhere && w->lanes[f->vcpu].runs == f) {
+        f->early = f->vcpu;
+        f->came = time;
+    } else if (off_cpu_returns(w->off, &task, &wait)) {
+        add_off(w, f, &wait, time);
+    } else if (elsewhere || (f->vcpu == NOWHERE && f->lost != w->forgets)) {
+        f->time.unknown++;
+    }
+    f->lost = w->forgets;
+    f->vcpu = vcpu;
+    w->lanes[vcpu].runs = f;
+}
+
+/* Follows a thread to where records are, before these are added. */
+static void follow(struct thread_walk *w, unsigned vcpu, struct follow *f,
+                   uint64_t time)
+{
+    struct thread_lane *l = &w->lanes[vcpu];
+
+    if (l->runs != f) {
+        leave(w, vcpu);
+        if (f->time.followed) {
+            come(w, vcpu, f, time);
+        }
+    }
+}
+
+/* The time that a vCPU has waited is that of the thread before it. */
+static void pass_pace(struct thread_walk *w, struct thread_lane *l)
+{
+    uint64_t wait = l->pace->wait;
+
+    if (wait && l->last && l->counts) {
+        l->last->ticks += times_count(
+            w->times, l->pace->until - wait / PACE_TICKS, 0, wait);
+    }
+    l->pace = paces_next(l->paces);
+    l->n = 0;
+}
+
+/* A time after so many records of a pace, in 1/PACE_TICKS ns after its begin */
+static uint64_t ticks_of(const struct pace *pace, uint64_t n)
+{
+    return !pace->ticks ? 0 : MIN(n, UINT64_MAX / 4 / pace->ticks) *
+                              pace->ticks;
+}
+
+/* Adds records of one pace, all or none of which count. */
+static void add_part(struct thread_walk *w, unsigned vcpu, struct follow *f,
+                     const struct btrail_batch *b, bool chosen, bool in_set)
+{
+    struct thread_lane *l = &w->lanes[vcpu];
+    uint64_t begin = ticks_of(l->pace, l->n);
+    uint64_t end = ticks_of(l->pace, l->n + b->count);
+    uint64_t host = l->pace->time;
+
+    l->counts = chosen && (in_set || w->options->whole);
+    if (chosen && in_set && window_has(&w->options->window, b->time.host)) {
+        w->out->records += b->count;
+    }
+    if (l->counts && host) {
+        f->ticks += times_count(w->times, host, begin, end);
+    }
+    l->last = f;
+    l->n += b->count;
+    /* To a hypervisor's thread, its guest is a part of what it runs. */
+    if (!b->task.nested) {
+        l->until = host ? host + end / PACE_TICKS : 0;
+        l->leaves = l->counts;
+    }
+}
+
+/* The same, of which some can be in the set */
+static void add_parts(struct thread_walk *w, unsigned vcpu, struct follow *f,
+                      struct btrail_batch b)
+{
+    const struct record_set *set = w->options->set;
+    bool chosen = chooses(w, vcpu, &b.task), in_set = true;
+    uint64_t until = UINT64_MAX;
+
+    while (b.count) {
+        struct btrail_batch part;
+
+        if (set) {
+            in_set = record_set_has(set, vcpu, b.index, &until);
+        }
+        part = btrail_batch_take(&b, MIN(b.count, until - b.index));
+        add_part(w, vcpu, f, &part, chosen, in_set);
+    }
+}
+
+static void add_batch(struct thread_walk *w, unsigned vcpu,
+                      struct btrail_batch b)
+{
+    struct thread_lane *l = &w->lanes[vcpu];
+    struct follow *f = thread_of(w, &b);
+    uint64_t time;
+
+    while (b.count) {
+        struct btrail_batch part;
+
+        while (l->pace && b.index >= l->pace->end) {
+            pass_pace(w, l);
+        }
+        if (!l->pace) {
+            l->pace = paces_at(l->paces, b.index);
+        }
+        time = l->pace->time ?
+               l->pace->time + ticks_of(l->pace, l->n) / PACE_TICKS : 0;
+        if (!b.task.known) {
+            /* It can be any of those that are away. */
+            forget(w);
+            l->runs = NULL;
+        } else if (!b.task.nested) {
+            w->out->named = true;
+            follow(w, vcpu, f, time);
+        }
+        part = btrail_batch_take(&b, MIN(b.count, l->pace->end - b.index));
+        add_parts(w, vcpu, f, part);
+    }
+}
+
+static void add_event(struct thread_walk *w, unsigned vcpu,
+                      const struct btrail_batch *b)
+{
+    struct thread_lane *l = &w->lanes[vcpu];
+
+    w->out->damage += b->synthetic;
+    if (b->event->type == BTRAIL_EVENT_END) {
+        w->end = MAX(w->end, b->event->data[0]);
+    }
+    if (b->event->type == BTRAIL_EVENT_GAP) {
+        /* A reset loses nothing. */
+        w->out->gaps += b->event->data[0] &&
+                        window_has(&w->options->window, b->time.host);
+        while (l->pace && b->index >= l->pace->end &&
+               b->time.host >= l->pace->until) {
+            pass_pace(w, l);
+        }
+        l->runs = NULL;
+        l->last = NULL;
+        forget(w);
+    }
+}
+
+static int read_all(struct thread_walk *w)
+{
+    const struct window *window = &w->options->window;
+    struct btrail_batch b;
+    unsigned vcpu;
+    int ret;
+
+    while (!(ret = btrail_merged_next(w->merged, &vcpu, NULL, &b))) {
+        w->end = MAX(w->end, b.time.host);
+        if (window_past(window, b.time.host)) {
+            btrail_merged_end_stream(w->merged);
+        } else if (b.event) {
+            add_event(w, vcpu, &b);
+        } else {
+            add_batch(w, vcpu, b);
+        }
+    }
+    return ret == -BTRAIL_ERR_END ? 0 : ret;
+}
+
+/* What vCPUs have waited at the end */
+static void add_last_waits(struct thread_walk *w)
+{
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        struct thread_lane *l = &w->lanes[i];
+
+        while (l->pace && l->pace->end != UINT64_MAX &&
+               times_after(w->times, l->pace->time)) {
+            pass_pace(w, l);
+        }
+    }
+}
+
+/* Threads that are away at the end */
+static void add_away(struct thread_walk *w)
+{
+    for (guint i = 0; i < w->out->threads->len; i++) {
+        struct follow *f = w->out->threads->pdata[i];
+        struct task task = off_task(f);
+        struct off_cpu_wait wait;
+
+        f->time.ran = f->ticks / PACE_TICKS;
+        if (off_cpu_returns(w->off, &task, &wait) && wait.counts &&
+            wait.since) {
+            f->time.away = true;
+            f->time.away_ns = w->end <= wait.since ? 0 :
+                times_count(w->times, wait.since, 0,
+                            MIN(w->end - wait.since,
+                                UINT64_MAX / PACE_TICKS) * PACE_TICKS) /
+                PACE_TICKS;
+        }
+    }
+}
+
+static int open_paces(struct thread_walk *w, const struct btrail_trace *trace)
+{
+    struct btrail_stream_info info;
+    int ret = 0;
+
+    for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
+        ret = paces_open(&w->lanes[info.vcpu].paces, trace, info.vcpu,
+                         w->options->tick);
+    }
+    return ret;
+}
+
+int thread_times_read(struct thread_times *t, const struct btrail_trace *trace,
+                      const struct thread_times_options *options)
+{
+    struct thread_walk *w = g_new0(struct thread_walk, 1);
+    struct times *own = options->times ? NULL :
+                        times_new(&options->window, NULL);
+    int ret, error;
+
+    *t = (struct thread_times) {
+        .threads = g_ptr_array_new_with_free_func(free_follow),
+    };
+    w->options = options;
+    w->out = t;
+    w->times = options->times ?: own;
+    w->threads = g_hash_table_new(btrail_pair_hash, btrail_pair_equal);
+    w->others = new_follow();
+    w->off = off_cpu_new();
+    ret = btrail_merged_open(&w->merged, trace, NULL, 0,
+                             BTRAIL_CURSOR_COUNTS_ONLY, BTRAIL_MERGED_GRAIN) ?:
+          open_paces(w, trace) ?: read_all(w);
+    error = errno;
+    if (!ret) {
+        add_last_waits(w);
+        add_away(w);
+        t->others = w->others->ticks / PACE_TICKS;
+        t->damage += btrail_merged_bad_chunks(w->merged);
+    }
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        paces_close(w->lanes[i].paces);
+    }
+    btrail_merged_close(w->merged);
+    off_cpu_free(w->off);
+    free_follow(w->others);
+    g_hash_table_unref(w->threads);
+    g_free(w);
+    times_free(own);
+    if (ret) {
+        thread_times_clear(t);
+    }
+    errno = error;
+    return ret;
+}
+
+void thread_times_clear(struct thread_times *t)
+{
+    g_clear_pointer(&t->threads, g_ptr_array_unref);
+}
