@@ -77,6 +77,7 @@ static struct call_track *thread_track(struct call_tracks *c, unsigned vcpu,
     if (t && !t->thread) {
         t->number = CALL_TRACKS_THREADS + t->of.number;
         t->thread = p;
+        t->use = c->options.use ? cpu_use_thread(c->options.use, p) : NULL;
     }
     return t;
 }
@@ -245,6 +246,7 @@ static void begin_slices(struct call_tracks *c, struct call_track *t,
             .late = depth || late, .node = path[depth],
             .wanted = is_wanted(c, path[depth]->function) ||
                       (around && around->wanted),
+            .waited = cpu_use_mark(t->use),
         };
 
         g_array_append_val(t->open, s);
@@ -348,6 +350,9 @@ static void on_gap(void *opaque, unsigned vcpu)
     struct call_tracks *c = opaque;
 
     cpu_threads_gap(c->threads, vcpu);
+    if (c->options.use) {
+        cpu_use_gap(c->options.use, vcpu);
+    }
     c->last[vcpu] = NULL;
     c->gaps++;
 }
@@ -454,8 +459,18 @@ static void on_spill(void *opaque, const struct call_tree *tree)
     }
 }
 
+static void on_runs(void *opaque, unsigned vcpu, const struct process *process,
+                    uint64_t since, uint64_t until)
+{
+    struct call_tracks *c = opaque;
+
+    if (c->options.use) {
+        cpu_use_runs(c->options.use, vcpu, process, since, until);
+    }
+}
+
 const struct call_tree_ops call_tracks_tree_ops = {
-    on_moved, on_spent, on_gap, on_spill,
+    on_moved, on_spent, on_gap, on_spill, on_runs,
 };
 
 static void end_track(struct call_tracks *c, struct call_track *t,

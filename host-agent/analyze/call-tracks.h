@@ -15,6 +15,7 @@
 
 #include "analyze/call-tree.h"
 #include "analyze/cpu-threads.h"
+#include "analyze/cpu-use.h"
 #include "util/closest.h"
 
 /**
@@ -30,6 +31,7 @@
  * @written:  the user knows of it
  * @missed:   records are missing that could be its end
  * @node:     of the tree; NULL if that was spilled
+ * @waited:   what its thread had waited when it began
  */
 struct call_slice {
     const struct process *process;
@@ -43,6 +45,7 @@ struct call_slice {
     bool written;
     bool missed;
     const struct stack_node *node;
+    struct cpu_use_mark waited;
 };
 
 /**
@@ -56,6 +59,7 @@ struct call_slice {
  * @gaps:   of a stack: in the trace, up to the last move
  * @open:   of struct call_slice, those within others last.  The first one is of
  *          the task, and is not the user's business if the track is a thread's
+ * @use:    what its thread waits, if that is asked for; NULL for a stack's
  * @time:   of the last move, or up to which a thread is known to have run
  * @user:   the user's; NULL at first
  */
@@ -67,6 +71,7 @@ struct call_track {
     struct call_track *around;
     uint64_t gaps;
     GArray *open;
+    struct cpu_use_thread *use;
     uint64_t time;
     const void *user;
 };
@@ -105,6 +110,7 @@ struct call_tracks_ops {
  * @function: if not NULL, report only calls of it, and what is in them
  * @depth:    and of this many levels of these; 0: all
  * @pauses:   of the trace; NULL: slices have none
+ * @use:      if not NULL, gets to know which task each vCPU runs
  */
 struct call_tracks_options {
     uint64_t shortest;
@@ -112,6 +118,7 @@ struct call_tracks_options {
     const char *function;
     unsigned depth;
     const struct pauses *pauses;
+    struct cpu_use *use;
     const struct call_tracks_ops *ops;
     void *opaque;
 };

@@ -208,6 +208,13 @@ static void add_part(struct call_walk *w, const struct call_step *step)
         add_uncounted(w, step);
         return;
     }
+    if (w->options->ops && w->options->ops->runs && !part->task.nested) {
+        w->options->ops->runs(w->options->opaque, step->vcpu,
+                              part->task.tid < 0 ? NULL : part->task.process,
+                              time_in(&step->pace, step->index + part->first),
+                              time_in(&step->pace,
+                                      step->index + part->first + part->n));
+    }
     stacks_add(w->tree->stacks, part);
     if (w->follows && step->last) {
         s->node = stacks_where(w->tree->stacks, step->vcpu);

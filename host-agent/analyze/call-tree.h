@@ -22,6 +22,9 @@ struct call_tree;
  * @gap:    records of a vCPU are missing
  * @spill:  the tree is large: then only the nodes on the stacks of now are
  *          kept, and all counts begin at 0 again
+ * @runs:   a vCPU makes records of a task between two moments; NULL if nobody
+ *          knows of which one.  This comes before what these records do.  To
+ *          the task of a hypervisor, its guest is a part of what it runs
  */
 struct call_tree_ops {
     void (*moved)(void *opaque, unsigned vcpu, uint64_t time,
@@ -32,6 +35,8 @@ struct call_tree_ops {
                   uint64_t records);
     void (*gap)(void *opaque, unsigned vcpu);
     void (*spill)(void *opaque, const struct call_tree *t);
+    void (*runs)(void *opaque, unsigned vcpu, const struct process *process,
+                 uint64_t since, uint64_t until);
 };
 
 /**

@@ -16,12 +16,14 @@
  * @known:  is it in a call?
  * @chosen: records of the call count
  * @time:   of the last move
+ * @use:    what it waits, if that is asked for; NULL for a vCPU
  */
 struct syscall_caller {
     struct cpu_thread of;
     bool known;
     bool chosen;
     uint64_t time;
+    struct cpu_use_thread *use;
     struct syscall_time now;
 };
 
@@ -55,8 +57,13 @@ static struct syscall_caller *caller_at(struct syscall_times *s, unsigned vcpu,
                                         uint64_t time,
                                         const struct stack_node *n)
 {
-    return cpu_threads_run(s->threads, vcpu, time, n->process) ?:
-           &s->own[vcpu];
+    struct syscall_caller *c = cpu_threads_run(s->threads, vcpu, time,
+                                               n->process);
+
+    if (c && s->options.use && !c->use) {
+        c->use = cpu_use_thread(s->options.use, n->process);
+    }
+    return c ?: &s->own[vcpu];
 }
 
 /* The system call that a node is in: the first one since user mode.  That of a
@@ -131,6 +138,8 @@ static void begin_call(struct syscall_times *s, struct syscall_caller *c,
     c->now = *call;
     /* Up to now, for paused_in() */
     c->now.paused = c->of.paused;
+    c->now.use = c->use;
+    c->now.waited = cpu_use_mark(c->use);
     c->chosen = false;
 }
 
@@ -148,6 +157,9 @@ static void on_gap(void *opaque, unsigned vcpu)
     struct syscall_caller *own = &s->own[vcpu];
 
     cpu_threads_gap(s->threads, vcpu);
+    if (s->options.use) {
+        cpu_use_gap(s->options.use, vcpu);
+    }
     end_call(s, own, own->time, true);
     own->known = false;
 }
@@ -210,9 +222,19 @@ static void on_spent(void *opaque, unsigned vcpu, uint64_t time,
     c->chosen = true;
 }
 
+static void on_runs(void *opaque, unsigned vcpu, const struct process *process,
+                    uint64_t since, uint64_t until)
+{
+    struct syscall_times *s = opaque;
+
+    if (s->options.use) {
+        cpu_use_runs(s->options.use, vcpu, process, since, until);
+    }
+}
+
 /* Nodes are not kept. */
 const struct call_tree_ops syscall_times_tree_ops = {
-    on_moved, on_spent, on_gap,
+    .moved = on_moved, .spent = on_spent, .gap = on_gap, .runs = on_runs,
 };
 
 /* Does a thread end in the call? */

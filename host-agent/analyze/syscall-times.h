@@ -11,6 +11,7 @@
 #define BTRAIL_SYSCALL_TIMES_H
 
 #include "analyze/call-tree.h"
+#include "analyze/cpu-use.h"
 #include "util/closest.h"
 
 /**
@@ -23,6 +24,8 @@
  * @vcpu:     that ran the task when the call began
  * @late:     it had begun before that
  * @cut:      it has not really ended: the trace has no more of it
+ * @use:      what its thread waits, if that is asked for; or NULL
+ * @waited:   what it had waited when the call began
  */
 struct syscall_time {
     const struct process *process;
@@ -33,6 +36,8 @@ struct syscall_time {
     unsigned vcpu;
     bool late;
     bool cut;
+    const struct cpu_use_thread *use;
+    struct cpu_use_mark waited;
 };
 
 /**
@@ -40,12 +45,14 @@ struct syscall_time {
  * @shortest: shorter calls are left out, in ns
  * @name:     of the calls that are reported; NULL for all
  * @pauses:   of the trace; NULL: calls have none
+ * @use:      if not NULL, gets to know which task each vCPU runs
  * @ended:    called for each call in which there are records that count
  */
 struct syscall_times_options {
     uint64_t shortest;
     const char *name;
     const struct pauses *pauses;
+    struct cpu_use *use;
     void (*ended)(void *opaque, const struct syscall_time *s);
     void *opaque;
 };

@@ -202,7 +202,7 @@ int analysis_chosen(const struct analysis *a, uint64_t records,
     return CLI_FAILED;
 }
 
-bool analysis_check_off_cpu(const struct analysis *a, const char *option)
+bool analysis_tells_off_cpu(const struct analysis *a)
 {
     static const char *const restricted[] = {
         "vcpu_filter", "cr3_filter", "processes",
@@ -210,13 +210,21 @@ bool analysis_check_off_cpu(const struct analysis *a, const char *option)
 
     for (unsigned i = 0; i < G_N_ELEMENTS(restricted); i++) {
         if (json_object_has_member(a->trace.meta, restricted[i])) {
-            cli_error("%s: %s needs a trace of all vCPUs and all processes: "
-                      "of this one, only some were recorded", a->trace.path,
-                      option);
             return false;
         }
     }
     return true;
+}
+
+bool analysis_check_off_cpu(const struct analysis *a, const char *option)
+{
+    bool tells = analysis_tells_off_cpu(a);
+
+    if (!tells) {
+        cli_error("%s: %s needs a trace of all vCPUs and all processes: of "
+                  "this one, only some were recorded", a->trace.path, option);
+    }
+    return tells;
 }
 
 int analysis_read_calls(const struct analysis *a, struct call_tree *t,

@@ -105,10 +105,10 @@ int analysis_failed(const struct analysis *a, int ret);
 int analysis_chosen(const struct analysis *a, uint64_t records,
                     const char *option);
 
-/*
- * Can it be told when tasks have run?  Not where only some are recorded.  False
- * after an error message about @option.
- */
+/* Can it be told when tasks have run?  Not where only some are recorded. */
+bool analysis_tells_off_cpu(const struct analysis *a);
+
+/* The same; false after an error message about @option. */
 bool analysis_check_off_cpu(const struct analysis *a, const char *option);
 
 /* Reads the call stacks.  Returns as call_tree_read(). */

@@ -26,6 +26,8 @@
 /*
  * @tracks: of functions; NULL for system calls
  * @sums:   of calls, in place of the calls; or NULL
+ * @use:    what threads wait in them; NULL with @sums, and if not all vCPUs and
+ *          processes were recorded
  */
 struct calls {
     struct analysis in;
@@ -36,6 +38,7 @@ struct calls {
     struct latency_options latency;
     gboolean summary;
     struct latencies *sums;
+    struct cpu_use *use;
     uint64_t shortest;
     int depth;
     char *function;
@@ -67,7 +70,6 @@ static void print_paused(uint64_t paused, uint64_t ns)
         cli_printf("  [paused %.3f us, %.0f%%]", paused / 1e3,
                    100.0 * paused / ns);
     }
-    cli_printf("\n");
 }
 
 static void print_start(const struct calls *c, uint64_t time, unsigned vcpu,
@@ -77,6 +79,52 @@ static void print_start(const struct calls *c, uint64_t time, unsigned vcpu,
 
     cli_printf("%14s %3u  ", cli_format_time(&c->in.trace, time, buf), vcpu);
     print_task(p);
+}
+
+/* What a thread did not run of a call; @least: it is only known in part */
+static void print_off(const struct cpu_use_thread *t,
+                      const struct cpu_use_mark *since, bool least)
+{
+    const struct cpu_use_sum sum = cpu_use_since(t, since);
+    char buf[LATENCY_SIZE], name[256];
+
+    if (!sum.ns) {
+        return;
+    }
+    cli_printf("  # off CPU %s%s", least || sum.least ? ">" : "",
+               latency_text(sum.ns, buf));
+    for (unsigned i = 0; i < sum.n_users; i++) {
+        const struct process *p = sum.users[i].process;
+
+        cli_printf("%s %s %s%s", i ? "," : ":", call_tree_name_of(
+                   p, NULL, name, sizeof(name)), sum.others ? ">" : "",
+                   latency_text(sum.users[i].ns, buf));
+    }
+    if (sum.others) {
+        cli_printf("%s others %s", sum.n_users ? "," : ":",
+                   latency_text(sum.others, buf));
+    }
+}
+
+static void print_off_json(const struct cpu_use_thread *t,
+                           const struct cpu_use_mark *since)
+{
+    const struct cpu_use_sum sum = cpu_use_since(t, since);
+
+    if (!t) {
+        return;
+    }
+    cli_printf(",\"off_ns\":%" PRIu64 ",\"off_known\":%s,\"off_users\":[",
+               sum.ns, sum.least ? "false" : "true");
+    for (unsigned i = 0; i < sum.n_users; i++) {
+        const struct process *p = sum.users[i].process;
+
+        cli_printf("%s{\"ns\":%" PRIu64 ",\"comm\":", i ? "," : "",
+                   sum.users[i].ns);
+        cli_put_json_string(stdout, p->comm);
+        cli_printf(",\"pid\":%" PRId64 ",\"tid\":%" PRId64 "}", p->pid, p->tid);
+    }
+    cli_printf("],\"off_others_ns\":%" PRIu64, sum.others);
 }
 
 static void print_json(const struct calls *c, const struct process *p,
@@ -109,6 +157,7 @@ static void print_json(const struct calls *c, const struct process *p,
         cli_printf(",\"dso\":");
         cli_put_json_string(stdout, f->module->name);
     }
+    print_off_json(s->use, &s->waited);
 }
 
 /* How deep a slice is below the task, or below the first one that is wanted */
@@ -160,7 +209,8 @@ static void print_end(const struct calls *c, struct call_track *t, unsigned i,
     if (c->json) {
         print_json(c, s->process, s->function, &(struct syscall_time) {
             .begin = s->begin, .end = time, .paused = paused,
-            .vcpu = s->vcpu, .late = s->late, .cut = cut,
+            .vcpu = s->vcpu, .late = s->late, .cut = cut, .use = t->use,
+            .waited = s->waited,
         });
         cli_printf(",\"depth\":%u}\n", level(c, t, i));
         return;
@@ -170,6 +220,8 @@ static void print_end(const struct calls *c, struct call_track *t, unsigned i,
     print_name(c, t, i, whole ? "" : "} /* ", !whole ? " */" :
                s->function->brief ? ";" : "();");
     print_paused(paused, time - s->begin);
+    print_off(t->use, &s->waited, s->late || cut);
+    cli_printf("\n");
 }
 
 static void on_whole(void *opaque, struct call_track *t, unsigned i,
@@ -197,6 +249,8 @@ static void on_syscall(void *opaque, const struct syscall_time *s)
     print_duration(s->end - s->begin, s->late || s->cut);
     cli_printf("%s", s->function->syscall);
     print_paused(s->paused, s->end - s->begin);
+    print_off(s->use, &s->waited, s->late || s->cut);
+    cli_printf("\n");
 }
 
 /* With --summary, functions that begin are not its business. */
@@ -251,7 +305,7 @@ static int print_syscalls(struct calls *c, struct call_tree *t, int *code)
 {
     struct syscall_times *times = syscall_times_new(
         &(struct syscall_times_options) {
-            .shortest = c->shortest, .name = c->function,
+            .shortest = c->shortest, .name = c->function, .use = c->use,
             .ended = c->sums ? on_syscall_summed : on_syscall, .opaque = c,
             .pauses = c->pauses,
         });
@@ -274,8 +328,8 @@ static int print_functions(struct calls *c, struct call_tree *t, int *code)
     };
     struct call_tracks *tracks = call_tracks_new(&(struct call_tracks_options) {
         .shortest = c->shortest, .prompt = true, .function = c->function,
-        .depth = c->depth, .ops = c->sums ? &summed : &ops, .opaque = c,
-        .pauses = c->pauses,
+        .depth = c->depth, .use = c->use,
+        .ops = c->sums ? &summed : &ops, .opaque = c, .pauses = c->pauses,
     });
     int ret;
 
@@ -367,8 +421,13 @@ static bool check_summary(struct calls *c)
 
 static bool open_calls(struct calls *c, char *const *paths)
 {
-    return analysis_open(&c->in, paths, true) &&
-           (!c->between.given || between_restrict(&c->between, &c->in));
+    if (!analysis_open(&c->in, paths, true)) {
+        return false;
+    }
+    if (!c->sums && analysis_tells_off_cpu(&c->in)) {
+        c->use = cpu_use_new();
+    }
+    return !c->between.given || between_restrict(&c->between, &c->in);
 }
 
 int cmd_calls(int argc, char **argv)
@@ -425,6 +484,7 @@ int cmd_calls(int argc, char **argv)
     between_clear(&c.between);
     analysis_clear(&c.in);
     latencies_free(c.sums);
+    cpu_use_free(c.use);
     g_free(c.latency.sort_text);
     g_free(c.function);
     return code;
