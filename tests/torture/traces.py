@@ -75,6 +75,14 @@ READ = (
     ('annotate', 'vfs_read'), ('annotate', '--json', 'do_syscall_64'),
     ('calls', '--function=vfs_read', '--depth=3'),
     ('calls', '--filter', 'comm == init && sym ~ ^v'),
+    ('calls', '--summary'), ('calls', '--summary', '--histogram', '--sort=p95'),
+    ('calls', '--summary', '--json', '--syscalls'),
+    ('calls', '--between', 'mark:a', 'mark:b', '--json'),
+    ('report', '--tasks'), ('report', '--tasks', '--json', '--sort=off'),
+    ('report', '--tasks', '--histogram', '--time', '0.0001..5'),
+    ('report', '--syscalls', '--histogram', '--sort=max'),
+    ('script', '--between', '@10', '@40', '--events'),
+    ('flamegraph', '--between', 'vfs_read', '*0x1000'),
     ('script', '--lines'), ('script', '--icount', '--events'),
     ('export', '-f', 'perfetto', '--between', 'mark:a', 'mark:b'),
     ('flamegraph', '--min-share=0'),
@@ -220,7 +228,8 @@ class Part(campaign.Part):
 
         try:
             for one in printed.splitlines() \
-                    if words[0] in ('calls', 'find', 'script') else [printed]:
+                    if words[0] in ('calls', 'find', 'script') and \
+                    '--summary' not in words else [printed]:
                 json.loads(one, parse_constant=constant)
         except ValueError as e:
             raise campaign.Failure(f'{words}: no JSON: {e}') from None
