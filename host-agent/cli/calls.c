@@ -271,7 +271,9 @@ static void on_end_summed(void *opaque, struct call_track *t, unsigned i,
         names[1] = s->function->module->name;
         names[2] = call_tree_name_of(s->process, s->function, buf,
                                      sizeof(buf));
-        latencies_add(c->sums, names, time - s->begin, !s->late && !cut);
+        latencies_add(c->sums, names, time - s->begin -
+                      call_tracks_paused(c->tracks, t, i, time),
+                      !s->late && !cut);
     }
 }
 
@@ -282,7 +284,8 @@ static void on_syscall_summed(void *opaque, const struct syscall_time *s)
         s->process->comm, s->function->module->name, s->function->syscall,
     };
 
-    latencies_add(c->sums, names, s->end - s->begin, !s->late && !s->cut);
+    latencies_add(c->sums, names, s->end - s->begin - s->paused,
+                  !s->late && !s->cut);
 }
 
 /* Was the function or system call that is wanted called?  An exit code */
@@ -345,13 +348,10 @@ static int print_functions(struct calls *c, struct call_tree *t, int *code)
 
 static void warn_of_pauses(const struct calls *c)
 {
-    uint64_t unknown = pauses_unknown(c->pauses);
+    g_autofree char *unknown = cli_unknown_pauses(c->pauses, c->pauses_known);
 
-    if (!c->pauses_known) {
-        cli_error("whether calls were paused is not known");
-    } else if (unknown) {
-        cli_error("pauses are not known at %" PRIu64 " places where records "
-                  "are missing, or the trace ends", unknown);
+    if (unknown) {
+        cli_error("%s", unknown);
     }
 }
 
@@ -359,7 +359,8 @@ static void print_summary(const struct calls *c)
 {
     if (c->json) {
         latency_print_json(c->sums, &c->latency,
-                           c->syscalls ? "syscall" : "sym");
+                           c->syscalls ? "syscall" : "sym", c->pauses,
+                           c->pauses_known);
     } else {
         latency_print_table(c->sums, &c->latency,
                             c->syscalls ? "System call" : "Call");

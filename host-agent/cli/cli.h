@@ -203,6 +203,10 @@ int cli_trace_verdict(const struct cli_trace *t, uint64_t damage);
  */
 struct pauses *cli_trace_pauses(const struct cli_trace *t, bool *known);
 
+/* What is not known of the pauses of calls, as a text, or NULL; @known is that
+ * of cli_trace_pauses(). */
+char *cli_unknown_pauses(const struct pauses *p, bool known);
+
 /* Nanoseconds as seconds with nine digits */
 #define CLI_TIME_SIZE   32
 const char *cli_format_ns(uint64_t ns, char buf[CLI_TIME_SIZE]);

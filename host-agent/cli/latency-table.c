@@ -157,8 +157,8 @@ void latency_print_table(struct latencies *l, const struct latency_options *o,
     guint n = o->top ? MIN(rows->len, (guint)o->top) : rows->len;
     int width = comm_width(rows, n);
 
-    cli_printf("# Elapsed time of calls, from begin to end\n#%9s%9s", "Calls",
-               "Partial");
+    cli_printf("# Elapsed time of calls, from begin to end, without pauses\n"
+               "#%9s%9s", "Calls", "Partial");
     latency_print_header();
     cli_printf("  %-*s  %s\n", width, "Command", heading);
     for (guint i = 0; i < n; i++) {
@@ -182,7 +182,8 @@ void latency_print_table(struct latencies *l, const struct latency_options *o,
 }
 
 void latency_print_json(struct latencies *l, const struct latency_options *o,
-                        const char *what)
+                        const char *what, const struct pauses *pauses,
+                        bool pauses_known)
 {
     const GPtrArray *rows = latencies_sorted(l, o->key);
     guint n = o->top ? MIN(rows->len, (guint)o->top) : rows->len;
@@ -198,5 +199,7 @@ void latency_print_json(struct latencies *l, const struct latency_options *o,
         json_array_add_object_element(array, object);
     }
     cli_print_json(btrail_json_new("U:other_calls", latencies_others(l),
+                                   "b:pauses_known", pauses_known,
+                                   "U:pauses_unknown", pauses_unknown(pauses),
                                    "a:rows", array, NULL));
 }

@@ -9,6 +9,7 @@
 #include <json-glib/json-glib.h>
 
 #include "analyze/latencies.h"
+#include "analyze/pauses.h"
 
 /**
  * struct latency_options
@@ -49,11 +50,15 @@ JsonArray *latency_bars_json(const struct histogram *h);
 /* Adds the members of a row to one of JSON. */
 void latency_add_json(JsonObject *o, const struct latency *l);
 
-/* Prints a table of all rows, or with @what, the member of JSON that names a
- * row, an object. */
+/*
+ * Prints a table of all rows, or with @what, the member of JSON that names a
+ * row, an object; @pauses are those that the times leave out, and @pauses_known
+ * is as of cli_trace_pauses().
+ */
 void latency_print_table(struct latencies *l, const struct latency_options *o,
                          const char *heading);
 void latency_print_json(struct latencies *l, const struct latency_options *o,
-                        const char *what);
+                        const char *what, const struct pauses *pauses,
+                        bool pauses_known);
 
 #endif /* BTRAIL_LATENCY_TABLE_H */

@@ -89,6 +89,19 @@ struct pauses *cli_trace_pauses(const struct cli_trace *t, bool *known)
     return p;
 }
 
+char *cli_unknown_pauses(const struct pauses *p, bool known)
+{
+    uint64_t unknown = pauses_unknown(p);
+
+    if (!known) {
+        return g_strdup("whether calls were paused is not known");
+    }
+    return !unknown ? NULL :
+           g_strdup_printf("pauses are not known at %" G_GUINT64_FORMAT
+                           " places where records are missing, or the trace "
+                           "ends", unknown);
+}
+
 int cli_trace_verdict(const struct cli_trace *t, uint64_t damage)
 {
     const struct btrail_trace_status *s = &t->status;

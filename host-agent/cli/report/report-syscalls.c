@@ -13,11 +13,14 @@
 #include "util/search.h"
 
 /*
- * @rows:  what vCPUs did in system calls
- * @times: how long these took, for @latencies
+ * @rows:   what vCPUs did in system calls
+ * @pauses: of the trace; @pauses_known as of cli_trace_pauses()
+ * @times:  how long these took, for @latencies
  */
 struct syscall_sums {
     struct call_rows rows;
+    struct pauses *pauses;
+    bool pauses_known;
     struct syscall_times *times;
     struct latencies *latencies;
 };
@@ -70,7 +73,7 @@ static void on_ended(void *opaque, const struct syscall_time *call)
         call->function->syscall,
     };
 
-    latencies_add(s->latencies, names, call->end - call->begin,
+    latencies_add(s->latencies, names, call->end - call->begin - call->paused,
                   !call->late && !call->cut);
 }
 
@@ -104,7 +107,8 @@ static struct syscall_row *sort_rows(const struct report *r,
     return sorted;
 }
 
-static void print_json(const struct call_tree *t,
+static void print_json(const struct syscall_sums *s,
+                       const struct call_tree *t,
                        const struct syscall_row *rows, size_t n)
 {
     JsonArray *array = json_array_new();
@@ -120,6 +124,8 @@ static void print_json(const struct call_tree *t,
     cli_print_json(btrail_json_new(
         "U:records", t->records,
         "o:stacks", report_stacks_json(stacks_counts(t->stacks)),
+        "b:pauses_known", s->pauses_known,
+        "U:pauses_unknown", pauses_unknown(s->pauses),
         "a:rows", array, NULL));
 }
 
@@ -158,11 +164,12 @@ static void print_text(const struct report *r, const struct syscall_sums *s,
                        const struct stack_counts *counts,
                        const struct syscall_row *rows, size_t n)
 {
+    g_autofree char *unknown = cli_unknown_pauses(s->pauses, s->pauses_known);
     int width = comm_width(rows, n);
     size_t shown = 0;
 
-    cli_printf("# %" PRIu64 " records; total to max: elapsed time of calls\n",
-               s->rows.all);
+    cli_printf("# %" PRIu64 " records; total to max: elapsed time of calls, "
+               "without pauses\n", s->rows.all);
     report_print_dropped(counts);
     cli_printf("#\n#  Share  On CPU    Calls");
     latency_print_header();
@@ -184,6 +191,9 @@ static void print_text(const struct report *r, const struct syscall_sums *s,
         cli_printf("# %" PRIu64 " calls have no time: there are too many "
                    "different ones\n", latencies_others(s->latencies));
     }
+    if (unknown) {
+        cli_printf("# %s\n", unknown);
+    }
 }
 
 static void print_all(struct report *r, struct syscall_sums *s,
@@ -196,7 +206,7 @@ static void print_all(struct report *r, struct syscall_sums *s,
     syscall_times_end(s->times, r->in.trace.trace, &r->in.window);
     rows = sort_rows(r, s, &n);
     if (r->json) {
-        print_json(t, rows, n);
+        print_json(s, t, rows, n);
         fflush(stdout);
     } else {
         print_text(r, s, stacks_counts(t->stacks), rows, n);
@@ -214,9 +224,14 @@ int report_syscalls(struct report *r)
     struct call_tree t;
     int code;
 
+    s.pauses = cli_trace_pauses(&r->in.trace, &s.pauses_known);
+    if (!s.pauses) {
+        latencies_free(s.latencies);
+        return CLI_FAILED;
+    }
     call_rows_init(&s.rows, CALL_ROWS_SYSCALLS, NULL);
     s.times = syscall_times_new(&(struct syscall_times_options) {
-        .ended = on_ended, .opaque = &s,
+        .pauses = s.pauses, .ended = on_ended, .opaque = &s,
     });
     code = analysis_read_calls(&r->in, &t, &ops, &s);
     if (code) {
@@ -228,6 +243,7 @@ int report_syscalls(struct report *r)
         call_tree_clear(&t);
     }
     syscall_times_free(s.times);
+    pauses_free(s.pauses);
     latencies_free(s.latencies);
     call_rows_clear(&s.rows);
     return code;
