@@ -15,6 +15,14 @@
 
 #define NOWHERE     UINT32_MAX
 
+/* Why a thread is off its vCPU, as far as that is known */
+enum off_state {
+    OFF_UNKNOWN,
+    OFF_RUNNABLE,
+    OFF_BLOCKED,
+    OFF_WOKEN,
+};
+
 /**
  * struct follow - a thread
  * @key:    its kernel, process and number
@@ -24,6 +32,8 @@
  * @early:  it was seen on another vCPU before it was seen to leave this one, at
  *          the time @came; or NOWHERE
  * @lost:   up to this number of gaps it is known where it was
+ * @woken:  when it was woken, if it is OFF_WOKEN
+ * @woken_early: it was woken at @woken before it was seen to leave
  */
 struct follow {
     struct thread_time time;
@@ -34,6 +44,9 @@ struct follow {
     uint32_t early;
     uint64_t came;
     uint64_t lost;
+    enum off_state state;
+    uint64_t woken;
+    bool woken_early;
 };
 
 /**
@@ -63,6 +76,8 @@ struct thread_walk {
     struct btrail_merged *merged;
     struct thread_lane lanes[BTRAIL_MAX_VCPUS];
     GHashTable *threads;        /* key -> struct follow */
+    uint64_t wakes;             /* that were seen */
+    uint64_t strangers;         /* of these, of tasks that are not known */
     struct follow *others;
     struct off_cpu *off;
     uint64_t forgets;
@@ -135,6 +150,42 @@ static bool chooses(const struct thread_walk *w, unsigned vcpu,
                 (const char *const *)o->comms, task->name)));
 }
 
+/* The time in @times from one moment to another one */
+static uint64_t time_between(const struct thread_walk *w, uint64_t since,
+                             uint64_t until)
+{
+    return until <= since ? 0 :
+           times_count(w->times, since, 0,
+                       MIN(until - since, UINT64_MAX / PACE_TICKS) *
+                       PACE_TICKS) / PACE_TICKS;
+}
+
+/* For how much of a time that it was away a thread could have run */
+static void add_wait(const struct thread_walk *w, struct follow *f,
+                     uint64_t since, uint64_t until)
+{
+    uint64_t ns;
+
+    /*
+     * It is back, so somebody has woken it.  The order of two vCPUs is as exact
+     * as a tick: that can seem to be before it left (who is woken while it runs
+     * stays awake, and another wake-up would follow), or after it came back.
+     */
+    if (f->state == OFF_BLOCKED && w->wakes && !w->strangers) {
+        f->woken = f->woken_early ? f->woken : until;
+        f->state = OFF_WOKEN;
+    }
+    if (f->state == OFF_WOKEN && f->woken) {
+        since = MAX(since, f->woken);
+    } else if (f->state != OFF_RUNNABLE) {
+        f->time.waits_unknown++;
+        return;
+    }
+    ns = time_between(w, since, until);
+    f->time.waited += ns;
+    f->time.waited_max = MAX(f->time.waited_max, ns);
+}
+
 /* A thread was away for some time. */
 static void add_off(const struct thread_walk *w, struct follow *f,
                     const struct off_cpu_wait *wait, uint64_t until)
@@ -149,12 +200,11 @@ static void add_off(const struct thread_walk *w, struct follow *f,
         return;
     }
     until = MAX(until, wait->since);
-    ns = times_count(w->times, wait->since, 0,
-                     MIN(until - wait->since, UINT64_MAX / PACE_TICKS) *
-                     PACE_TICKS) / PACE_TICKS;
+    ns = time_between(w, wait->since, until);
     if (ns || until == wait->since) {
         histogram_add(f->time.off, ns);
         f->time.off_sum += ns;
+        add_wait(w, f, wait->since, until);
     }
 }
 
@@ -208,6 +258,8 @@ static void come(struct thread_walk *w, unsigned vcpu, struct follow *f,
     }
     f->lost = w->forgets;
     f->vcpu = vcpu;
+    f->state = OFF_UNKNOWN;
+    f->woken_early = false;
     w->lanes[vcpu].runs = f;
 }
 
@@ -222,6 +274,9 @@ static void follow(struct thread_walk *w, unsigned vcpu, struct follow *f,
         if (f->time.followed) {
             come(w, vcpu, f, time);
         }
+    } else {
+        /* It was away without a record of another thread. */
+        f->state = OFF_UNKNOWN;
     }
 }
 
@@ -320,6 +375,53 @@ static void add_batch(struct thread_walk *w, unsigned vcpu,
     }
 }
 
+/* The thread whose records were last leaves, for the one that is named now. */
+static void set_state(struct thread_lane *l, const struct btrail_event *e)
+{
+    struct btrail_left left;
+
+    btrail_event_left(e, &left);
+    if (left.known && l->runs) {
+        l->runs->state = left.runnable ? OFF_RUNNABLE : OFF_BLOCKED;
+    }
+}
+
+/* Moves on to the pace in force at an event, after the clock before it. */
+static void reach_event(struct thread_walk *w, struct thread_lane *l,
+                        const struct btrail_batch *b)
+{
+    while (l->pace && b->index >= l->pace->end &&
+           b->time.host >= l->pace->until) {
+        pass_pace(w, l);
+    }
+}
+
+static void wake(struct thread_walk *w, unsigned vcpu,
+                 const struct btrail_batch *b)
+{
+    struct thread_lane *l = &w->lanes[vcpu];
+    uint64_t key[2] = {
+        UINT64_C(1) << 63 | (b->kernel.known ? b->kernel.number : 0), 0,
+    };
+    struct btrail_wake woken;
+    struct follow *f;
+
+    btrail_event_wake(b->event, &woken);
+    key[1] = (uint64_t)woken.pid << 32 | woken.tid;
+    f = woken.known && !b->kernel.nested ?
+        g_hash_table_lookup(w->threads, key) : NULL;
+    w->wakes++;
+    w->strangers += !woken.known;
+    if (!f || f->state == OFF_WOKEN || f->state == OFF_RUNNABLE) {
+        return;
+    }
+    reach_event(w, l, b);
+    f->woken_early = f->state == OFF_UNKNOWN;
+    f->state = f->woken_early ? OFF_UNKNOWN : OFF_WOKEN;
+    f->woken = !l->pace || !l->pace->time ? 0 :
+               l->pace->time + ticks_of(l->pace, l->n) / PACE_TICKS;
+}
+
 static void add_event(struct thread_walk *w, unsigned vcpu,
                       const struct btrail_batch *b)
 {
@@ -333,13 +435,15 @@ static void add_event(struct thread_walk *w, unsigned vcpu,
         /* A reset loses nothing. */
         w->out->gaps += b->event->data[0] &&
                         window_has(&w->options->window, b->time.host);
-        while (l->pace && b->index >= l->pace->end &&
-               b->time.host >= l->pace->until) {
-            pass_pace(w, l);
-        }
+        reach_event(w, l, b);
         l->runs = NULL;
         l->last = NULL;
         forget(w);
+    }
+    if (b->event->type == BTRAIL_EVENT_TASK) {
+        set_state(l, b->event);
+    } else if (b->event->type == BTRAIL_EVENT_WAKE) {
+        wake(w, vcpu, b);
     }
 }
 
@@ -388,11 +492,7 @@ static void add_away(struct thread_walk *w)
         if (off_cpu_returns(w->off, &task, &wait) && wait.counts &&
             wait.since) {
             f->time.away = true;
-            f->time.away_ns = w->end <= wait.since ? 0 :
-                times_count(w->times, wait.since, 0,
-                            MIN(w->end - wait.since,
-                                UINT64_MAX / PACE_TICKS) * PACE_TICKS) /
-                PACE_TICKS;
+            f->time.away_ns = time_between(w, wait.since, w->end);
         }
     }
 }

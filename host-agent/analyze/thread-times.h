@@ -51,6 +51,9 @@ struct thread_times_options {
  * @off:      how long it was off its vCPU each time that it came back, in ns
  * @off_sum:  their sum
  * @unknown:  how often it came back when nobody knows for how long it was away
+ * @waited:   of @off_sum, how long it waited for a vCPU: since it was woken, or
+ *            since it had left although it could run; and the longest such time
+ * @waits_unknown: of those in @off, of how many that is not known
  * @away:     it has left, and not come back, @away_ns before the end; it may
  *            have ended
  * @followed: @switches to @away are known: it is no idle task, nor in a nested
@@ -64,6 +67,9 @@ struct thread_time {
     struct histogram *off;
     uint64_t off_sum;
     uint64_t unknown;
+    uint64_t waited;
+    uint64_t waited_max;
+    uint64_t waits_unknown;
     bool away;
     uint64_t away_ns;
     bool followed;

@@ -17,12 +17,21 @@
 #define START   5000000u
 #define FOREVER UINT64_MAX
 
-/* @free: it does not run from then on, of which it has left @vcpu */
+enum { COULD_RUN, BLOCKED, WOKEN };
+
+/*
+ * @free: it does not run from then on, of which it has left @vcpu, as @state says;
+ * @woken: when it was woken
+ */
 struct actor {
     uint64_t ran;
     uint64_t switches;
     GArray *off;
     uint64_t free;
+    int state;
+    uint64_t woken;
+    uint64_t waited;
+    uint64_t waits_unknown;
     unsigned vcpu;
     bool seen;
     bool left;
@@ -35,6 +44,8 @@ struct stage {
     uint64_t index[VCPUS];
     unsigned running[VCPUS];
     struct window window;
+    GRand *rand;
+    bool silent;                /* nobody says who is woken */
 };
 
 static void add_event(struct btrail_slab *slab, struct btrail_event *events,
@@ -74,7 +85,28 @@ static void leave(struct stage *s, unsigned vcpu)
         a->left = true;
         a->free = s->clocks[vcpu];
         a->switches++;
+        a->state = g_rand_boolean(s->rand) ? BLOCKED : COULD_RUN;
     }
+}
+
+/* The thread on a vCPU wakes one of those that are blocked. */
+static unsigned wake(struct stage *s, unsigned vcpu)
+{
+    unsigned thread = g_rand_int_range(s->rand, 0, THREADS);
+    struct actor *a = &s->actors[thread];
+
+    if (s->silent) {
+        return 0;
+    }
+    if (s->index[0] + s->index[1] == 0) {
+        return THREADS;         /* somebody who never runs */
+    }
+    if (!a->left || a->state != BLOCKED || a->free >= s->clocks[vcpu]) {
+        return 0;
+    }
+    a->state = WOKEN;
+    a->woken = s->clocks[vcpu];
+    return thread;
 }
 
 static void come(struct stage *s, unsigned thread, unsigned vcpu)
@@ -87,6 +119,13 @@ static void come(struct stage *s, unsigned thread, unsigned vcpu)
         (s->window.end == FOREVER ||
          s->clocks[vcpu] < s->window.start + s->window.end)) {
         g_array_append_val(a->off, ns);
+        if (a->state == BLOCKED) {
+            /* Who is back was woken: not before, as far as can be seen. */
+            a->waits_unknown += s->silent;
+        } else {
+            a->waited += in_window(s, a->state == WOKEN ? a->woken : a->free,
+                                   s->clocks[vcpu]);
+        }
     }
     a->left = false;
     a->free = FOREVER;
@@ -97,13 +136,15 @@ static void come(struct stage *s, unsigned thread, unsigned vcpu)
 static void play(struct stage *s, GRand *rand, unsigned vcpu, unsigned thread)
 {
     static struct btrail_record records[MOST];
-    struct btrail_event events[2];
+    struct btrail_event events[3];
+    unsigned woken, before = s->running[vcpu];
     struct btrail_slab slab = {
         .first_index = s->index[vcpu], .cr3 = 0x5000, .events = events,
         .records = records, .n_records = g_rand_int_range(rand, 1, MOST),
     };
     uint64_t ns = slab.n_records * EACH;
 
+    s->rand = rand;
     if (thread != s->running[vcpu]) {
         leave(s, vcpu);
         come(s, thread, vcpu);
@@ -112,6 +153,15 @@ static void play(struct stage *s, GRand *rand, unsigned vcpu, unsigned thread)
     add_event(&slab, events, s->index[vcpu], BTRAIL_EVENT_TASK, 0,
               thread ? UINT64_C(10) << 32 | (10 + thread) : 0);
     memcpy(&events[1].data[1], thread % 2 ? "odd" : "even", 4);
+    if (before && before < THREADS && s->actors[before].left) {
+        events[1].reason = s->actors[before].state == BLOCKED ?
+                           BTRAIL_TASK_LEFT_BLOCKED : BTRAIL_TASK_LEFT_RUNNABLE;
+    }
+    woken = wake(s, vcpu);
+    if (woken) {
+        add_event(&slab, events, s->index[vcpu], BTRAIL_EVENT_WAKE, 0,
+                  UINT64_C(10) << 32 | (10 + woken));
+    }
     g_assert_cmpint(btrail_writer_append(s->writer, vcpu, &slab), ==, 0);
     s->actors[thread].ran += in_window(s, s->clocks[vcpu],
                                        s->clocks[vcpu] + ns);
@@ -176,6 +226,9 @@ static void check_row(const struct stage *s, const struct thread_time *t)
         sum += g_array_index(a->off, uint64_t, i);
     }
     g_assert_cmpuint(t->off_sum, ==, sum);
+    g_assert_cmpuint(t->waited, ==, a->waited);
+    g_assert_cmpuint(t->waits_unknown, ==, a->waits_unknown);
+    g_assert_cmpuint(t->waited_max, <=, t->waited);
     g_assert_cmpuint(histogram_count(t->off), ==, a->off->len);
     if (a->off->len) {
         g_assert_cmpuint(histogram_max(t->off), ==,
@@ -230,6 +283,7 @@ static void test_random(void)
         struct stage s;
 
         stage_init(&s, path);
+        s.silent = round % 5 == 0;
         if (round % 2) {
             s.window.begin = g_rand_int_range(rand, 0, 4000000);
             s.window.end = s.window.begin + g_rand_int_range(rand, 1, 9000000);

@@ -13,12 +13,12 @@
 #include "util/search.h"
 
 enum task_order {
-    TASK_RAN, TASK_OFF, TASK_SWITCHES, TASK_MEAN, TASK_P50, TASK_P95, TASK_P99,
+    TASK_RAN, TASK_OFF, TASK_WAITED, TASK_SWITCHES, TASK_MEAN, TASK_P50, TASK_P95, TASK_P99,
     TASK_MAX, TASK_KEYS,
 };
 
 static const char *const key_names[TASK_KEYS] = {
-    "ran", "off", "switches", "mean", "p50", "p95", "p99", "max",
+    "ran", "off", "waited", "switches", "mean", "p50", "p95", "p99", "max",
 };
 
 /* A thread, and what rows are in the order of */
@@ -40,8 +40,8 @@ static enum task_order find_key(const char *name)
 bool report_check_task_key(const char *key)
 {
     if (find_key(key) == TASK_KEYS) {
-        cli_error("--sort: '%s' is not ran, off, switches, mean, p50, p95, p99 "
-                  "or max", key);
+        cli_error("--sort: '%s' is not ran, off, waited, switches, mean, p50, "
+                  "p95, p99 or max", key);
         return false;
     }
     return true;
@@ -52,6 +52,8 @@ static uint64_t value_of(const struct thread_time *t, enum task_order key)
     switch (key) {
     case TASK_OFF:
         return t->off_sum;
+    case TASK_WAITED:
+        return t->waited;
     case TASK_SWITCHES:
         return t->switches;
     case TASK_MEAN:
@@ -108,6 +110,8 @@ static JsonObject *row_json(const struct thread_time *t)
         btrail_json_add(o, "U:switches", t->switches,
                         "U:off_count", histogram_count(t->off),
                         "U:off_ns", t->off_sum, "U:off_unknown", t->unknown,
+                        "U:waited_ns", t->waited, "U:waited_max_ns",
+                        t->waited_max, "U:waited_unknown", t->waits_unknown,
                         NULL);
         for (enum task_order key = TASK_MEAN; key < TASK_KEYS; key++) {
             g_autofree char *name = g_strdup_printf("off_%s_ns",
@@ -164,16 +168,16 @@ static void print_time(bool known, uint64_t ns)
 
 static void print_row(const struct report *r, const struct thread_time *t)
 {
-    bool any = histogram_count(t->off);
+    uint64_t any = histogram_count(t->off);
 
     print_time(true, t->ran);
     print_time(t->followed, t->off_sum);
+    print_time(any > t->waits_unknown, t->waited);
     if (t->followed) {
         cli_printf("%10" PRIu64, t->switches);
     } else {
         cli_printf("%10s", "-");
     }
-    print_time(any, histogram_mean(t->off));
     print_time(any, histogram_percentile(t->off, 95));
     print_time(any, histogram_max(t->off));
     print_time(t->away, t->away_ns);
@@ -193,17 +197,18 @@ static void print_row(const struct report *r, const struct thread_time *t)
 static void print_text(const struct report *r, const struct thread_times *t,
                        const struct task_row *rows, size_t n)
 {
-    uint64_t all = t->others, unknown = 0;
+    uint64_t all = t->others, unknown = 0, waits = 0;
     char buf[LATENCY_SIZE];
     size_t shown = 0;
 
     for (size_t i = 0; i < n; i++) {
         all += rows[i].thread->ran;
         unknown += rows[i].thread->unknown;
+        waits += rows[i].thread->waits_unknown;
     }
     cli_printf("# On CPU, and off it: elapsed time from when a thread left its "
                "vCPU to when it ran again\n");
-    cli_printf("#   On CPU  Off CPU  Switches     Mean      p95      Max     "
+    cli_printf("#   On CPU  Off CPU  Waiting  Switches      p95      Max     "
                "Away  Thread\n");
     for (size_t i = 0; i < n; i++) {
         if (report_shows(r, shown, report_share(rows[i].thread->ran, all))) {
@@ -219,6 +224,10 @@ static void print_text(const struct report *r, const struct thread_times *t,
     if (t->others) {
         cli_printf("# %s of more threads than can be counted\n",
                    latency_text(t->others, buf));
+    }
+    if (waits) {
+        cli_printf("# %" PRIu64 " times a thread was away and it is not known "
+                   "for how long it waited for a vCPU\n", waits);
     }
     if (unknown) {
         cli_printf("# %" PRIu64 " times a thread was away and it is not known "

@@ -415,7 +415,7 @@ int cmd_report(int argc, char **argv)
           "one row per combination of KEYS: comm, pid, tid, cr3, cpu, dso, "
           "sym, srcline, edge and more; with --syscalls, their order: count, "
           "total (default), mean, p50, p95, p99 or max; with --tasks: ran "
-          "(default), off, switches, mean, p50, p95, p99 or max", "KEYS" },
+          "(default), off, waited, switches, mean, p50, p95, p99 or max", "KEYS" },
         { "children", 0, 0, G_OPTION_ARG_NONE, &kind.children,
           "functions, including their callees, from call stacks", NULL },
         { "call-graph", 'g', 0, G_OPTION_ARG_NONE, &kind.graph,
