@@ -190,10 +190,14 @@ bool capture_drain_is_traced(const struct capture_drain *d, unsigned vcpu)
 bool capture_drain_was_empty(const struct capture_drain *d, unsigned vcpu,
                              uint64_t time)
 {
+    const struct capture_vcpu *v = &d->vcpus[vcpu];
     uint32_t state = drain_connection_state(d->connection, vcpu);
 
-    return d->vcpus[vcpu].empty_at >= time && state != BTRAIL_VCPU_WAITING &&
-           state != BTRAIL_VCPU_LOSING;
+    /* The producer counts a wait before it says that it is over. */
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return v->empty_at >= time && state != BTRAIL_VCPU_WAITING &&
+           state != BTRAIL_VCPU_LOSING && v->tail >= v->resumed &&
+           drain_connection_paused_ns(d->connection, vcpu) == v->paused_ns;
 }
 
 bool capture_drain_heads_moved(const struct capture_drain *d)
@@ -332,6 +336,19 @@ static bool drain_slab(struct capture_drain *d, unsigned i, GError **error)
     return true;
 }
 
+/* Notices that a vCPU has waited: the slab in progress then may say so. */
+static void notice_wait(struct capture_drain *d, unsigned i)
+{
+    struct capture_vcpu *v = &d->vcpus[i];
+    uint64_t paused_ns = drain_connection_paused_ns(d->connection, i);
+
+    if (paused_ns != v->paused_ns) {
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        v->paused_ns = paused_ns;
+        v->resumed = drain_connection_head(d->connection, i) + 1;
+    }
+}
+
 /* Drains slabs of a vCPU, at most @max; @n gets how many. */
 static bool drain_slabs(struct capture_drain *d, unsigned i, unsigned max,
                         unsigned *n, GError **error)
@@ -339,8 +356,10 @@ static bool drain_slabs(struct capture_drain *d, unsigned i, unsigned max,
     struct capture_vcpu *v = &d->vcpus[i];
     uint32_t slabs = d->connection->header.slabs;
     uint64_t now = clock_ns();
-    uint64_t head = drain_connection_head(d->connection, i);
+    uint64_t head;
 
+    notice_wait(d, i);
+    head = drain_connection_head(d->connection, i);
     *n = 0;
     if (!v->started) {
         v->tail = drain_connection_tail(d->connection, i);

@@ -24,6 +24,8 @@
  * @time:    of the last TIME event, 0 if there was none
  * @nested_root: the last one of those that it named
  * @empty_at: when all that it had published was drained
+ * @paused_ns: how long it had waited for slabs, when drained last
+ * @resumed: that it does not wait any more is in a slab before this one
  */
 struct capture_vcpu {
     uint64_t tail;
@@ -36,6 +38,8 @@ struct capture_vcpu {
     uint64_t time;
     uint64_t nested_root;
     uint64_t empty_at;
+    uint64_t paused_ns;
+    uint64_t resumed;
 };
 
 /**
@@ -80,7 +84,9 @@ static inline bool capture_drain_overwrites(const struct capture_drain *d)
 
 /*
  * Has all been drained that the vCPU had published at @time, and does it hold
- * nothing back for lack of a slab?
+ * nothing back for lack of a slab?  That it has waited for one must have been
+ * drained, too: the producer publishes nothing until it can continue, and then
+ * it may take its time.
  */
 bool capture_drain_was_empty(const struct capture_drain *d, unsigned vcpu,
                              uint64_t time);

@@ -398,6 +398,18 @@ static void test_empty(void)
     g_assert_false(capture_drain_was_empty(&r.d, 0, before));
     fake_vcpu(&r.f, 0)->state = BTRAIL_VCPU_LOSING;
     g_assert_false(capture_drain_was_empty(&r.d, 0, before));
+    /* It waits no more, and the slab that says so is in progress. */
+    fake_vcpu(&r.f, 0)->paused_ns = 1000;
+    fake_vcpu(&r.f, 0)->state = BTRAIL_VCPU_RUNNING;
+    for (unsigned i = 0; i < 2; i++) {
+        g_assert_false(capture_drain_was_empty(&r.d, 0, before));
+        drain(&r, true);
+    }
+    g_assert_true(capture_drain_was_empty(&r.d, 1, before));
+    publish(&r, 0, 500, 1);
+    g_assert_false(capture_drain_was_empty(&r.d, 0, before));
+    drain(&r, true);
+    g_assert_true(capture_drain_was_empty(&r.d, 0, before));
     fake_vcpu(&r.f, 0)->state = BTRAIL_VCPU_ENDED;
     g_assert_true(capture_drain_was_empty(&r.d, 0, before));
     end(&r, &c);
