@@ -38,7 +38,17 @@ static void write_large(const char *path,
     static const char json[] =
         "{\"start\": {\"monotonic\": 5000000, \"realtime\": 7000000}}";
     struct btrail_record records[RECORDS];
-    struct btrail_event events[9 + SPACES];
+    static const uint16_t lefts[] = {
+        0, BTRAIL_TASK_LEFT_RUNNABLE, BTRAIL_TASK_LEFT_BLOCKED,
+        BTRAIL_TASK_LEFT_DEAD,
+        BTRAIL_TASK_LEFT_BLOCKED | BTRAIL_TASK_LEFT_INTERRUPTIBLE,
+        BTRAIL_TASK_LEFT_BLOCKED | BTRAIL_TASK_LEFT_UNINTERRUPTIBLE,
+    };
+    static const uint16_t wakes[] = {
+        0, BTRAIL_WAKE_KERNEL, BTRAIL_WAKE_NEW | BTRAIL_WAKE_KERNEL,
+        BTRAIL_WAKE_UNKNOWN,
+    };
+    struct btrail_event events[10 + SPACES];
     struct btrail_slab slab = {
         .records = records, .n_records = RECORDS, .events = events,
     };
@@ -89,11 +99,17 @@ static void write_large(const char *path,
         }
         add_event(&slab, events, first + 500, BTRAIL_EVENT_CR3, 0,
                   0x1000 * (i + 1));
+        if (i % 3 == 1) {
+            add_event(&slab, events, first + 520, BTRAIL_EVENT_WAKE, wakes[i % 4],
+                      wakes[i % 4] & BTRAIL_WAKE_UNKNOWN ? 0 :
+                      UINT64_C(9) << 32 | i);
+        }
         if (i > 4) {
             /* One is unknown, and the chunk ends after it. */
             events[slab.n_events++] = (struct btrail_event) {
                 first + 550, BTRAIL_EVENT_TASK,
-                i == SLABS / 2 ? BTRAIL_TASK_UNKNOWN : i & 1, 0,
+                i == SLABS / 2 ? BTRAIL_TASK_UNKNOWN :
+                (i & 1) | lefts[i % G_N_ELEMENTS(lefts)], 0,
                 { UINT64_C(7) << 32 | i, 0x2022c3a90a785b + i, ~0ull >> i },
             };
         }
