@@ -11,7 +11,7 @@
 #include "util/histogram.h"
 
 /* Calls of more combinations are only counted. */
-#define LATENCIES_ROWS  65536u
+#define LATENCIES_ROWS  16384u
 
 /* The names of a row: process, module, and function or system call */
 #define LATENCIES_NAMES 3

@@ -16,7 +16,7 @@
 #include "util/histogram.h"
 
 /* Times of more threads are only summed up. */
-#define THREAD_TIMES_ROWS   65536u
+#define THREAD_TIMES_ROWS   16384u
 
 /**
  * struct thread_times_options - what counts

@@ -53,7 +53,7 @@
     X(task_flags, "task_struct", "flags", 4, LINUX_SWITCHES)            \
     X(task_state, "task_struct", "__state", 4, LINUX_OTHER)             \
     X(task_state_before, "task_struct", "state", 8, LINUX_OTHER)        \
-    X(task_on_queue, "task_struct", "on_rq", 4, LINUX_STATES)           \
+    X(task_on_queue, "task_struct", "on_rq", 1 | 4, LINUX_STATES)       \
     X(task_delayed, "task_struct", "se.sched_delayed", 1, LINUX_OTHER)  \
     X(tracepoint_key, "tracepoint", "key", 0, LINUX_WAKES)              \
     X(pcpu_current, "pcpu_hot", "current_task", 8, LINUX_OTHER)         \

@@ -659,7 +659,7 @@ enum btrail_msg_type {
  * @wake_new, @waking_new: the same of the function that has a new task run,
  *           wake_up_new_task(), which always does
  * @state, @on_queue, @delayed: offsets in a task: of its state (32 bits), of
- *           whether a vCPU's queue has it (32 bits), and of whether one has it
+ *           whether a vCPU's queue has it (8 bits), and of whether one has it
  *           although it is blocked (8 bits), which not all kernels have: then
  *           it is 0.  @state 0: BTRAIL_TASK_LEFT is not known, and the others
  *           are 0, too

@@ -23,8 +23,9 @@ import mutate
 import qemu
 import traceformat
 import warm
-from traceformat import (CR3, DATA, GAP, KERNEL, KERNEL_TASK, MASK, NESTED,
-                         STREAM_END, TASK, TIME, UNKNOWN_KERNEL, UNKNOWN_TASK)
+from traceformat import (CR3, DATA, GAP, KERNEL, KERNEL_TASK, KERNEL_WAKE, MASK,
+                         NESTED, NEW_WAKE, STREAM_END, TASK, TIME, UNKNOWN_KERNEL,
+                         UNKNOWN_TASK, UNKNOWN_WAKE, WAKE)
 
 CPU = 120                       # seconds, of a command with sanitizers
 MEMORY = 2500                   # MiB, the same
@@ -315,9 +316,15 @@ class Part(campaign.Part):
             shown = (reason, None if data[0] == MASK else data[0])
         elif kind == TASK:
             name = struct.pack('<QQ', *data[1:]).split(b'\0')[0]
-            shown = None if number & UNKNOWN_TASK else \
+            task = None if number & UNKNOWN_TASK else \
                 (data[0] & 0xffffffff, data[0] >> 32,
                  bool(number & KERNEL_TASK), hostile.text(name))
+            shown = task, self.left(number)
+        elif kind == WAKE:
+            task = None if number & UNKNOWN_WAKE else \
+                (data[0] & 0xffffffff, data[0] >> 32,
+                 bool(number & KERNEL_WAKE))
+            shown = task, bool(number & NEW_WAKE)
         elif kind == KERNEL:
             nested = bool(number & NESTED)
             shown = None if number & UNKNOWN_KERNEL else \
@@ -328,6 +335,13 @@ class Part(campaign.Part):
         else:
             kind, shown = 'unknown', (kind, number)
         return (index, host, cr3, kind, shown)
+
+    @staticmethod
+    def left(flags):
+        """Why the task before has left, as far as that is known"""
+        blocked = 'interruptible' if flags & 16 else \
+            'uninterruptible' if flags & 32 else 'blocked'
+        return {0: None, 4: 'runnable', 8: blocked, 12: 'dead'}[flags & 12]
 
     def parsed(self, line, start, timed):
         """The same of a line; and its vCPU"""
@@ -349,8 +363,13 @@ class Part(campaign.Part):
             if o['reason'] in UNSTATED_NAMES or o['time'] is None:
                 host = cr3 = None
         elif kind == TASK:
-            shown = None if o['tid'] is None else \
+            task = None if o['tid'] is None else \
                 (o['tid'], o['pid'], o['kernel'], o['comm'])
+            shown = task, o.get('left')
+        elif kind == WAKE:
+            task = None if o['tid'] is None else \
+                (o['tid'], o['pid'], o['kernel'])
+            shown = task, o['new']
         elif kind == KERNEL:
             shown = None if o['number'] is None else \
                 (o['number'], o['nested'],

@@ -39,7 +39,7 @@ static const struct {
     unsigned first, last;
     unsigned other;             /* one more, 0 if there is none */
 } enums[] = {
-    { btrail_event_name, BTRAIL_EVENT_CR3, BTRAIL_EVENT_KERNEL },
+    { btrail_event_name, BTRAIL_EVENT_CR3, BTRAIL_EVENT_WAKE },
     { gap_name, BTRAIL_GAP_OVERFLOW, BTRAIL_GAP_SPOILT,
       BTRAIL_GAP_ELSEWHERE },
     { pause_name, BTRAIL_PAUSE_OVERFLOW, BTRAIL_PAUSE_VM_STOP },

@@ -413,11 +413,11 @@ static bool read_u8(TaskReader *r, vaddr addr, uint8_t *value)
 static uint16_t read_left(TaskReader *r, const struct btrail_tasks *tasks,
                           uint64_t task)
 {
-    uint32_t state, on_queue;
-    uint8_t delayed = 0;
+    uint8_t on_queue, delayed = 0;
+    uint32_t state;
 
     if (!tasks->state || !read_u32(r, task + tasks->state, &state) ||
-        !read_u32(r, task + tasks->on_queue, &on_queue) ||
+        !read_u8(r, task + tasks->on_queue, &on_queue) ||
         (tasks->delayed && !read_u8(r, task + tasks->delayed, &delayed))) {
         return 0;
     }
