@@ -39,18 +39,10 @@ static const char *const settings[] = {
     "set architecture i386:x86-64",
 };
 
-/*
- * A command of the monitor can have moved the guest.  A gdb that was
- * interrupted meanwhile quits as soon as it thinks of it, also in the midst of
- * a request, whose answer it then takes for that of the next one.  A loop makes
- * it think of it.
- */
+/* A command of the monitor can have moved the guest. */
 static const char after_monitor[] =
     "define hookpost-monitor\n"
-    "set $backtrail_quit = 1\n"
-    "while $backtrail_quit\n"
-    "set $backtrail_quit = 0\n"
-    "end\n"
+    "backtrail-quit\n"
     "maintenance flush register-cache\n"
     "maintenance flush dcache\n";
 
@@ -60,11 +52,25 @@ static const char after_monitor[] =
  */
 #define FILES_OF_PROCESS    "sharedlibrary\n"
 
-/* What only a gdb that has Python can: it is at the thread that has moved. */
-static const char follow_moved[] =
+/*
+ * A gdb that was interrupted while it waited for the monitor quits as soon as it
+ * thinks of it, also in the midst of a request, whose answer it then takes for
+ * that of the next one.  Python's code makes it think of it, and so does a loop;
+ * but for the condition of a loop gdb unwinds the frame that it had before the
+ * guest was moved, for which memory can be missing now.
+ *
+ * What only a gdb that has Python can: it is at the thread that has moved.
+ */
+static const char python[] =
     "if !$_isvoid($_strlen)\n"
     "python\n"
     "import gdb\n"
+    "class BacktrailQuit(gdb.Command):\n"
+    "    def __init__(self):\n"
+    "        super().__init__('backtrail-quit', gdb.COMMAND_OBSCURE)\n"
+    "    def invoke(self, argument, from_tty):\n"
+    "        pass\n"
+    "BacktrailQuit()\n"
     "class BacktrailMoved(gdb.Command):\n"
     "    def __init__(self):\n"
     "        super().__init__('backtrail-moved', gdb.COMMAND_OBSCURE)\n"
@@ -80,6 +86,12 @@ static const char follow_moved[] =
     "BacktrailMoved()\n"
     "end\n"
     "else\n"
+    "define backtrail-quit\n"
+    "set $backtrail_quit = 1\n"
+    "while $backtrail_quit\n"
+    "set $backtrail_quit = 0\n"
+    "end\n"
+    "end\n"
     "define backtrail-moved\n"
     "end\n"
     "end\n";
@@ -96,7 +108,7 @@ bool start_gdb_write(const char *path, const struct start_gdb_commands *c,
                            "set solib-search-path %s\n"
                            "%s%s%sbacktrail-moved\nend\n",
                            c->files ? "on" : "off", c->files ?: "",
-                           follow_moved, after_monitor,
+                           python, after_monitor,
                            c->files ? FILES_OF_PROCESS : "");
     if (c->kernel) {
         g_string_append_printf(text, "symbol-file %s\n", c->kernel);
