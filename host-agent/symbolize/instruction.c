@@ -157,9 +157,17 @@ unsigned instruction_text(const void *bytes, size_t n, unsigned bits,
                                         ZYDIS_FORMATTER_STYLE_INTEL)) &&
         ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, n, &zi,
                                             operands))) {
-        if (bits == 16 && zi.attributes & ZYDIS_ATTRIB_IS_RELATIVE) {
-            /* Else the target is cut to 16 bits, as IP is. */
-            zi.operand_width = zi.stack_width = 32;
+        if (operands[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
+            operands[0].imm.is_relative) {
+            /*
+             * Else the target is cut: to 16 bits, as IP is; and since Zydis 4.1
+             * to the size of the instruction's addresses, which a prefix
+             * changes.
+             */
+            zi.stack_width = zi.address_width = bits == 64 ? 64 : 32;
+            if (bits == 16) {
+                zi.operand_width = 32;
+            }
         }
         if (ZYAN_SUCCESS(ZydisFormatterFormatInstruction(
                 &formatter, &zi, operands, zi.operand_count_visible, text,

@@ -163,6 +163,16 @@ static void test_wraps(void)
     g_assert_cmpuint(instruction_text("\xe8\x7d\xff", 3, 16, 0xf1000, text), ==,
                      3);
     g_assert_cmpstr(text, ==, "call 0x000F0F80");
+    /* Prefixes that change the size of ECX or CX, or of IP */
+    g_assert_cmpuint(instruction_text("\x67\xe3\x02", 3, 64,
+                                      0xffffffff81000000, text), ==, 3);
+    g_assert_cmpstr(text, ==, "jecxz 0xFFFFFFFF81000005");
+    g_assert_cmpuint(instruction_text("\x67\xe2\x02", 3, 32, 0xc1000000, text),
+                     ==, 3);
+    g_assert_cmpstr(text, ==, "loop 0xC1000005");
+    g_assert_cmpuint(instruction_text("\x66\xe9\0\x10\0\0", 6, 16, 0xf1000,
+                                      text), ==, 6);
+    g_assert_cmpstr(text, ==, "jmp 0x000F2006");
     /* With a prefix, it is EIP, which does not wrap there. */
     g_assert_true(instruction_decode("\x66\xe9\0\x10\0\0", 6, 16, 0xffff0,
                                      &insn));
