@@ -108,16 +108,36 @@ void between_clear(struct between *b)
     pauses_free(b->pauses);
 }
 
+/* The task that a moment is of: that which leaves or wakes if the words say
+ * "from" or "by", and otherwise that which is switched to or woken */
+static struct btrail_task task_of(const struct find_event *what,
+                                  const struct find_moment *found)
+{
+    struct btrail_task woken = {
+        .known = found->woken.known, .kernel = found->woken.kernel,
+        .tid = found->woken.tid, .pid = found->woken.pid,
+    };
+
+    if (what->kind == FIND_EVENT_WAKE && !find_event_is_from(what)) {
+        g_strlcpy(woken.name, found->name, sizeof(woken.name));
+        return woken;
+    }
+    return what->kind == FIND_EVENT_SWITCH && find_event_is_from(what) ?
+           found->from : found->visit.at.task;
+}
+
 /* Adds a moment, with the value of its mark.  False if there are too many. */
 static bool add_moment(struct between *b, bool begin, struct marks *marks,
                        const struct find_moment *found)
 {
     const struct btrail_batch batch = visit_batch(&found->visit);
-    const struct moment *at = &found->visit.at;
+    struct moment own = found->visit.at;
+    const struct moment *at = &own;
     struct marks_found mark;
-    bool known = found->has_record &&
+    bool known = found->has_record && !found->switches &&
                  marks_read(marks, at->vcpu, &batch, &mark) && mark.known;
 
+    own.task = task_of(&b->whats[!begin], found);
     return spans_add(b->spans, begin, at, found->visit.cr3,
                      known ? &mark.value : NULL);
 }

@@ -42,6 +42,52 @@ static bool parse_instruction(const char *text, struct find_event *what)
     return *text == '*' && parse_text_number(address, NULL, &what->address);
 }
 
+/* The task after a word, such as "to"; at the end, or only if there is none */
+static bool take_task(const char *text, const char *word, char **task)
+{
+    if (!take_word(&text, word)) {
+        return false;
+    }
+    *task = *text ? g_strdup(text) : NULL;
+    return *text;
+}
+
+static bool parse_switch(const char *text, struct find_event *what)
+{
+    static const struct {
+        const char *word;
+        enum switch_why why;
+    } whys[] = {
+        { "blocked", SWITCH_BLOCKED },
+        { "preempted", SWITCH_PREEMPTED },
+        { "dead", SWITCH_DEAD },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(whys) && !what->why; i++) {
+        what->why = take_word(&text, whys[i].word) ? whys[i].why : SWITCH_ANY;
+    }
+    return !*text || take_task(text, "to", &what->name) ||
+           take_task(text, "from", &what->from);
+}
+
+static bool parse_wake(const char *text, struct find_event *what)
+{
+    const char *by = text;
+
+    if (take_word(&by, "by")) {
+        return take_task(text, "by", &what->from);
+    }
+    what->name = *text ? g_strdup(text) : NULL;
+    return true;
+}
+
+bool find_event_is_from(const struct find_event *what)
+{
+    return what->kind == FIND_EVENT_WAKE ? !!what->from :
+           what->kind == FIND_EVENT_SWITCH && (what->from ||
+                                               (what->why && !what->name));
+}
+
 /* A kind of event, and the name after it */
 static bool parse_event(const char *text, struct find_event *what)
 {
@@ -53,14 +99,17 @@ static bool parse_event(const char *text, struct find_event *what)
         { "interrupt", FIND_EVENT_INTERRUPT },
         { "exception", FIND_EVENT_EXCEPTION },
         { "switch", FIND_EVENT_SWITCH },
+        { "wake", FIND_EVENT_WAKE },
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(words); i++) {
         if (take_word(&text, words[i].word)) {
             what->kind = words[i].kind;
-            if (what->kind == FIND_EVENT_SWITCH && *text &&
-                (!take_word(&text, "to") || !*text)) {
-                return false;
+            if (what->kind == FIND_EVENT_SWITCH) {
+                return parse_switch(text, what);
+            }
+            if (what->kind == FIND_EVENT_WAKE) {
+                return parse_wake(text, what);
             }
             what->name = *text ? g_strdup(text) : NULL;
             return true;
@@ -91,8 +140,8 @@ bool find_event_parse(const char *text, struct find_event *what, GError **error)
     }
     if (!find_place_parse(text, &what->place, error)) {
         g_prefix_error(error, "%s", "neither 'syscall NAME', 'interrupt N', "
-                       "'exception N', 'switch to PROCESS', mark:NAME nor "
-                       "*ADDRESS: ");
+                       "'exception N', 'switch to TASK', 'wake TASK', "
+                       "mark:NAME nor *ADDRESS: ");
         return false;
     }
     what->kind = kind_of_place(&what->place);
@@ -103,6 +152,7 @@ void find_event_clear(struct find_event *what)
 {
     find_place_clear(&what->place);
     g_clear_pointer(&what->name, g_free);
+    g_clear_pointer(&what->from, g_free);
 }
 
 /* Functions of the kernel that a system call is entered by */

@@ -5,9 +5,14 @@
  *   FUNCTION, PROCESS:FUNCTION
  *                       each time that it runs
  *   *ADDRESS            each time that the instruction there runs
- *   switch, switch to PROCESS
- *                       the kernel switches to another task, or to one of a
- *                       process of this name
+ *   switch, switch to TASK, switch from TASK
+ *                       the kernel switches to another task; TASK is a name, or
+ *                       a number
+ *   switch blocked, switch preempted, switch dead
+ *                       and why the one before leaves; "from" and "to" can
+ *                       follow
+ *   wake, wake TASK, wake by TASK
+ *                       the kernel wakes a task
  *   syscall, syscall NAME
  *   interrupt, interrupt VECTOR, interrupt NAME
  *   exception, exception VECTOR, exception NAME
@@ -23,6 +28,7 @@
 #define BTRAIL_FIND_EVENT_H
 
 #include "find/place.h"
+#include "find/switches.h"
 #include "find/target.h"
 
 enum find_event_kind {
@@ -30,6 +36,7 @@ enum find_event_kind {
     FIND_EVENT_FUNCTION,
     FIND_EVENT_INSTRUCTION,
     FIND_EVENT_SWITCH,
+    FIND_EVENT_WAKE,
     FIND_EVENT_SYSCALL,
     FIND_EVENT_INTERRUPT,
     FIND_EVENT_EXCEPTION,
@@ -39,13 +46,18 @@ enum find_event_kind {
 /**
  * struct find_event
  * @place:   FIND_EVENT_PLACE, FIND_EVENT_FUNCTION and FIND_EVENT_MARK
- * @name:    of a process, system call, interrupt or exception; NULL for any
+ * @name:    of a system call, interrupt or exception; of the task that is
+ *           switched to, or woken; NULL for any
+ * @from:    of the task that leaves, or wakes; or NULL
+ * @why:     it leaves
  * @address: of an instruction
  */
 struct find_event {
     enum find_event_kind kind;
     struct find_place place;
     char *name;
+    char *from;
+    enum switch_why why;
     uint64_t address;
 };
 
@@ -54,11 +66,17 @@ bool find_event_parse(const char *text, struct find_event *what,
                       GError **error);
 void find_event_clear(struct find_event *what);
 
+/*
+ * Is it about the task that leaves or wakes, not the one that is switched to or
+ * woken?
+ */
+bool find_event_is_from(const struct find_event *what);
+
 /**
  * find_event_target - the code that runs at these moments
  * @symbols: of @trace; or NULL
  *
- * Not for FIND_EVENT_PLACE and FIND_EVENT_SWITCH.
+ * Not for FIND_EVENT_PLACE, FIND_EVENT_SWITCH and FIND_EVENT_WAKE.
  * Errors: NAMES: the trace does not say where this code is; COMMAND.
  */
 struct find_target *find_event_target(const struct find_event *what,

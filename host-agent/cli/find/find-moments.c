@@ -11,7 +11,7 @@
 /**
  * struct finder
  * @wanted, @visits: of code
- * @switches:        of task switches
+ * @switches:        of task switches, and wake-ups
  * @place, @placed:  of a single moment; it was handed out
  * @output:          of a text that the guest writes
  * @order:           of what is found
@@ -211,12 +211,17 @@ static bool open_source(struct finder *f, GError **error)
 {
     struct find_options *o = f->o;
     const struct btrail_trace *trace = o->in.trace.trace;
+    const struct switches_wanted wanted = {
+        o->what.kind == FIND_EVENT_WAKE, o->what.from, o->what.name,
+        o->what.why,
+    };
 
     switch (o->what.kind) {
     case FIND_EVENT_PLACE:
         return open_place(f, error);
     case FIND_EVENT_SWITCH:
-        f->switches = switches_new(trace, o->what.name, error);
+    case FIND_EVENT_WAKE:
+        f->switches = switches_new(trace, &wanted, error);
         return f->switches;
     default:
         f->wanted = find_event_target(&o->what, trace, o->in.names, error);
@@ -254,6 +259,13 @@ void finder_free(struct finder *f)
     }
 }
 
+/* The record is that of the task that the moment is about. */
+static bool has_own_record(const struct finder *f)
+{
+    return f->o->what.kind == FIND_EVENT_WAKE ||
+           find_event_is_from(&f->o->what);
+}
+
 static bool filter_accepts(const struct finder *f,
                            const struct find_moment *found)
 {
@@ -269,6 +281,10 @@ static bool filter_accepts(const struct finder *f,
         .to_place = &to, .lines = in->names,
     };
 
+    if (found->switches && find_event_is_from(&f->o->what) &&
+        found->from.known) {
+        b.task = found->from;
+    }
     if (!symbolizer_part(in->names, v->at.vcpu, &b, &part, &task)) {
         return false;
     }
@@ -314,12 +330,14 @@ static void read_record(const struct finder *f, struct find_moment *found)
 
 void finder_complete(const struct finder *f, struct find_moment *found)
 {
-    struct btrail_task task = found->visit.at.task;
+    const struct moment at = found->visit.at;
+    bool own = found->switches && has_own_record(f);
 
-    if (!found->has_record && found->visit.at.icount != BTRAIL_NO_ICOUNT) {
+    if (!found->has_record && (own || at.icount != BTRAIL_NO_ICOUNT)) {
         read_record(f, found);
-        found->has_record = false;
-        found->visit.at.task = task;
+        found->has_record &= own;
+        found->visit.at.task = at.task;
+        found->visit.at.time = own ? at.time : found->visit.at.time;
     }
 }
 
@@ -362,7 +380,14 @@ static bool read_next(struct finder *f, struct find_moment *found,
             return false;
         }
         found->visit.at = s.at;
+        found->switches = true;
         found->from = s.from;
+        found->left = s.left;
+        found->woken = s.woken;
+        g_strlcpy(found->name, s.name, sizeof(found->name));
+        if (f->o->in.filter && has_own_record(f)) {
+            finder_complete(f, found);
+        }
         return true;
     }
     if (f->output) {
@@ -471,6 +496,11 @@ void finder_unlock(struct finder *f)
 const char *finder_missing(const struct finder *f)
 {
     return f->wanted ? f->wanted->missing : NULL;
+}
+
+uint64_t finder_unknown(const struct finder *f)
+{
+    return f->switches ? switches_unknown(f->switches) : 0;
 }
 
 uint64_t finder_damage(const struct finder *f)

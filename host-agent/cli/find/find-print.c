@@ -85,9 +85,22 @@ static const char *task_name(const struct btrail_task *task, char *buf,
     return buf;
 }
 
-static bool is_switch(const struct find_moment *found)
+static bool is_wake(const struct find_printer *p)
 {
-    return !found->has_record;
+    return p->o->what.kind == FIND_EVENT_WAKE;
+}
+
+/* Who is woken: as in task_name(), as far as that is known */
+static const char *woken_name(const struct find_moment *found, char *buf,
+                              size_t size)
+{
+    const struct btrail_wake *w = &found->woken;
+    struct btrail_task task = {
+        .known = w->known, .tid = w->tid, .pid = w->pid,
+    };
+
+    g_strlcpy(task.name, *found->name ? found->name : "?", sizeof(task.name));
+    return task_name(&task, buf, size);
 }
 
 /* The place of the record in the trace */
@@ -116,8 +129,15 @@ static bool find_mark(const struct find_printer *p,
 {
     const struct btrail_batch b = visit_batch(&found->visit);
 
-    return !is_switch(found) && p->marks &&
+    return found->has_record && !found->switches && p->marks &&
            marks_read(p->marks, found->visit.at.vcpu, &b, mark);
+}
+
+/* Why a task leaves its vCPU, if that is known */
+static const char *left_text(const struct find_moment *found)
+{
+    return !found->left.known ? "" : found->left.runnable ? ", preempted" :
+           found->left.dead ? ", dead" : ", blocked";
 }
 
 static void put_what(const struct find_printer *p,
@@ -129,10 +149,15 @@ static void put_what(const struct find_printer *p,
     char text[MARKS_TEXT];
     struct marks_found mark;
 
-    if (is_switch(found)) {
-        cli_printf("%s -> %s\n",
+    if (is_wake(p)) {
+        cli_printf("wakes %s%s\n", woken_name(found, to, sizeof(to)),
+                   found->woken.is_new ? ", which is new" : "");
+        return;
+    }
+    if (!found->has_record || found->switches) {
+        cli_printf("%s -> %s%s\n",
                    task_name(&found->from, from, sizeof(from)),
-                   task_name(&v->at.task, to, sizeof(to)));
+                   task_name(&v->at.task, to, sizeof(to)), left_text(found));
         return;
     }
     name_at(p, found, process, v->record.from, from);
@@ -249,6 +274,18 @@ static void put_task(JsonObject *o, const struct btrail_task *task)
     }
 }
 
+static JsonObject *woken_json(const struct find_moment *found)
+{
+    const struct btrail_wake *w = &found->woken;
+    JsonObject *o = btrail_json_new("b:new", w->is_new, NULL);
+
+    if (w->known) {
+        btrail_json_add(o, "S:comm", *found->name ? found->name : NULL,
+                        "u:pid", w->pid, "u:tid", w->tid, NULL);
+    }
+    return o;
+}
+
 static JsonArray *stack_json(const struct find_printer *p,
                              const struct backtrace *stack,
                              const struct find_moment *found)
@@ -295,10 +332,16 @@ static void put_json(const struct find_printer *p,
     if (!v->at.task.known) {
         btrail_json_add(o, "s:comm", process->comm, NULL);
     }
-    if (is_switch(found)) {
+    if (is_wake(p)) {
+        json_object_set_object_member(o, "woken", woken_json(found));
+    } else if (!found->has_record || found->switches) {
         JsonObject *from = json_object_new();
 
         put_task(from, &found->from);
+        if (found->left.known) {
+            btrail_json_add(from, "s:left", left_text(found) + strlen(", "),
+                            NULL);
+        }
         json_object_set_object_member(o, "switched_from", from);
     } else {
         put_place(o, "from", p, found, process, v->record.from);
@@ -322,7 +365,7 @@ void find_print(struct find_printer *p, const struct find_moment *found)
     const struct process *process = process_of(p, found);
     const struct backtrace *stack = NULL;
 
-    if (p->stacks && !is_switch(found) &&
+    if (p->stacks && found->has_record &&
         !backtraces_at(p->stacks, &found->visit.at, &stack)) {
         stack = NULL;
     }

@@ -29,6 +29,24 @@ static int nothing(const struct find_options *o, const struct finder *f)
     return CLI_FAILED;
 }
 
+/* Says that more may be meant.  What is counted is printed alone. */
+static void print_unknown(const struct find_options *o,
+                          const struct finder *f, bool alone)
+{
+    bool wakes = o->what.kind == FIND_EVENT_WAKE;
+    uint64_t n = finder_unknown(f);
+    g_autofree char *text = g_strdup_printf(
+        "%" PRIu64 " more %s may be meant, of which the trace does not say %s",
+        n, wakes ? "wake-ups" : "switches",
+        wakes ? "who wakes whom" : "who leaves, or why");
+
+    if (n && (alone || o->json)) {
+        cli_error("%s: %s", o->in.trace.path, text);
+    } else if (n) {
+        cli_printf("# %s\n", text);
+    }
+}
+
 static void add_one(void *opaque, unsigned worker, const struct visit *visit)
 {
     ((uint64_t *)opaque)[worker * 16]++;
@@ -63,6 +81,7 @@ static int print_count(struct find_options *o, struct finder *f)
     } else {
         cli_printf("%" PRIu64 "\n", n);
     }
+    print_unknown(o, f, true);
     return CLI_OK;
 }
 
@@ -151,8 +170,10 @@ static int print_all(struct find_options *o, struct finder *f)
         return failed(o, error);
     }
     if (!n) {
+        print_unknown(o, f, true);
         return nothing(o, f);
     }
+    print_unknown(o, f, false);
     return CLI_OK;
 }
 
@@ -310,9 +331,9 @@ int cmd_find(int argc, char **argv)
 
     if (cli_parse(&argc, &argv, entries, -1, "[A B] WHAT FILE...",
                   "Find the moments at which something happened: FUNCTION, "
-                  "PROCESS:FUNCTION, *ADDRESS, 'switch to PROCESS', 'syscall "
-                  "NAME', 'interrupt N', 'exception N', mark:NAME, or a "
-                  "place, such as 'output \"TEXT\"' of a recording.") &&
+                  "PROCESS:FUNCTION, *ADDRESS, 'switch to TASK', 'wake TASK', "
+                  "'syscall NAME', 'interrupt N', 'exception N', mark:NAME, or "
+                  "a place, such as 'output \"TEXT\"' of a recording.") &&
         parse_values(&o, &g) && analysis_parse(&o.in)) {
         if (g.between && !take_places(&o, &argc, &argv)) {
             goto out;

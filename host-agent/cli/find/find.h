@@ -17,12 +17,19 @@
 /**
  * struct find_moment - a moment that was found
  * @visit:      its moment; and if @has_record, the record
+ * @switches:   it is a task switch, or a wake-up
  * @from:       of a task switch: the task before; otherwise not known
+ * @left:       and why it leaves
+ * @woken:      of a wake-up; @name: of its task, empty if that is not known
  */
 struct find_moment {
     struct visit visit;
     bool has_record;
+    bool switches;
     struct btrail_task from;
+    struct btrail_left left;
+    struct btrail_wake woken;
+    char name[BTRAIL_TASK_NAME + 1];
 };
 
 /**
@@ -62,7 +69,7 @@ bool finder_next(struct finder *f, struct find_moment *found, GError **error);
 bool finder_previous(struct finder *f, struct find_moment *found,
                      GError **error);
 
-/* Finds the instruction count of a task switch. */
+/* Finds the record before a task switch or wake-up, if that is needed. */
 void finder_complete(const struct finder *f, struct find_moment *found);
 
 /* Can moments be read from the end? */
@@ -79,6 +86,10 @@ bool finder_has_threads(const struct finder *f);
 
 /* Why nothing is found, if a function is not known; or NULL */
 const char *finder_missing(const struct finder *f);
+
+/* Task switches or wake-ups that were passed and may be meant: who or why is
+ * not known */
+uint64_t finder_unknown(const struct finder *f);
 
 /* Damaged chunks that were passed */
 uint64_t finder_damage(const struct finder *f);
