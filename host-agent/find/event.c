@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "find/event.h"
-#include "find/vectors.h"
+#include "symbolize/vectors.h"
 #include "symbolize/syscall-name.h"
 #include "util/closest.h"
 #include "util/parse.h"

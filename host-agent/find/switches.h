@@ -38,8 +38,8 @@ struct switches_wanted {
 
 /**
  * struct task_switch - a switch, or a wake-up
- * @at:    the moment.  Of a switch: after the last record of @from; from here on
- *         its task runs.  Of a wake-up, of the task that wakes, or that was
+ * @at:    the moment.  Of a switch: after the last record of @from; from here
+ *         on its task runs.  Of a wake-up, of the task that wakes, or that was
  *         interrupted by what does
  * @from:  of a switch; not known for the first one of a vCPU, and after missing
  *         records
@@ -61,8 +61,8 @@ struct switches;
  * switches_new
  * @trace: outlives the result
  *
- * Errors: COMMAND: the trace cannot be read; NAMES: it does not say who is woken,
- * or why tasks leave.
+ * Errors: COMMAND: the trace cannot be read; NAMES: it does not say who is
+ * woken, or why tasks leave.
  */
 struct switches *switches_new(const struct btrail_trace *trace,
                               const struct switches_wanted *wanted,

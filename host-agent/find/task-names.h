@@ -18,8 +18,9 @@
 
 /**
  * struct task_names
- * @tasks, @wakes, @lefts: the trace has TASK events; WAKE events; says why tasks
- *         leave their vCPU
+ * @tasks: the trace has TASK events
+ * @wakes: it has WAKE events
+ * @lefts: it says why tasks leave their vCPU
  */
 struct task_names {
     bool tasks;

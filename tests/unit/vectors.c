@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "find/vectors.h"
+#include "symbolize/vectors.h"
 #include "trace-samples.h"
 
 /* @second: of another kernel, or NULL */
@@ -284,6 +284,50 @@ static void test_entries(void)
     btrail_names_close(names);
 }
 
+/* Names of functions where interrupts are taken */
+static void check_entry(GHashTable *entries, const char *symbol, int number,
+                        const char *name)
+{
+    const struct vector_entry *e = g_hash_table_lookup(entries, symbol);
+
+    g_assert_true(!!e == !!name);
+    if (e) {
+        g_assert_cmpint(e->number, ==, number);
+        g_assert_cmpstr(e->name, ==, name);
+    }
+}
+
+static void test_interrupts(void)
+{
+    struct btrail_names *names = open_two(
+        "ffffffff81000000 T asm_sysvec_apic_timer_interrupt\n"
+        "ffffffff81000100 T asm_exc_nmi\n"
+        "ffffffff81000200 T asm_exc_page_fault\n"
+        "ffffffff81000300 T asm_sysvec_of_a_later_kernel\n"
+        "ffffffff81000400 T irq_entries_start\n"
+        "ffffffff81000500 T reschedule_interrupt\n"
+        "ffffffff81000600 T do_exit\n",
+        "ffffffff82000000 T call_function_interrupt\n"
+        "ffffffff82000100 T page_fault\n"
+        "ffffffff82000200 T common_interrupt\n");
+    g_autoptr(GHashTable) entries = vectors_entries(names);
+
+    check_entry(entries, "asm_sysvec_apic_timer_interrupt", 0xec,
+                "apic_timer_interrupt");
+    check_entry(entries, "asm_exc_nmi", 2, "nmi");
+    check_entry(entries, "asm_sysvec_of_a_later_kernel", -1,
+                "of_a_later_kernel");
+    check_entry(entries, "irq_entries_start", -1, "common_interrupt");
+    check_entry(entries, "call_function_interrupt", 0xfc, "call_function");
+    /* What only the other kernel calls so, exceptions, and others */
+    check_entry(entries, "reschedule_interrupt", 0, NULL);
+    check_entry(entries, "asm_exc_page_fault", 0, NULL);
+    check_entry(entries, "page_fault", 0, NULL);
+    check_entry(entries, "do_exit", 0, NULL);
+    g_assert_cmpuint(g_hash_table_size(entries), ==, 5);
+    btrail_names_close(names);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -292,5 +336,6 @@ int main(int argc, char **argv)
     g_test_add_func("/vectors/others", test_others);
     g_test_add_func("/vectors/pseudo", test_pseudo);
     g_test_add_func("/vectors/entries", test_entries);
+    g_test_add_func("/vectors/interrupts", test_interrupts);
     return g_test_run();
 }

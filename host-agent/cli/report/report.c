@@ -329,6 +329,7 @@ struct report_kind {
     char *callees;
     gboolean children;
     gboolean syscalls;
+    gboolean interrupts;
     gboolean graph;
     gboolean missing;
     gboolean tasks;
@@ -339,36 +340,37 @@ struct report_kind {
 static unsigned count_kinds(const struct report_kind *k)
 {
     return !!k->sort + !!k->callers + !!k->callees + k->children +
-           k->syscalls + k->graph + k->missing + k->tasks + k->marks +
-           k->spans;
+           k->syscalls + k->interrupts + k->graph + k->missing + k->tasks +
+           k->marks + k->spans;
 }
 
 /* These can be about what hardly ran. */
 static bool has_few_rows(const struct report_kind *k)
 {
-    return k->callers || k->callees || k->syscalls || k->tasks || k->marks;
+    return k->callers || k->callees || k->syscalls || k->interrupts ||
+           k->tasks || k->marks;
 }
 
 /* False after an error message. */
 static bool check_kind(struct report *r, struct report_kind *k)
 {
-    if (k->syscalls && k->sort) {
+    if ((k->syscalls || k->interrupts) && k->sort) {
         r->latency.sort_text = g_steal_pointer(&k->sort);
     } else if (k->tasks && k->sort) {
         r->task_key = g_steal_pointer(&k->sort);
     }
     if (count_kinds(k) > 1) {
         cli_error("use only one of --sort, --children, --call-graph, "
-                  "--callers, --callees, --syscalls, --tasks, --missing, "
-                  "--marks and --spans");
+                  "--callers, --callees, --syscalls, --interrupts, --tasks, "
+                  "--missing, --marks and --spans");
         return false;
     }
     if (k->spans && !r->between.given) {
         cli_error("--spans needs --between");
         return false;
     }
-    if (r->latency.bars && !k->syscalls && !k->tasks) {
-        cli_error("--histogram needs --syscalls or --tasks");
+    if (r->latency.bars && !k->syscalls && !k->interrupts && !k->tasks) {
+        cli_error("--histogram needs --syscalls, --interrupts or --tasks");
         return false;
     }
     if (r->task_key && !report_check_task_key(r->task_key)) {
@@ -399,6 +401,7 @@ static int print_report(struct report *r, const struct report_kind *k)
            k->callers ? report_call_stacks(r, CALL_ROWS_CALLERS, k->callers) :
            k->callees ? report_call_stacks(r, CALL_ROWS_CALLEES, k->callees) :
            k->syscalls ? report_syscalls(r) :
+           k->interrupts ? report_interrupts(r) :
            report_spaces(r);
 }
 
@@ -413,8 +416,9 @@ int cmd_report(int argc, char **argv)
     const GOptionEntry entries[] = {
         { "sort", 's', 0, G_OPTION_ARG_STRING, &kind.sort,
           "one row per combination of KEYS: comm, pid, tid, cr3, cpu, dso, "
-          "sym, srcline, edge and more; with --syscalls, their order: count, "
-          "total (default), mean, p50, p95, p99 or max; with --tasks: ran "
+          "sym, srcline, edge and more; with --syscalls and --interrupts, "
+          "their order: count, total (default), mean, p50, p95, p99 or max; "
+          "with --tasks: ran "
           "(default), off, waited, switches, mean, p50, p95, p99 or max", "KEYS" },
         { "children", 0, 0, G_OPTION_ARG_NONE, &kind.children,
           "functions, including their callees, from call stacks", NULL },
@@ -426,6 +430,9 @@ int cmd_report(int argc, char **argv)
           "callees of FUNCTION", "FUNCTION" },
         { "syscalls", 0, 0, G_OPTION_ARG_NONE, &kind.syscalls,
           "system calls of Linux, and how long they took", NULL },
+        { "interrupts", 0, 0, G_OPTION_ARG_NONE, &kind.interrupts,
+          "interrupts, their handlers, and softirqs of Linux, and how long "
+          "they took", NULL },
         LATENCY_BARS_ENTRY(&r.latency),
         { "tasks", 0, 0, G_OPTION_ARG_NONE, &kind.tasks,
           "threads: how long they ran, and were off their vCPUs", NULL },

@@ -17,7 +17,7 @@
  * @min_share: in percent; the text has a sum of what has less
  * @top:       limit of rows, or of edges of an address space
  * @between:   spans whose records count alone, if they are given
- * @latency:   how --syscalls prints the times of calls
+ * @latency:   how --syscalls and --interrupts print times
  * @task_key:  the order of --tasks, or NULL
  * @damage:    gets the damage that was found while reading
  */
@@ -55,6 +55,9 @@ int report_call_stacks(struct report *r, enum call_rows_kind kind,
 
 /* --syscalls: the same of system calls, and how long they took */
 int report_syscalls(struct report *r);
+
+/* --interrupts: how long interrupts, their handlers, and softirqs took */
+int report_interrupts(struct report *r);
 
 /* --call-graph: the same of functions as they called each other */
 int report_call_graph(struct report *r);

@@ -23,4 +23,18 @@
 void vectors_find(const struct btrail_names *names, bool exceptions,
                   const char *name, GArray *starts);
 
+/**
+ * struct vector_entry - a function where the kernel takes an interrupt
+ * @number: its vector; -1 if it is that of many, or not known
+ * @name:   of Linux ("apic_timer_interrupt"); "common_interrupt" is that of all
+ *          devices
+ */
+struct vector_entry {
+    int number;
+    const char *name;
+};
+
+/* Those of all kernels of a trace: names of symbols -> struct vector_entry */
+GHashTable *vectors_entries(const struct btrail_names *names);
+
 #endif /* BTRAIL_VECTORS_H */

@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-#include "find/vectors.h"
+#include "symbolize/vectors.h"
 #include "lib/agent/symbol-list.h"
+#include "util/hash.h"
 #include "util/parse.h"
 
 /* External interrupts have the vectors from here on (SDM vol. 3, 6.2). */
@@ -232,4 +233,60 @@ void vectors_find(const struct btrail_names *names, bool exceptions_wanted,
         }
     }
     add_pseudo(exceptions_wanted, name, starts);
+}
+
+static void free_entry(gpointer p)
+{
+    struct vector_entry *e = p;
+
+    g_free((char *)e->name);
+    g_free(e);
+}
+
+static void add_interrupt(GHashTable *entries, const char *symbol,
+                          const char *name)
+{
+    struct vector_entry *e;
+
+    if (g_hash_table_contains(entries, symbol)) {
+        return;
+    }
+    e = g_new(struct vector_entry, 1);
+    e->number = -1;
+    e->name = g_strdup(name);
+    for (unsigned i = 0; i < G_N_ELEMENTS(interrupts); i++) {
+        if (!strcmp(interrupts[i].name, name)) {
+            e->number = interrupts[i].number;
+        }
+    }
+    g_hash_table_insert(entries, g_strdup(symbol), e);
+}
+
+GHashTable *vectors_entries(const struct btrail_names *names)
+{
+    GHashTable *entries = g_hash_table_new_full(btrail_str_hash, g_str_equal,
+                                                g_free, free_entry);
+    uint32_t owns = btrail_names_owns(names);
+    g_autofree bool *prefixed = find_prefixed(names, owns);
+    struct btrail_symbol_era era;
+    struct btrail_symbol symbol;
+
+    for (size_t i = 0; !btrail_names_symbol_era(names, i, &symbol, &era);
+         i++) {
+        bool exception = false;
+        const char *name;
+
+        if (!is_own(&symbol, &era, owns)) {
+            continue;
+        }
+        name = prefixed[era.own] ? entry_name(symbol.name, &exception) :
+               old_name(symbol.name, &exception);
+        if (!strcmp(symbol.name, ENTRIES)) {
+            name = "common_interrupt";
+        }
+        if (name && !exception) {
+            add_interrupt(entries, symbol.name, name);
+        }
+    }
+    return entries;
 }
