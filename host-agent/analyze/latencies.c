@@ -14,6 +14,7 @@
 /* @by_names: names of a row, which are kept -> it */
 struct latencies {
     unsigned limit;
+    struct histogram_budget budget;
     uint64_t others;
     GHashTable *by_names;
     GPtrArray *rows;
@@ -55,6 +56,7 @@ struct latencies *latencies_new(unsigned rows)
     struct latencies *l = g_new0(struct latencies, 1);
 
     l->limit = rows ?: LATENCIES_ROWS;
+    l->budget.left = HISTOGRAM_BUDGET;
     l->by_names = g_hash_table_new(names_hash, names_equal);
     l->rows = g_ptr_array_new_with_free_func(free_row);
     l->strings = btrail_strings_new();
@@ -80,7 +82,7 @@ static struct latency *add_row(struct latencies *l,
         row->names[i] = btrail_strings_keep(l->strings, names[i],
                                             strlen(names[i]));
     }
-    row->times = histogram_new();
+    row->times = histogram_new_within(&l->budget);
     g_ptr_array_add(l->rows, row);
     g_hash_table_insert(l->by_names, row->names, row);
     return row;
@@ -118,6 +120,11 @@ latencies_find(const struct latencies *l,
 uint64_t latencies_others(const struct latencies *l)
 {
     return l->others;
+}
+
+unsigned latencies_forgotten(const struct latencies *l)
+{
+    return l->budget.forgotten;
 }
 
 const char *latency_key_name(unsigned key)

@@ -46,7 +46,8 @@ enum latency_key {
 
 struct latencies;
 
-/* @rows: limit of them; 0: LATENCIES_ROWS */
+/* @rows: limit of them; 0: LATENCIES_ROWS.  Their times take HISTOGRAM_BUDGET
+ * bytes at most. */
 struct latencies *latencies_new(unsigned rows);
 void latencies_free(struct latencies *l);
 
@@ -66,11 +67,15 @@ const GPtrArray *latencies_sorted(struct latencies *l, enum latency_key key);
 /* The number of calls beyond the limit of rows */
 uint64_t latencies_others(const struct latencies *l);
 
+/* The number of rows whose percentiles are not known, for lack of memory */
+unsigned latencies_forgotten(const struct latencies *l);
+
 /* The name of a key: "p95"; NULL after the last one */
 const char *latency_key_name(unsigned key);
 
 /* In ns, or the number of calls, whole or not.  The longest call counts even if
- * not all of it is known; the other keys are of whole ones. */
+ * not all of it is known; the other keys are of whole ones.  Percentiles are 0
+ * if they are not known, see histogram_known(). */
 uint64_t latency_value(const struct latency *l, enum latency_key key);
 
 #endif /* BTRAIL_LATENCIES_H */

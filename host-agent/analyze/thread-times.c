@@ -92,12 +92,12 @@ static void free_follow(gpointer p)
     g_free(f);
 }
 
-static struct follow *new_follow(void)
+static struct follow *new_follow(struct thread_walk *w)
 {
     struct follow *f = g_new0(struct follow, 1);
 
     f->vcpu = f->early = NOWHERE;
-    f->time.off = histogram_new();
+    f->time.off = histogram_new_within(&w->out->budget);
     return f;
 }
 
@@ -118,7 +118,7 @@ static struct follow *thread_of(struct thread_walk *w,
     unsigned limit = w->options->rows ?: THREAD_TIMES_ROWS;
 
     if (!f && w->out->threads->len < limit) {
-        f = new_follow();
+        f = new_follow(w);
         memcpy(f->key, key, sizeof(key));
         f->time.kernel = task->known ? kernel : 0;
         f->time.followed = task->known && task->tid && !task->nested;
@@ -519,12 +519,13 @@ int thread_times_read(struct thread_times *t, const struct btrail_trace *trace,
 
     *t = (struct thread_times) {
         .threads = g_ptr_array_new_with_free_func(free_follow),
+        .budget.left = HISTOGRAM_BUDGET,
     };
     w->options = options;
     w->out = t;
     w->times = options->times ?: own;
     w->threads = g_hash_table_new(btrail_pair_hash, btrail_pair_equal);
-    w->others = new_follow();
+    w->others = new_follow(w);
     w->off = off_cpu_new();
     ret = btrail_merged_open(&w->merged, trace, NULL, 0,
                              BTRAIL_CURSOR_COUNTS_ONLY, BTRAIL_MERGED_GRAIN) ?:

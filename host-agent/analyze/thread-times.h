@@ -82,6 +82,7 @@ struct thread_time {
  * @records: number of records that count
  * @named:   some records are of threads that events name
  * @gaps:    places where records are missing
+ * @budget:  of the times that threads were off their vCPUs
  * @damage:  number of damaged chunks and of synthetic GAP events
  */
 struct thread_times {
@@ -90,6 +91,7 @@ struct thread_times {
     uint64_t records;
     bool named;
     uint64_t gaps;
+    struct histogram_budget budget;
     uint64_t damage;
 };
 

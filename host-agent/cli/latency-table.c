@@ -63,14 +63,23 @@ static void print_time(bool is, const char *before, uint64_t ns)
 
 void latency_print(const struct latency *l)
 {
-    bool any = histogram_count(l->times);
+    bool any = histogram_count(l->times), known = histogram_known(l->times);
 
     print_time(true, l->partial ? ">" : "", l->total);
     for (enum latency_key key = LATENCY_MEAN; key < LATENCY_MAX; key++) {
-        print_time(any, "", latency_value(l, key));
+        print_time(any && (known || key == LATENCY_MEAN), "",
+                   latency_value(l, key));
     }
     print_time(true, l->longest > histogram_max(l->times) ? ">" : "",
                latency_value(l, LATENCY_MAX));
+}
+
+void latency_print_forgotten(unsigned rows)
+{
+    if (rows) {
+        cli_printf("# of %u rows, percentiles are not known: there are too "
+                   "many times to be kept\n", rows);
+    }
 }
 
 void latency_print_bars(const struct histogram *h)
@@ -116,7 +125,7 @@ JsonArray *latency_bars_json(const struct histogram *h)
 
 void latency_add_json(JsonObject *o, const struct latency *l)
 {
-    bool any = histogram_count(l->times);
+    bool any = histogram_count(l->times), known = histogram_known(l->times);
 
     btrail_json_add(o, "U:count", latency_value(l, LATENCY_COUNT),
                     "U:partial", l->partial, "U:total_ns", l->total, NULL);
@@ -124,7 +133,7 @@ void latency_add_json(JsonObject *o, const struct latency *l)
         g_autofree char *name = g_strconcat(latency_key_name(key), "_ns",
                                             NULL);
 
-        if (any || key == LATENCY_MAX) {
+        if ((any && (known || key == LATENCY_MEAN)) || key == LATENCY_MAX) {
             json_object_set_int_member(o, name, MIN(latency_value(l, key),
                                                     INT64_MAX));
         } else {
@@ -179,6 +188,7 @@ void latency_print_table(struct latencies *l, const struct latency_options *o,
         cli_printf("# %" PRIu64 " calls of more functions than can be "
                    "counted\n", latencies_others(l));
     }
+    latency_print_forgotten(latencies_forgotten(l));
 }
 
 void latency_print_json(struct latencies *l, const struct latency_options *o,

@@ -43,6 +43,9 @@ const char *latency_text(uint64_t ns, char buf[LATENCY_SIZE]);
 void latency_print_header(void);
 void latency_print(const struct latency *l);
 
+/* Says that percentiles of some rows are not known, if there are any. */
+void latency_print_forgotten(unsigned rows);
+
 /* A histogram, some lines; the same as an array of JSON */
 void latency_print_bars(const struct histogram *h);
 JsonArray *latency_bars_json(const struct histogram *h);

@@ -9,17 +9,28 @@
 /* Values below are in a range of their own. */
 #define SMALL   HISTOGRAM_STEPS
 
+/* The least room for values that is taken */
+#define ROOM    4u
+
 /*
+ * @budget: or NULL
+ * @taken:  bytes of it
  * @values: NULL if there are too many to be kept
+ * @room:   for them
  * @powers: those that have values, HISTOGRAM_STEPS counts each.  The first one
  *          is of values below SMALL
+ * @forgotten: there was not enough left of the budget
  */
 struct histogram {
+    struct histogram_budget *budget;
+    uint64_t taken;
     uint64_t count;
     uint64_t max;
     unsigned __int128 sum;
     GArray *values;
+    unsigned room;
     uint64_t *powers[HISTOGRAM_POWERS];
+    bool forgotten;
 };
 
 struct histogram *histogram_new(void)
@@ -28,6 +39,44 @@ struct histogram *histogram_new(void)
 
     h->values = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     return h;
+}
+
+struct histogram *histogram_new_within(struct histogram_budget *budget)
+{
+    struct histogram *h = histogram_new();
+
+    h->budget = budget;
+    return h;
+}
+
+static void forget(struct histogram *h)
+{
+    if (h->values) {
+        g_clear_pointer(&h->values, g_array_unref);
+    }
+    for (unsigned i = 0; i < HISTOGRAM_POWERS; i++) {
+        g_clear_pointer(&h->powers[i], g_free);
+    }
+    h->budget->left += h->taken;
+    h->taken = 0;
+    h->forgotten = true;
+    h->budget->forgotten++;
+}
+
+/* Takes bytes of the budget.  False if there are not as many: then it has
+ * forgotten its values. */
+static bool take(struct histogram *h, uint64_t bytes)
+{
+    if (!h->budget) {
+        return true;
+    }
+    if (h->budget->left < bytes) {
+        forget(h);
+        return false;
+    }
+    h->budget->left -= bytes;
+    h->taken += bytes;
+    return true;
 }
 
 void histogram_free(struct histogram *h)
@@ -56,6 +105,9 @@ static void count_value(struct histogram *h, uint64_t value)
     uint64_t width = power ? begin / HISTOGRAM_STEPS : 1;
 
     if (!h->powers[power]) {
+        if (!take(h, HISTOGRAM_STEPS * sizeof(uint64_t))) {
+            return;
+        }
         h->powers[power] = g_new0(uint64_t, HISTOGRAM_STEPS);
     }
     h->powers[power][(value - begin) / width]++;
@@ -64,10 +116,30 @@ static void count_value(struct histogram *h, uint64_t value)
 /* Counts the values that were kept, and keeps no more. */
 static void count_values(struct histogram *h)
 {
-    for (guint i = 0; i < h->values->len; i++) {
-        count_value(h, g_array_index(h->values, uint64_t, i));
+    g_autoptr(GArray) values = g_steal_pointer(&h->values);
+
+    for (guint i = 0; i < values->len && !h->forgotten; i++) {
+        count_value(h, g_array_index(values, uint64_t, i));
     }
-    g_clear_pointer(&h->values, g_array_unref);
+    if (h->budget && !h->forgotten) {
+        h->budget->left += h->room * sizeof(uint64_t);
+        h->taken -= h->room * sizeof(uint64_t);
+    }
+}
+
+/* False if there is none: then it has forgotten its values. */
+static bool make_room(struct histogram *h)
+{
+    unsigned room = h->room ? 2 * h->room : ROOM;
+
+    if (h->values->len < h->room) {
+        return true;
+    }
+    if (!take(h, (room - h->room) * sizeof(uint64_t))) {
+        return false;
+    }
+    h->room = room;
+    return true;
 }
 
 void histogram_add(struct histogram *h, uint64_t value)
@@ -78,11 +150,19 @@ void histogram_add(struct histogram *h, uint64_t value)
     if (h->values && h->values->len == HISTOGRAM_EXACT) {
         count_values(h);
     }
+    if (h->forgotten || (h->values && !make_room(h))) {
+        return;
+    }
     if (h->values) {
         g_array_append_val(h->values, value);
     } else {
         count_value(h, value);
     }
+}
+
+bool histogram_known(const struct histogram *h)
+{
+    return !h->forgotten;
 }
 
 uint64_t histogram_count(const struct histogram *h)
@@ -127,7 +207,7 @@ uint64_t histogram_percentile(const struct histogram *h, unsigned percent)
     uint64_t rank = ((unsigned __int128)h->count * percent + 99) / 100;
     g_autoptr(GArray) sorted = NULL;
 
-    if (!h->count) {
+    if (!h->count || h->forgotten) {
         return 0;
     }
     rank = CLAMP(rank, 1, h->count);

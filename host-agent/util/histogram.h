@@ -4,7 +4,8 @@
  *
  * Few values are kept as they are.  More of them are only counted, in
  * HISTOGRAM_STEPS ranges between each two powers of two: however many there
- * are, this takes 33 KiB at most.
+ * are, this takes 33 KiB at most.  Histograms can share a budget, too: one for
+ * which there is not enough left forgets how often which values have come.
  */
 
 #ifndef BTRAIL_HISTOGRAM_H
@@ -26,7 +27,24 @@
 
 struct histogram;
 
+/* What is enough for 16384 histograms, but for those that somebody has made
+ * large on purpose */
+#define HISTOGRAM_BUDGET    (UINT64_C(64) << 20)
+
+/**
+ * struct histogram_budget - of several histograms
+ * @left:      bytes that are left
+ * @forgotten: histograms that have forgotten their values
+ */
+struct histogram_budget {
+    uint64_t left;
+    unsigned forgotten;
+};
+
 struct histogram *histogram_new(void);
+
+/* @budget outlives the last histogram_add(). */
+struct histogram *histogram_new_within(struct histogram_budget *budget);
 void histogram_free(struct histogram *h);
 
 void histogram_add(struct histogram *h, uint64_t value);
@@ -36,6 +54,10 @@ uint64_t histogram_count(const struct histogram *h);
 /* These are exact; 0 if there is no value. */
 uint64_t histogram_max(const struct histogram *h);
 uint64_t histogram_mean(const struct histogram *h);
+
+/* Has it not forgotten its values?  Otherwise there are no percentiles and
+ * powers: they are 0. */
+bool histogram_known(const struct histogram *h);
 
 /*
  * The smallest value that this many percent of all do not exceed; 0 if there is

@@ -130,10 +130,67 @@ static void test_extremes(void)
     check(values, MANY);
 }
 
+/*
+ * Of many histograms with one budget, those that know their values know all of
+ * them, and no more memory is taken than there is.
+ */
+static void test_budget(void)
+{
+    enum { N = 100, VALUES = 600 };
+    const uint64_t bytes = 40 * 1024;
+    struct histogram_budget budget = { bytes, 0 };
+    struct histogram *within[N], *alone[N];
+    GRand *rand = g_rand_new_with_seed(41);
+    unsigned known = 0;
+
+    for (unsigned i = 0; i < N; i++) {
+        within[i] = histogram_new_within(&budget);
+        alone[i] = histogram_new();
+    }
+    for (unsigned k = 0; k < N * VALUES; k++) {
+        unsigned i = g_rand_int_range(rand, 0, N);
+        uint64_t value = random_value(rand) >> (i % 2 ? 58 : 0);
+
+        /* Some have few. */
+        if (i % 10 && k > N * 20) {
+            continue;
+        }
+        histogram_add(within[i], value);
+        histogram_add(alone[i], value);
+        g_assert_cmpuint(budget.left, <=, bytes);
+    }
+    for (unsigned i = 0; i < N; i++) {
+        bool is = histogram_known(within[i]);
+
+        known += is;
+        g_assert_cmpuint(histogram_count(within[i]), ==,
+                         histogram_count(alone[i]));
+        g_assert_cmpuint(histogram_max(within[i]), ==,
+                         histogram_max(alone[i]));
+        g_assert_cmpuint(histogram_mean(within[i]), ==,
+                         histogram_mean(alone[i]));
+        for (unsigned p = 0; p <= 100; p++) {
+            g_assert_cmpuint(histogram_percentile(within[i], p), ==,
+                             is ? histogram_percentile(alone[i], p) : 0);
+        }
+        for (unsigned p = 0; p < HISTOGRAM_POWERS; p++) {
+            g_assert_cmpuint(histogram_power(within[i], p), ==,
+                             is ? histogram_power(alone[i], p) : 0);
+        }
+        histogram_free(within[i]);
+        histogram_free(alone[i]);
+    }
+    g_assert_cmpuint(known, >, N / 10);
+    g_assert_cmpuint(known, ==, N - budget.forgotten);
+    g_assert_cmpuint(budget.forgotten, >, 0);
+    g_rand_free(rand);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/histogram/random", test_random);
     g_test_add_func("/histogram/extremes", test_extremes);
+    g_test_add_func("/histogram/budget", test_budget);
     return g_test_run();
 }

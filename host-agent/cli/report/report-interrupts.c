@@ -76,6 +76,7 @@ static void print_text(const struct report *r, struct latencies *l)
         cli_printf("# %" PRIu64 " calls of more functions than can be "
                    "counted\n", latencies_others(l));
     }
+    latency_print_forgotten(latencies_forgotten(l));
 }
 
 static void print_json(const struct report *r, struct latencies *l,

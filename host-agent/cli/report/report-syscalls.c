@@ -191,6 +191,7 @@ static void print_text(const struct report *r, const struct syscall_sums *s,
         cli_printf("# %" PRIu64 " calls have no time: there are too many "
                    "different ones\n", latencies_others(s->latencies));
     }
+    latency_print_forgotten(latencies_forgotten(s->latencies));
     if (unknown) {
         cli_printf("# %s\n", unknown);
     }

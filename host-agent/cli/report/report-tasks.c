@@ -117,7 +117,9 @@ static JsonObject *row_json(const struct thread_time *t)
             g_autofree char *name = g_strdup_printf("off_%s_ns",
                                                     key_names[key]);
 
-            if (histogram_count(t->off)) {
+            if (histogram_count(t->off) &&
+                (histogram_known(t->off) || key == TASK_MEAN ||
+                 key == TASK_MAX)) {
                 json_object_set_int_member(o, name, value_of(t, key));
             } else {
                 json_object_set_null_member(o, name);
@@ -178,7 +180,8 @@ static void print_row(const struct report *r, const struct thread_time *t)
     } else {
         cli_printf("%10s", "-");
     }
-    print_time(any, histogram_percentile(t->off, 95));
+    print_time(any && histogram_known(t->off),
+               histogram_percentile(t->off, 95));
     print_time(any, histogram_max(t->off));
     print_time(t->away, t->away_ns);
     cli_printf("  %s", name_of(t));
@@ -225,6 +228,7 @@ static void print_text(const struct report *r, const struct thread_times *t,
         cli_printf("# %s of more threads than can be counted\n",
                    latency_text(t->others, buf));
     }
+    latency_print_forgotten(t->budget.forgotten);
     if (waits) {
         cli_printf("# %" PRIu64 " times a thread was away and it is not known "
                    "for how long it waited for a vCPU\n", waits);
