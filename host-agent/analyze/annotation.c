@@ -74,6 +74,7 @@ struct annotating {
     GHashTable *functions;      /* struct function -> annotation_code or NULL */
     GHashTable *currents;       /* of struct current, of @vcpu */
     unsigned vcpu;
+    bool hole;                  /* in the piece */
     struct begin begin;
     size_t slots;               /* of all versions */
     GArray *counts;             /* of bool, of a part of a batch */
@@ -512,12 +513,15 @@ static int count_batch(void *opaque, const struct btrail_piece *piece,
     struct task task;
 
     if (!b) {
-        a->out->damage += piece->bad;
+        /* What is missing of a damaged chunk was counted. */
+        a->out->damage += piece->bad && !a->hole;
+        a->hole = false;
         return 0;
     }
     if (b->event) {
         if (b->event->type == BTRAIL_EVENT_GAP) {
             a->out->damage += b->synthetic;
+            a->hole |= b->synthetic;
             a->begin.known = false;
         }
         return 0;

@@ -98,7 +98,7 @@ struct annotation_code {
  * @unknown: blocks whose instructions are not known, or do not lead to the
  *           branch at their end: records between are missing
  * @beyond:  blocks that are beyond the limits of memory
- * @damage:  damaged chunks and synthetic GAP events
+ * @damage:  as of btrail_cursor_damage()
  * @closest: functions whose names are like the one that is wanted
  */
 struct annotation {

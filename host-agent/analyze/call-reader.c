@@ -244,7 +244,6 @@ static void add_event(struct call_reader *r, struct call_block *k)
         .kind = CALL_STEP_GAP, .vcpu = r->vcpu, .index = r->batch.index,
     };
 
-    r->sums.damage += r->batch.synthetic;
     if (r->batch.event->type == BTRAIL_EVENT_GAP) {
         /* A reset loses nothing. */
         r->sums.gaps += !r->before && r->batch.event->data[0];
@@ -473,7 +472,7 @@ int call_reader_close(struct call_reader *r, struct call_reader_sums *sums)
     }
     if (sums) {
         *sums = r->sums;
-        sums->damage += btrail_merged_bad_chunks(r->merged);
+        sums->damage += btrail_merged_damage(r->merged);
     }
     ret = r->ret == -BTRAIL_ERR_END ? 0 : r->ret;
     error = r->error;

@@ -50,7 +50,7 @@ struct call_reader_options {
  * struct call_reader_sums
  * @records: number of records in the window
  * @chosen:  of those that the filter has chosen
- * @damage:  number of damaged chunks and of synthetic GAP events
+ * @damage:  as of btrail_cursor_damage()
  * @gaps:    in the window where records are missing
  * @until:   the last clock that was read, or that ended the window
  */

@@ -75,7 +75,7 @@ struct call_tree_options {
  * @stacks:  the tree, and how well calls and returns matched
  * @records: number of records in the window
  * @chosen:  of those that the filter has chosen
- * @damage:  number of damaged chunks and of synthetic GAP events
+ * @damage:  as of btrail_cursor_damage()
  * @gaps:    where records are missing in the window
  * @tasks:   with @off_cpu: some are named by events
  * @forgotten: how often it is not known how long a task was away

@@ -532,7 +532,6 @@ static void take_batch(struct diff_reading *r, unsigned vcpu,
     struct task task;
 
     if (b->event) {
-        r->result->damage += b->synthetic;
         if (b->event->type == BTRAIL_EVENT_GAP) {
             leave(r, vcpu);
             r->gaps++;
@@ -568,7 +567,7 @@ static int read_all(struct diff_reading *r, struct btrail_merged *merged,
             take_batch(r, vcpu, &b);
         }
     }
-    r->result->damage += btrail_merged_bad_chunks(merged);
+    r->result->damage += btrail_merged_damage(merged);
     return ret == -BTRAIL_ERR_END ? 0 : ret;
 }
 

@@ -56,7 +56,7 @@ struct diff_reader_options {
  * struct diff_reader_result
  * @counts:  of uint64_t: how often edges were taken, by half of their numbers
  * @ended:   the set of tasks that have ended
- * @damage:  damaged chunks and synthetic GAP events
+ * @damage:  as of btrail_cursor_damage()
  */
 struct diff_reader_result {
     GArray *counts;

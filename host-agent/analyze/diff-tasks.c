@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/diff-tasks.h"
+#include "lib/agent/merged.h"
 #include "symbolize/stack-thread.h"
 #include "util/hash.h"
 
@@ -143,7 +144,6 @@ static int read_stream(struct diff_tasks *t, const struct btrail_trace *trace,
         struct btrail_batch part = { .count = 0 };
         struct task task;
 
-        t->damage += b.synthetic;
         if (b.event || !window_has(window, b.time.host)) {
             continue;
         }
@@ -152,7 +152,7 @@ static int read_stream(struct diff_tasks *t, const struct btrail_trace *trace,
             add_part(t, vcpu, &part, &task);
         }
     }
-    t->damage += btrail_cursor_bad_chunks(cursor);
+    t->damage += btrail_cursor_damage(cursor);
     btrail_cursor_close(cursor);
     return ret == -BTRAIL_ERR_END ? 0 : ret;
 }

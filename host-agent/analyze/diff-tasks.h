@@ -52,7 +52,7 @@ struct diff_task {
  * struct diff_tasks
  * @all:     of struct diff_task *, by their first records
  * @records: of the part of the trace that is read
- * @damage:  damaged chunks and synthetic GAP events
+ * @damage:  as of btrail_cursor_damage()
  */
 struct diff_tasks {
     GPtrArray *all;

@@ -40,9 +40,11 @@ static void part_init(struct fold_part *p, const struct fold_kind *kind,
 static void part_reset(struct fold_part *p)
 {
     struct fold_limits limits = p->limits;
+    bool hole = p->hole;
 
     g_hash_table_unref(p->groups);
     part_init(p, p->kind, &limits);
+    p->hole = hole;
 }
 
 void fold_init(struct fold *f, const struct fold_kind *kind,
@@ -146,13 +148,16 @@ struct fold_part *fold_take(struct fold *f, const struct btrail_piece *piece,
     struct fold_part *p = f->parts ? &f->parts[piece->worker] : &f->sum;
 
     if (!b) {
-        p->sums.damage += piece->bad;
+        /* What is missing of a damaged chunk was counted. */
+        p->sums.damage += piece->bad && !p->hole;
+        p->hole = false;
         return NULL;
     }
     if (!b->event) {
         return p;
     }
     p->sums.damage += b->synthetic;
+    p->hole |= b->synthetic;
     if (b->event->type == BTRAIL_EVENT_GAP) {
         if (b->event->data[0] == BTRAIL_LOST_UNKNOWN) {
             p->sums.lost_unknown = true;

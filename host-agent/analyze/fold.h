@@ -56,7 +56,7 @@ struct fold_limits {
  * @others:  records among them that are in no group; a user may count more
  * @lost:    lost records, as far as GAP events say
  * @lost_unknown: more records were lost
- * @damage:  damaged chunks and synthetic GAP events
+ * @damage:  as of btrail_cursor_damage()
  */
 struct fold_sums {
     uint64_t records;
@@ -69,12 +69,14 @@ struct fold_sums {
 /**
  * struct fold_part - what one thread has counted, or all of them
  * @full: the sum has reached a limit; set for an exact kind alone
+ * @hole: records are missing in the piece that is counted
  */
 struct fold_part {
     const struct fold_kind *kind;
     struct fold_limits limits;
     struct fold_sums sums;
     bool full;
+    bool hole;
     GHashTable *groups;         /* of struct fold_group */
     struct fold_group *last;
     size_t edges_left;

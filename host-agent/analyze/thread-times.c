@@ -427,7 +427,6 @@ static void add_event(struct thread_walk *w, unsigned vcpu,
 {
     struct thread_lane *l = &w->lanes[vcpu];
 
-    w->out->damage += b->synthetic;
     if (b->event->type == BTRAIL_EVENT_END) {
         w->end = MAX(w->end, b->event->data[0]);
     }
@@ -535,7 +534,7 @@ int thread_times_read(struct thread_times *t, const struct btrail_trace *trace,
         add_last_waits(w);
         add_away(w);
         t->others = w->others->ticks / PACE_TICKS;
-        t->damage += btrail_merged_bad_chunks(w->merged);
+        t->damage += btrail_merged_damage(w->merged);
     }
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         paces_close(w->lanes[i].paces);

@@ -83,7 +83,7 @@ struct thread_time {
  * @named:   some records are of threads that events name
  * @gaps:    places where records are missing
  * @budget:  of the times that threads were off their vCPUs
- * @damage:  number of damaged chunks and of synthetic GAP events
+ * @damage:  as of btrail_cursor_damage()
  */
 struct thread_times {
     GPtrArray *threads;

@@ -188,7 +188,7 @@ void cli_trace_close(struct cli_trace *t);
 
 /**
  * cli_trace_verdict - report damage of the file, if any
- * @damage: damage found while reading: bad chunks and synthetic GAPs
+ * @damage: places of damage found while reading, each once
  *
  * Returns CLI_OK or CLI_DAMAGED.
  */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "lib/agent/merged.h"
 #include "util/json.h"
 
 struct stream_summary {
@@ -173,7 +174,6 @@ static void add_to_summary(struct stream_summary *s,
 {
     const struct btrail_event *e = b->event;
 
-    s->damage += b->synthetic;
     switch (e->type) {
     case BTRAIL_EVENT_CR3:
         s->cr3_loads++;
@@ -231,7 +231,7 @@ static int summarize(const struct cli_trace *t, struct stream_summary *s,
             add_to_share(shares, &batch);
         }
     }
-    s->damage += btrail_cursor_bad_chunks(cursor);
+    s->damage += btrail_cursor_damage(cursor);
     btrail_cursor_close(cursor);
     return ret == -BTRAIL_ERR_END ? count_spans(t, s) : ret;
 }

@@ -131,7 +131,6 @@ static void print_batch(struct script *s, unsigned vcpu,
     uint64_t begin, end;
 
     if (b->event) {
-        s->damage += b->synthetic;
         if (s->named && b->event->type == BTRAIL_EVENT_GAP) {
             named_lines_gap(s->named, vcpu);
         }
@@ -227,7 +226,7 @@ static int print_all(struct script *s)
     if (ret && ret != -BTRAIL_ERR_END) {
         code = analysis_failed(&s->in, ret);
     }
-    s->damage += btrail_merged_bad_chunks(merged);
+    s->damage += btrail_merged_damage(merged);
     btrail_merged_close(merged);
     return code;
 }

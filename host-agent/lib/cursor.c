@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "lib/agent/merged.h"
 #include "lib/agent/trace-files.h"
 #include "lib/internal/block.h"
 #include "lib/internal/kernel-ends.h"
@@ -28,6 +29,7 @@ struct btrail_cursor {
     bool counts_only;
     bool check_only;            /* decode records, return none */
     uint64_t bad_chunks;
+    uint64_t holes;             /* without any of these, that were returned */
 
     /* The current place */
     unsigned next_chunk;
@@ -53,6 +55,7 @@ struct btrail_cursor {
     uint32_t position;          /* records that are done */
     uint32_t next_event;
     struct btrail_event event;  /* a synthetic one */
+    bool unexplained;           /* by a damaged chunk */
 };
 
 int btrail_cursor_open(struct btrail_cursor **cursor,
@@ -98,6 +101,11 @@ void btrail_cursor_close(struct btrail_cursor *c)
 uint64_t btrail_cursor_bad_chunks(const struct btrail_cursor *c)
 {
     return c ? c->bad_chunks : 0;
+}
+
+uint64_t btrail_cursor_damage(const struct btrail_cursor *c)
+{
+    return c ? c->bad_chunks + c->holes : 0;
 }
 
 static const struct btrail_index_entry *entry(const struct btrail_cursor *c,
@@ -194,6 +202,7 @@ static void put_hole(struct btrail_cursor *c, uint64_t end, uint16_t reason,
 {
     uint64_t lost = end - c->index;
 
+    c->unexplained = reason == BTRAIL_GAP_CORRUPT && c->index >= c->damaged_to;
     batch->index = c->index;
     c->event = (struct btrail_event) {
         .index = end,
@@ -392,6 +401,7 @@ static int step(struct btrail_cursor *c, struct btrail_batch *batch)
             c->bad_chunks++;
             c->loaded = false;
             c->skip_to_event = 0;
+            c->damaged_to = c->header.end_index;
             if (c->index < c->header.end_index) {
                 put_hole(c, c->header.end_index, BTRAIL_GAP_CORRUPT, batch);
             }
@@ -450,6 +460,7 @@ int btrail_cursor_next(struct btrail_cursor *c, struct btrail_batch *batch)
         skip(c, batch);
     } while (!batch->event && !batch->count);
 
+    c->holes += batch->synthetic && c->unexplained;
     batch->cr3 = c->cr3;
     batch->time = c->time;
     batch->kernel = c->kernel;
@@ -509,6 +520,7 @@ void btrail_cursor_take_chunk(struct btrail_cursor *c, unsigned i,
     c->end_chunk = i + 1;
     c->check_only = check_only;
     c->bad_chunks = 0;
+    c->holes = 0;
 }
 
 /* The first chunk that ends after @index */

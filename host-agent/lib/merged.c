@@ -168,6 +168,16 @@ uint64_t btrail_merged_bad_chunks(const struct btrail_merged *m)
     return sum;
 }
 
+uint64_t btrail_merged_damage(const struct btrail_merged *m)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < m->n_lanes; i++) {
+        sum += btrail_cursor_damage(m->lanes[i].cursor);
+    }
+    return sum;
+}
+
 /* The clock of an event, or 0 */
 static uint64_t clock_of(const struct btrail_event *e)
 {

@@ -480,7 +480,7 @@ static void test_damage(void)
     g_assert_cmpint(call_reader_open(&reader, trace, &options), ==, 0);
     gaps = count_gaps(reader);
     g_assert_cmpint(call_reader_close(reader, &sums), ==, 0);
-    g_assert_cmpuint(sums.damage, ==, 2);
+    g_assert_cmpuint(sums.damage, ==, 1);
     g_assert_cmpuint(sums.records, ==, 7 * SAMPLE_CHUNK_RECORDS);
     g_assert_cmpuint(gaps, ==, 3);
     btrail_trace_close(trace);
