@@ -28,6 +28,8 @@
  * @sums:   of calls, in place of the calls; or NULL
  * @use:    what threads wait in them; NULL with @sums, and if not all vCPUs and
  *          processes were recorded
+ * @told:   of each track, an array by the number of a slice: what its thread
+ *          did not run of it, in ns, as far as lines of calls in it say so
  */
 struct calls {
     struct analysis in;
@@ -39,6 +41,7 @@ struct calls {
     gboolean summary;
     struct latencies *sums;
     struct cpu_use *use;
+    GHashTable *told;
     uint64_t shortest;
     int depth;
     char *function;
@@ -81,18 +84,26 @@ static void print_start(const struct calls *c, uint64_t time, unsigned vcpu,
     print_task(p);
 }
 
-/* What a thread did not run of a call; @least: it is only known in part */
+/*
+ * What a thread did not run of a call; @least: it is only known in part.  @told
+ * is what lines before this say of it, who used its vCPU included.
+ */
 static void print_off(const struct cpu_use_thread *t,
-                      const struct cpu_use_mark *since, bool least)
+                      const struct cpu_use_mark *since, bool least,
+                      uint64_t told)
 {
     const struct cpu_use_sum sum = cpu_use_since(t, since);
     char buf[LATENCY_SIZE], name[256];
 
-    if (!sum.ns) {
+    if (sum.ns <= told) {
         return;
     }
     cli_printf("  # off CPU %s%s", least || sum.least ? ">" : "",
-               latency_text(sum.ns, buf));
+               latency_text(sum.ns - told, buf));
+    if (told) {
+        cli_printf(" more");
+        return;
+    }
     for (unsigned i = 0; i < sum.n_users; i++) {
         const struct process *p = sum.users[i].process;
 
@@ -160,6 +171,34 @@ static void print_json(const struct calls *c, const struct process *p,
     print_off_json(s->use, &s->waited);
 }
 
+/* Notes that a slice's line says what its thread did not run of it.  Returns how
+ * much of that lines of slices in it have said. */
+static uint64_t tell_off(const struct calls *c, const struct call_track *t,
+                         unsigned i, unsigned depth)
+{
+    GArray *told = g_hash_table_lookup(c->told, t);
+    uint64_t *sums, before;
+
+    if (!t->use) {
+        return 0;
+    }
+    if (!told) {
+        told = g_array_new(FALSE, TRUE, sizeof(uint64_t));
+        g_hash_table_insert(c->told, (gpointer)t, told);
+    }
+    if (told->len <= i) {
+        g_array_set_size(told, i + 1);
+    }
+    sums = (uint64_t *)told->data;
+    before = sums[i];
+    sums[i] = 0;
+    if (depth) {
+        sums[i - 1] += cpu_use_since(t->use,
+                                     &call_track_slice(t, i)->waited).ns;
+    }
+    return before;
+}
+
 /* How deep a slice is below the task, or below the first one that is wanted */
 static unsigned level(const struct calls *c, const struct call_track *t,
                       unsigned i)
@@ -220,7 +259,8 @@ static void print_end(const struct calls *c, struct call_track *t, unsigned i,
     print_name(c, t, i, whole ? "" : "} /* ", !whole ? " */" :
                s->function->brief ? ";" : "();");
     print_paused(paused, time - s->begin);
-    print_off(t->use, &s->waited, s->late || cut);
+    print_off(t->use, &s->waited, s->late || cut,
+              tell_off(c, t, i, level(c, t, i)));
     cli_printf("\n");
 }
 
@@ -249,7 +289,7 @@ static void on_syscall(void *opaque, const struct syscall_time *s)
     print_duration(s->end - s->begin, s->late || s->cut);
     cli_printf("%s", s->function->syscall);
     print_paused(s->paused, s->end - s->begin);
-    print_off(s->use, &s->waited, s->late || s->cut);
+    print_off(s->use, &s->waited, s->late || s->cut, 0);
     cli_printf("\n");
 }
 
@@ -427,6 +467,8 @@ static bool open_calls(struct calls *c, char *const *paths)
     }
     if (!c->sums && analysis_tells_off_cpu(&c->in)) {
         c->use = cpu_use_new();
+        c->told = g_hash_table_new_full(NULL, NULL, NULL,
+                                        (GDestroyNotify)g_array_unref);
     }
     return !c->between.given || between_restrict(&c->between, &c->in);
 }
@@ -485,6 +527,7 @@ int cmd_calls(int argc, char **argv)
     between_clear(&c.between);
     analysis_clear(&c.in);
     latencies_free(c.sums);
+    g_clear_pointer(&c.told, g_hash_table_unref);
     cpu_use_free(c.use);
     g_free(c.latency.sort_text);
     g_free(c.function);
