@@ -177,6 +177,7 @@ struct cli_trace {
     uint64_t start;             /* CLOCK_MONOTONIC at session start */
     uint64_t tick;              /* of the session in ns; 0: unknown */
     bool left_out;              /* it describes too much for its size */
+    bool sideband_said;         /* damage of the sideband was reported */
 };
 
 /*

@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "lib/agent/meta.h"
+#include "lib/agent/sideband.h"
 
 const char *cli_strerror(int ret)
 {
@@ -105,6 +106,7 @@ char *cli_unknown_pauses(const struct pauses *p, bool known)
 int cli_trace_verdict(const struct cli_trace *t, uint64_t damage)
 {
     const struct btrail_trace_status *s = &t->status;
+    uint64_t sideband = btrail_trace_sidebands_damaged(t->trace);
     int verdict = t->left_out ? CLI_DAMAGED : CLI_OK;
 
     if (!s->complete) {
@@ -133,6 +135,12 @@ int cli_trace_verdict(const struct cli_trace *t, uint64_t damage)
         /* A user who names only a later part wants only that. */
         cli_error("%s: the trace continues in a file that was not given",
                   t->path);
+        verdict = CLI_DAMAGED;
+    }
+    if (sideband && !t->sideband_said) {
+        cli_error("%s: damaged: %" G_GUINT64_FORMAT " pieces of what is known "
+                  "of the guest: names, or code, can be missing", t->path,
+                  sideband);
         verdict = CLI_DAMAGED;
     }
     if (damage) {

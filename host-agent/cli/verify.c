@@ -67,6 +67,7 @@ static int check(struct verify_command *v, char *const *paths)
         return CLI_FAILED;
     }
     /* It says what the library only counts. */
+    v->trace.sideband_said = true;
     cli_trace_verdict(&v->trace, v->result.damage);
     return v->result.complete ? CLI_OK : CLI_DAMAGED;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "lib/agent/code-piece.h"
+#include "lib/agent/sideband.h"
 #include "lib/agent/trace-files.h"
 #include "util/search.h"
 
@@ -382,6 +383,7 @@ static int read_pieces(struct btrail_code *c)
         }
         if (ret == -BTRAIL_ERR_CORRUPT) {
             c->bad++;
+            btrail_trace_sideband_damaged(c->trace, i);
         } else if (ret) {
             return ret;
         }

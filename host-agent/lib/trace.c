@@ -7,6 +7,7 @@
 #include <fcntl.h>
 
 #include "lib/agent/parts.h"
+#include "lib/agent/sideband.h"
 #include "lib/agent/trace-files.h"
 #include "lib/internal/kernel-ends.h"
 #include "lib/internal/pread.h"
@@ -24,6 +25,7 @@ struct btrail_trace {
     GArray *streams;            /* of struct btrail_trace_stream, by vCPU */
     GPtrArray *metas;           /* of struct btrail_meta, those of files */
     GArray *sideband;           /* of struct btrail_index_entry */
+    gint *damaged;              /* which pieces of it are, as far as read */
     GArray *ends;               /* times without a kernel, or NULL */
     struct btrail_budget *budget, *decoding;
 };
@@ -381,6 +383,7 @@ static int join(struct btrail_trace *t, struct btrail_trace **trace)
     }
     join_metas(t);
     join_sideband(t);
+    t->damaged = g_new0(gint, t->sideband->len + 1);
     join_status(t);
     t->budget = btrail_budget_new(t->status.file_size);
     t->decoding = btrail_budget_new_decoding(t->status.file_size);
@@ -520,6 +523,7 @@ void btrail_trace_close(struct btrail_trace *t)
     if (t) {
         g_ptr_array_free(t->metas, TRUE);
         g_array_free(t->sideband, TRUE);
+        g_free(t->damaged);
         g_clear_pointer(&t->ends, g_array_unref);
         g_array_free(t->streams, TRUE);
         g_ptr_array_free(t->files, TRUE);
@@ -608,6 +612,7 @@ int btrail_trace_sideband(const struct btrail_trace *t, unsigned i,
                           struct btrail_sideband_info *info, void **data)
 {
     const struct btrail_index_entry *e;
+    int ret = 0;
 
     if (!t || !info) {
         return -BTRAIL_ERR_ARGUMENT;
@@ -617,6 +622,26 @@ int btrail_trace_sideband(const struct btrail_trace *t, unsigned i,
     }
     e = btrail_entry(t->sideband, i);
     btrail_index_entry_info(e, info);
-    return data ? btrail_file_read_sideband(file(t, e->file), e, info, data,
-                                            NULL) : 0;
+    if (data) {
+        ret = btrail_file_read_sideband(file(t, e->file), e, info, data, NULL);
+    }
+    if (ret == -BTRAIL_ERR_CORRUPT) {
+        btrail_trace_sideband_damaged(t, i);
+    }
+    return ret;
+}
+
+void btrail_trace_sideband_damaged(const struct btrail_trace *t, unsigned i)
+{
+    g_atomic_int_set(&t->damaged[i], 1);
+}
+
+uint64_t btrail_trace_sidebands_damaged(const struct btrail_trace *t)
+{
+    uint64_t n = 0;
+
+    for (guint i = 0; i < t->sideband->len; i++) {
+        n += g_atomic_int_get(&t->damaged[i]);
+    }
+    return n;
 }

@@ -49,4 +49,12 @@ bool btrail_sideband_header_get(const uint8_t *payload, size_t len,
 int btrail_sideband_unpack(const uint8_t *payload, size_t len,
                            struct btrail_sideband_info *info, void **data);
 
+/*
+ * How many pieces of a trace have been read and are damaged; and notes that one
+ * is, by what is in it
+ */
+uint64_t btrail_trace_sidebands_damaged(const struct btrail_trace *trace);
+void btrail_trace_sideband_damaged(const struct btrail_trace *trace,
+                                   unsigned i);
+
 #endif /* BTRAIL_SIDEBAND_H */
