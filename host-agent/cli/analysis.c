@@ -155,8 +155,7 @@ static void offer_tasks(const struct btrail_trace *trace, GStringChunk *names,
     }
 }
 
-/* What the first name of --comm may be meant to be; to be freed, or NULL */
-static char *comm_hint(const struct analysis *a)
+char *analysis_comm_hint(const struct analysis *a)
 {
     g_autofree char *word = a->comm_text ?
         g_strndup(a->comm_text, strcspn(a->comm_text, ",")) : NULL;
@@ -197,7 +196,7 @@ int analysis_chosen(const struct analysis *a, uint64_t records,
     }
     g_ptr_array_add(given, NULL);
     list = g_strjoinv(" and ", (char **)given->pdata);
-    hint = comm_hint(a);
+    hint = analysis_comm_hint(a);
     cli_error("%s: no record matches %s%s", a->trace.path, list, hint ?: "");
     return CLI_FAILED;
 }

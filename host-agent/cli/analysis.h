@@ -97,6 +97,10 @@ void analysis_clear(struct analysis *a);
 /* Reports an error of the library.  Returns CLI_FAILED. */
 int analysis_failed(const struct analysis *a, int ret);
 
+/* What the first name of --comm may be meant to be, as of closest_hint(); or
+ * NULL */
+char *analysis_comm_hint(const struct analysis *a);
+
 /*
  * Reports that the options have chosen none of the trace's records, if @records
  * is 0 and they choose.  Returns CLI_FAILED then, and CLI_OK otherwise.

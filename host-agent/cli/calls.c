@@ -418,8 +418,10 @@ static int print_calls(struct calls *c)
         return CLI_FAILED;
     }
     if (!c->json && !c->sums) {
+        cli_hold();
         cli_printf("#    Time (s) CPU  %-20s %16s  %s\n", "Task", "Elapsed",
                    c->syscalls ? "System call" : "Call");
+        cli_held();
     }
     ret = (c->syscalls ? print_syscalls : print_functions)(c, &t, &code);
     if (ret) {

@@ -166,10 +166,12 @@ void latency_print_table(struct latencies *l, const struct latency_options *o,
     guint n = o->top ? MIN(rows->len, (guint)o->top) : rows->len;
     int width = comm_width(rows, n);
 
+    cli_hold();
     cli_printf("# Elapsed time of calls, from begin to end, without pauses\n"
                "#%9s%9s", "Calls", "Partial");
     latency_print_header();
     cli_printf("  %-*s  %s\n", width, "Command", heading);
+    cli_held();
     for (guint i = 0; i < n; i++) {
         const struct latency *row = rows->pdata[i];
 

@@ -159,7 +159,8 @@ bool cli_parse_time_range(const char *option, const char *text,
                           struct range *range)
 {
     return parse_text_range(text, parse_text_time, range) ||
-           bad_value(option, text, "a range A..B of times with A below B");
+           bad_value(option, text, "a range A..B of times with A below B, such as "
+                     "1.5..2 or 200ms..1s; without a unit, they are seconds");
 }
 
 bool cli_parse_cr3s(char **texts, GArray **cr3s)

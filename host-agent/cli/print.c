@@ -119,17 +119,11 @@ static bool all_plain(const char *format, va_list args)
     return plain;
 }
 
-static void G_GNUC_PRINTF(2, 0) print(FILE *out, const char *format,
-                                      va_list args)
+static void G_GNUC_PRINTF(2, 0) append(GString *line, const char *format,
+                                       va_list args)
 {
-    g_autoptr(GString) line = NULL;
     va_list rest;
 
-    if (all_plain(format, args)) {
-        vfprintf(out, format, args);
-        return;
-    }
-    line = g_string_new(NULL);
     /* A parameter of this type may be an array, which has no address. */
     va_copy(rest, args);
     while (*format) {
@@ -142,7 +136,45 @@ static void G_GNUC_PRINTF(2, 0) print(FILE *out, const char *format,
         }
     }
     va_end(rest);
+}
+
+static void G_GNUC_PRINTF(2, 0) print(FILE *out, const char *format,
+                                      va_list args)
+{
+    g_autoptr(GString) line = NULL;
+
+    if (all_plain(format, args)) {
+        vfprintf(out, format, args);
+        return;
+    }
+    line = g_string_new(NULL);
+    append(line, format, args);
     fwrite(line->str, 1, line->len, out);
+}
+
+/* A header that is not printed yet, or NULL; more of it is to come */
+static GString *header;
+static bool holding;
+
+void cli_hold(void)
+{
+    cli_drop_held();
+    header = g_string_new(NULL);
+    holding = true;
+}
+
+void cli_held(void)
+{
+    holding = false;
+}
+
+void cli_drop_held(void)
+{
+    if (header) {
+        g_string_free(header, TRUE);
+    }
+    header = NULL;
+    holding = false;
 }
 
 void cli_printf(const char *format, ...)
@@ -150,7 +182,15 @@ void cli_printf(const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    print(stdout, format, args);
+    if (holding) {
+        append(header, format, args);
+    } else {
+        if (header) {
+            fwrite(header->str, 1, header->len, stdout);
+            cli_drop_held();
+        }
+        print(stdout, format, args);
+    }
     va_end(args);
 }
 

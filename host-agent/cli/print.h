@@ -21,6 +21,15 @@
 void cli_printf(const char *format, ...) G_GNUC_PRINTF(1, 2);
 void cli_fprintf(FILE *out, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
+/*
+ * What cli_printf() prints from cli_hold() up to cli_held() is a header: it is
+ * printed with what comes next, if there is something, and not before that or
+ * cli_drop_held().
+ */
+void cli_hold(void);
+void cli_held(void);
+void cli_drop_held(void);
+
 /* The number of characters that a string has when it is printed */
 int cli_width(const char *text);
 

@@ -61,7 +61,8 @@ void cli_table_print(GPtrArray *table)
     for (unsigned i = 0; i < n; i++) {
         widths[i] = width_of(table, i);
     }
-    for (unsigned i = 0; i < table->len; i++) {
+    /* The header alone is nothing. */
+    for (unsigned i = 0; table->len > 1 && i < table->len; i++) {
         char **row = table->pdata[i];
 
         for (unsigned k = 0; k < n - 1; k++) {

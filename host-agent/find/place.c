@@ -390,8 +390,8 @@ static bool find_icount(const struct btrail_trace *trace, uint64_t icount,
 
     if (!h) {
         return fail(error, "the trace has no instruction counts, and %"
-                    G_GUINT64_FORMAT " is one; as a time it is %"
-                    G_GUINT64_FORMAT "s", icount, icount);
+                    G_GUINT64_FORMAT " is one; a time has a point or a unit, "
+                    "as %" G_GUINT64_FORMAT "s has", icount, icount);
     }
     for (unsigned i = 0; !btrail_trace_stream(trace, i, &info); i++) {
         struct past_place p;

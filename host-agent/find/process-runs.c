@@ -7,6 +7,7 @@
 
 #include "find/process-runs.h"
 #include "find/target.h"
+#include "find/task-names.h"
 #include "lib/agent/thread.h"
 
 /* The last thing that a process does: no return, and no other task calls it. */
@@ -201,6 +202,16 @@ static bool pick_end(GHashTable *ends, bool last, struct moment *visit)
     return best;
 }
 
+/* What may be meant by the name of a process; to be freed, or NULL */
+static char *hint_of(const struct btrail_trace *trace, const char *name)
+{
+    struct task_names *names = task_names_new(trace, 0, NULL);
+    char *hint = names ? task_names_hint(names, name) : NULL;
+
+    task_names_free(names);
+    return hint;
+}
+
 bool process_runs_find(const struct btrail_trace *trace, const char *name,
                        enum process_run what, struct moment *visit,
                        GError **error)
@@ -229,8 +240,10 @@ bool process_runs_find(const struct btrail_trace *trace, const char *name,
     if (ok && !s.named) {
         ok = fail(error, "the trace names no processes, and has no %s", name);
     } else if (ok && !found) {
-        ok = fail(error, "no process %s has run%s", name,
-                  exits ? " and ended" : "");
+        g_autofree char *hint = hint_of(trace, name);
+
+        ok = fail(error, "no process %s has run%s%s", name,
+                  exits ? " and ended" : "", hint ?: "");
     }
     return ok;
 }

@@ -166,11 +166,9 @@ bool task_names_means(const char *wanted, const char *name, uint32_t pid,
             (number == tid || number == pid));
 }
 
-bool task_names_check(const struct task_names *t, const char *wanted,
-                      GError **error)
+char *task_names_hint(const struct task_names *t, const char *wanted)
 {
     struct closest closest = closest_to(wanted);
-    g_autofree char *hint = NULL;
     GHashTableIter iter;
     gpointer value;
 
@@ -183,12 +181,20 @@ bool task_names_check(const struct task_names *t, const char *wanted,
 
             if (task_names_means(wanted, name, task->key[1] >> 32,
                                  task->key[1])) {
-                return true;
+                return NULL;
             }
             closest_offer(&closest, name);
         }
     }
-    hint = closest_hint(&closest);
-    return agent_fail(error, AGENT_ERROR_NAMES, "the trace names no task %s%s",
-                      wanted, hint);
+    return closest_hint(&closest);
+}
+
+bool task_names_check(const struct task_names *t, const char *wanted,
+                      GError **error)
+{
+    g_autofree char *hint = task_names_hint(t, wanted);
+
+    return !hint ||
+           agent_fail(error, AGENT_ERROR_NAMES,
+                      "the trace names no task %s%s", wanted, hint);
 }

@@ -52,6 +52,9 @@ const char *task_names_at(const struct task_names *t, unsigned kernel,
 bool task_names_means(const char *wanted, const char *name, uint32_t pid,
                       uint32_t tid);
 
+/* What may be meant by it, as of closest_hint(); NULL if there is such a task */
+char *task_names_hint(const struct task_names *t, const char *wanted);
+
 /* Does the trace have such a task?  If not, an error, NAMES, says which name
  * may be meant. */
 bool task_names_check(const struct task_names *t, const char *wanted,

@@ -78,6 +78,36 @@ static void test_strings(void)
 }
 
 /* A message is one line, with what is in it. */
+/* A header comes with what follows it, or not at all. */
+static void test_header(void)
+{
+    if (g_test_subprocess()) {
+        cli_hold();
+        cli_printf("# %s\n", "none");
+        cli_held();
+        cli_hold();
+        cli_printf("# %s %u\n", "a\nb", 1u);
+        cli_printf("#\n");
+        cli_held();
+        cli_printf("row\n");
+        cli_hold();
+        cli_printf("# dropped\n");
+        cli_held();
+        cli_drop_held();
+        cli_printf("end\n");
+        cli_hold();
+        cli_printf("# last\n");
+        cli_held();
+        exit(0);
+    }
+    g_test_trap_subprocess(NULL, 0, 0);
+    g_test_trap_assert_passed();
+    g_test_trap_assert_stdout("*# a\\nb 1\n#\nrow\nend\n");
+    g_test_trap_assert_stdout_unmatched("*none*");
+    g_test_trap_assert_stdout_unmatched("*dropped*");
+    g_test_trap_assert_stdout_unmatched("*last*");
+}
+
 static void test_error(void)
 {
     if (g_test_subprocess()) {
@@ -95,6 +125,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/print/numbers", test_numbers);
     g_test_add_func("/print/strings", test_strings);
+    g_test_add_func("/print/header", test_header);
     g_test_add_func("/print/error", test_error);
     return g_test_run();
 }

@@ -24,8 +24,10 @@ static int failed(const struct find_options *o, const GError *error)
 
 static int nothing(const struct find_options *o, const struct finder *f)
 {
-    cli_error("%s: %s", o->in.trace.path,
-              finder_missing(f) ?: "it did not happen");
+    g_autofree char *hint = analysis_comm_hint(&o->in);
+
+    cli_error("%s: %s%s", o->in.trace.path,
+              finder_missing(f) ?: "it did not happen", hint ?: "");
     return CLI_FAILED;
 }
 

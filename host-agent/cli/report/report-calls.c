@@ -62,11 +62,13 @@ static void print_text(const struct report *r, const struct call_rows *sums,
     uint64_t all = sums->all;
     size_t shown = 0;
 
+    cli_hold();
     cli_printf("# %" PRIu64 " records\n", all);
     report_print_dropped(counts);
     cli_printf("#\n");
     cli_printf("# Children     Self     On CPU (s)          Calls  %-16s  "
                "%-20s  Symbol\n", "Command", "Shared Object");
+    cli_held();
     for (size_t i = 0; i < n; i++) {
         const uint64_t *values = rows[i]->values;
         double share = report_share(values[CALL_ROWS_ALL], all);

@@ -136,6 +136,7 @@ static void print_text(struct graph *g, const struct call_tree *t)
 {
     uint64_t dropped = stacks_counts(t->stacks)->dropped;
 
+    cli_hold();
     cli_printf("# %" PRIu64 " records\n", g->all);
     if (dropped) {
         cli_printf("# %" PRIu64 " calls are counted as part of their callers: "
@@ -143,6 +144,7 @@ static void print_text(struct graph *g, const struct call_tree *t)
     }
     cli_printf("#\n# Children     Self     On CPU (s)          Calls  "
                "Call graph\n");
+    cli_held();
     print_nodes(g, stacks_roots(t->stacks));
     if (g->left) {
         cli_printf("# %zu more functions; --min-share=0 --top=0 shows them\n",

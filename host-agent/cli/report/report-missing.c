@@ -94,8 +94,10 @@ static void print_text(const struct report *r, const struct fold_sums *p,
     cli_printf("# %" PRIu64 " of %" PRIu64 " records are in code without "
                "names: %.2f%%\n#\n", all, p->records,
                100 * report_share(all, p->records));
+    cli_hold();
     cli_printf("# Overhead        Records  %-40s  %-11s  File\n", "Build-id",
                "");
+    cli_held();
     for (i = 0; i < n; i++) {
         const struct row *row = rows[i];
         double share = report_share(row->values[0], p->records);

@@ -183,6 +183,7 @@ static void print_text(const struct sorted *s, const struct fold_sums *p,
                        s->keys[k] == FIELD_TID;
         has_symbol |= s->keys[k] == FIELD_SYM || s->keys[k] == FIELD_SRCLINE;
     }
+    cli_hold();
     cli_printf("# %" PRIu64 " records, %" PRIu64 "%s lost\n#\n", p->records,
                p->lost, p->lost_unknown ? " or more" : "");
     for (shown = 0; shown < n; shown++) {
@@ -204,6 +205,7 @@ static void print_text(const struct sorted *s, const struct fold_sums *p,
                    field_title(s->keys[k]));
     }
     cli_printf("\n");
+    cli_held();
     for (i = 0; i < shown; i++) {
         bool likely = has_process && rows[i]->values[LIKELY];
 

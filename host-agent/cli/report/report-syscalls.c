@@ -168,12 +168,14 @@ static void print_text(const struct report *r, const struct syscall_sums *s,
     int width = comm_width(rows, n);
     size_t shown = 0;
 
+    cli_hold();
     cli_printf("# %" PRIu64 " records; total to max: elapsed time of calls, "
                "without pauses\n", s->rows.all);
     report_print_dropped(counts);
     cli_printf("#\n#  Share  On CPU    Calls");
     latency_print_header();
     cli_printf("  %-*s  System call\n", width, "Command");
+    cli_held();
     for (size_t i = 0; i < n; i++) {
         double share = report_share(rows[i].row->values[CALL_ROWS_ALL],
                                     s->rows.all);
@@ -182,6 +184,10 @@ static void print_text(const struct report *r, const struct syscall_sums *s,
             print_row(r, &rows[i], share, width);
             shown++;
         }
+    }
+    if (!n) {
+        cli_drop_held();
+        cli_printf("# no system calls\n");
     }
     if (shown < n) {
         cli_printf("# %zu more rows; --min-share=0 --top=0 shows them\n",

@@ -209,10 +209,12 @@ static void print_text(const struct report *r, const struct thread_times *t,
         unknown += rows[i].thread->unknown;
         waits += rows[i].thread->waits_unknown;
     }
+    cli_hold();
     cli_printf("# On CPU, and off it: elapsed time from when a thread left its "
                "vCPU to when it ran again\n");
     cli_printf("#   On CPU  Off CPU  Waiting  Switches      p95      Max     "
                "Away  Thread\n");
+    cli_held();
     for (size_t i = 0; i < n; i++) {
         if (report_shows(r, shown, report_share(rows[i].thread->ran, all))) {
             cli_printf(" ");

@@ -176,8 +176,7 @@ static void print_moment(const struct report *r, const struct tally_moment *m)
 {
     char time[CLI_TIME_SIZE];
 
-    cli_printf("  %14s %4u %13" PRIu64,
-               cli_format_time(&r->in.trace, m->time, time), m->vcpu, m->index);
+    cli_printf("  %14s", cli_format_time(&r->in.trace, m->time, time));
 }
 
 static void print_name(const struct space_task *task)
@@ -217,6 +216,17 @@ static void print_tasks(const struct report *r, const struct space_task *tasks,
     }
 }
 
+/* A function, or the address alone */
+static const char *edge_end(const struct place *place, uint64_t address,
+                            char buf[NAMES_SIZE])
+{
+    if (place->function->known) {
+        return names_text(place, address, buf);
+    }
+    g_snprintf(buf, NAMES_SIZE, "0x%016" PRIx64, address);
+    return buf;
+}
+
 static void print_space(const struct report *r, const struct tally *t,
                         struct space_tasks *tasks, const struct space *s,
                         struct edge *top)
@@ -241,15 +251,10 @@ static void print_space(const struct report *r, const struct tally *t,
         struct place from_place, to_place;
 
         find_places(r, s, process, &top[i], &from_place, &to_place);
-        cli_printf("    %13" PRIu64 "   %5.1f%%  0x%016" PRIx64 " -> 0x%016"
-                   PRIx64, top[i].count,
-                   100 * report_share(top[i].count, s->records), top[i].from,
-                   top[i].to);
-        if (from_place.function->known || to_place.function->known) {
-            cli_printf("  %s -> %s", names_text(&from_place, top[i].from, from),
-                       names_text(&to_place, top[i].to, to));
-        }
-        cli_printf("\n");
+        cli_printf("    %13" PRIu64 "   %5.1f%%  %s -> %s\n", top[i].count,
+                   100 * report_share(top[i].count, s->records),
+                   edge_end(&from_place, top[i].from, from),
+                   edge_end(&to_place, top[i].to, to));
     }
     if (edges_others(s->group.edges)) {
         cli_printf("    %13" PRIu64 "           edges beyond the limit of "
@@ -267,9 +272,10 @@ static void print_text(const struct report *r, const struct tally *t,
                "%s lost\n\n", t->sums.records,
                btrail_trace_streams(r->in.trace.trace), t->spaces->len,
                t->sums.lost, t->sums.lost_unknown ? " or more" : "");
-    cli_printf("%-18s %13s %6s %9s  %14s %4s %13s  %14s %4s %13s\n", "cr3",
-               "records", "share", "spans", "first (s)", "vcpu", "index",
-               "last (s)", "vcpu", "index");
+    cli_hold();
+    cli_printf("%-18s %13s %6s %9s  %14s  %14s  task\n", "cr3", "records",
+               "share", "spans", "first (s)", "last (s)");
+    cli_held();
     for (i = 0; i < t->spaces->len; i++) {
         const struct space *s = t->spaces->pdata[i];
 
