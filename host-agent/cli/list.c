@@ -62,12 +62,14 @@ void cli_listing_print(JsonArray *guests)
     GPtrArray *table = cli_table_new("Guest", "File", "Session", "State",
                                      "Records", "Bytes", "Begin", NULL);
     unsigned n = json_array_get_length(guests);
+    bool any;
 
     for (unsigned i = 0; i < n; i++) {
         add_traces(table, json_array_get_object_element(guests, i));
     }
+    any = table->len > 1;
     cli_table_print(table);
-    if (n) {
+    if (any) {
         cli_printf("\n");
     }
     for (unsigned i = 0; i < n; i++) {
