@@ -139,6 +139,17 @@ int paces_open(struct paces **paces, const struct btrail_trace *trace,
     return 0;
 }
 
+int paces_open_at(struct paces **paces, const struct btrail_trace *trace,
+                  unsigned vcpu, uint64_t tick, uint64_t host)
+{
+    int ret = paces_open(paces, trace, vcpu, tick);
+
+    if (!ret && host) {
+        ret = btrail_cursor_seek_time((*paces)->cursor, host);
+    }
+    return ret;
+}
+
 void paces_close(struct paces *p)
 {
     if (p) {

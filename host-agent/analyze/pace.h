@@ -45,6 +45,11 @@ struct paces;
  */
 int paces_open(struct paces **paces, const struct btrail_trace *trace,
                unsigned vcpu, uint64_t tick);
+
+/* The same from the first clock at @host or later on; records before it have no
+ * time */
+int paces_open_at(struct paces **paces, const struct btrail_trace *trace,
+                  unsigned vcpu, uint64_t tick, uint64_t host);
 void paces_close(struct paces *p);
 
 /* The pace of the record @index, which must not be lower than before */

@@ -653,8 +653,9 @@ static void finish(struct states_walk *w)
         }
     }
     s->until = w->full ? s->end : UINT64_MAX;
-    s->end = w->full ? s->end : MIN(w->options->end,
-                                    MAX(s->end, w->options->begin));
+    if (!w->full && w->options->end != UINT64_MAX) {
+        s->end = w->options->end;
+    }
 }
 
 int thread_states_read(struct thread_states **states,
@@ -722,6 +723,13 @@ const struct thread *thread_states_find(const struct thread_states *s,
     const struct track *f = task->known ? g_hash_table_lookup(s->by_key, key) :
                             NULL;
 
+    /* Nobody says of which kernel it is: of the last one that had it. */
+    for (guint i = s->threads->len; !f && task->known && !kernel->known &&
+         i-- > 0;) {
+        const struct track *other = s->threads->pdata[i];
+
+        f = other->key[1] == key[1] ? other : NULL;
+    }
     return f ? &f->thread : NULL;
 }
 

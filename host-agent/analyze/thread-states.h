@@ -117,7 +117,10 @@ int thread_states_read(struct thread_states **states,
                        const struct thread_states_options *options);
 void thread_states_free(struct thread_states *s);
 
-/* All struct thread, in the order in which they came; and by their task */
+/*
+ * All struct thread, in the order in which they came; and by their task: @vcpu
+ * is that of an idle task; the kernel can be unknown
+ */
 const GPtrArray *thread_states_all(const struct thread_states *s);
 const struct thread *thread_states_find(const struct thread_states *s,
                                         const struct btrail_task *task,

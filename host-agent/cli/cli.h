@@ -44,6 +44,7 @@ int cmd_repair(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_calls(int argc, char **argv);
 int cmd_find(int argc, char **argv);
+int cmd_why(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_annotate(int argc, char **argv);
 int cmd_flamegraph(int argc, char **argv);

@@ -29,6 +29,7 @@ static const struct cli_command commands[] = {
     { "report", cmd_report, "show where branches were taken" },
     { "calls", cmd_calls, "print calls and their durations" },
     { "find", cmd_find, "find the moments at which something happened" },
+    { "why", cmd_why, "say why something took so long" },
     { "script", cmd_script, "print records and events, one per line" },
     { "annotate", cmd_annotate, "show how often instructions were executed" },
     { "flamegraph", cmd_flamegraph, "draw call stacks for a browser" },

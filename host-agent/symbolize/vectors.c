@@ -290,3 +290,25 @@ GHashTable *vectors_entries(const struct btrail_names *names)
     }
     return entries;
 }
+
+const char *vectors_interrupt(const char *function)
+{
+    static const char *const common[] = {
+        "common_interrupt", "asm_common_interrupt", "__common_interrupt",
+        "do_IRQ", "ret_from_intr", ENTRIES, NULL,
+    };
+    bool exception = false;
+    const char *name;
+
+    if (g_strv_contains(common, function)) {
+        return common[0];
+    }
+    if (g_str_has_prefix(function, "sysvec_")) {
+        return function + strlen("sysvec_");
+    }
+    name = entry_name(function, &exception);
+    if (!name) {
+        name = old_name(function, &exception);
+    }
+    return exception ? NULL : name;
+}

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail why, as a text of a screen
+ */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/latency-table.h"
+#include "cli/why/why.h"
+#include "util/hash.h"
+#include "util/search.h"
+
+#define COLUMNS     100
+
+/* What is printed of each list */
+#define FUNCTIONS   5
+#define USERS       3
+#define WAITS       4
+#define WAKERS      2
+#define PATH        14
+
+/* A wait is said to be no ordinary one if it is so many times as long. */
+#define LONGER      4
+
+/* Of what is more about a wait */
+#define INDENT      "                 "
+
+/* Tasks, and what they do, of the whole path */
+#define SUMS        4
+
+/* Parts of the path that are at least one of so many are printed. */
+#define SHARE       200
+
+static void put_task(GString *s, const struct btrail_task *task)
+{
+    if (!task->known) {
+        g_string_append(s, "[unknown]");
+    } else if (!task->tid) {
+        g_string_append(s, "[idle]");
+    } else if (task->tid == task->pid) {
+        g_string_append_printf(s, "%s %u", task->name, task->pid);
+    } else {
+        g_string_append_printf(s, "%s %u/%u", task->name, task->pid,
+                               task->tid);
+    }
+}
+
+static char *task_text(const struct btrail_task *task)
+{
+    GString *s = g_string_new(NULL);
+
+    put_task(s, task);
+    return g_string_free(s, FALSE);
+}
+
+/* As many as there is room for in a line */
+static void put_functions(GString *s, const GArray *functions, unsigned most,
+                          size_t columns)
+{
+    char buf[WHY_NAME], ns[LATENCY_SIZE];
+
+    for (guint i = 0; functions && i < MIN(functions->len, most); i++) {
+        const struct hot_function *f = &g_array_index(
+            functions, struct hot_function, i);
+
+        const char *name = why_name(f->function, buf);
+
+        if (i && s->len + strlen(name) + 10 > columns) {
+            break;
+        }
+        if (f->ns) {
+            g_string_append_printf(s, "%s%s %s", i ? ", " : "", name,
+                                   latency_text(f->ns, ns));
+        }
+    }
+}
+
+static void put_users(GString *s, const GArray *users)
+{
+    char ns[LATENCY_SIZE];
+
+    for (guint i = 0; users && i < MIN(users->len, USERS); i++) {
+        const struct waiting_user *u = &g_array_index(
+            users, struct waiting_user, i);
+
+        g_string_append(s, i ? ", " : "");
+        put_task(s, &u->task);
+        g_string_append_printf(s, " %s", latency_text(u->ns, ns));
+    }
+}
+
+/* How a task leaves its vCPU, and how others are woken, is always the same. */
+static bool is_noise(const struct function *f)
+{
+    static const char *const names[] = {
+        "__switch_to_asm", "__switch_to", "context_switch", "__schedule",
+        "schedule", "preempt_schedule_common", "__cond_resched",
+        "try_to_wake_up", "ttwu_queue_wakelist", "ttwu_do_activate",
+        "default_wake_function", "autoremove_wake_function", "__wake_up",
+        "__wake_up_common", "__wake_up_common_lock", "wake_up_process",
+        "__wake_up_sync_key", "wake_up_q", "schedule_preempt_disabled",
+        "finish_task_switch.isra.0", "x64_sys_call", "do_syscall_64",
+        "entry_SYSCALL_64_after_hwframe", "entry_SYSCALL_64",
+        "do_syscall_x64", "syscall_exit_to_user_mode",
+        "activate_task", "enqueue_task", "enqueue_task_fair", "swake_up_locked",
+        "schedule_timeout", "ret_from_fork", "ret_from_fork_asm", NULL,
+    };
+
+    return f->known && f->module->kernel && g_strv_contains(names, f->symbol);
+}
+
+/*
+ * Adds " in " or the like and the functions of a stack in the kernel, or in the
+ * program, to a line: the one that was called last first, and as many as there
+ * is room for.  False if there are none.
+ */
+static bool put_stack(GString *s, const char *before, const GPtrArray *stack,
+                      bool kernel)
+{
+    char buf[WHY_NAME];
+    bool any = false;
+
+    for (guint i = 0; stack && i < stack->len; i++) {
+        const struct function *f = stack->pdata[i];
+        const char *name = why_name(f, buf);
+
+        if (f->module->kernel != kernel || is_noise(f)) {
+            continue;
+        }
+        if (any && s->len + strlen(name) + 9 > COLUMNS) {
+            g_string_append(s, " < ...");
+            break;
+        }
+        g_string_append_printf(s, "%s%s", any ? " < " : before, name);
+        any = true;
+    }
+    return any;
+}
+
+static void put_waker(GString *s, const struct waiting_waker *w)
+{
+    if (!w->known) {
+        g_string_append(s, "[unknown]");
+    } else if (w->interrupt) {
+        g_string_append_printf(s, "interrupt %s", w->interrupt);
+    } else {
+        put_task(s, &w->task);
+    }
+}
+
+static unsigned percent(uint64_t ns, uint64_t all)
+{
+    return all ? (unsigned)(100.0 * ns / all + 0.5) : 0;
+}
+
+/* A line, cut at the last column */
+static void print_line(GString *s)
+{
+    if (s->len > COLUMNS) {
+        g_string_truncate(s, COLUMNS - 3);
+        g_string_append(s, "...");
+    }
+    cli_printf("%s\n", s->str);
+    g_string_free(s, TRUE);
+}
+
+static void print_sum(const struct waiting *w, const char *name, uint64_t ns,
+                      const char *more)
+{
+    char buf[LATENCY_SIZE];
+    GString *s = g_string_new(NULL);
+
+    if (ns || *more) {
+        g_string_printf(s, "  %-9s %8s %3u%%  %s", name, latency_text(ns, buf),
+                        percent(ns, w->elapsed), more);
+        print_line(s);
+    } else {
+        g_string_free(s, TRUE);
+    }
+}
+
+static void print_sums(const struct waiting *w)
+{
+    GString *functions = g_string_new(NULL), *users = g_string_new(NULL);
+    uint64_t times = w->others;
+
+    put_functions(functions, w->functions, FUNCTIONS, COLUMNS - 26);
+    if (w->sampled) {
+        g_string_append(functions, " (sampled)");
+    }
+    if (w->instead->len) {
+        g_string_append(users, "while these ran: ");
+        put_users(users, w->instead);
+    }
+    for (guint i = 0; i < w->waits->len; i++) {
+        times += g_array_index(w->waits, struct waiting_wait, i).times;
+    }
+    print_sum(w, "on CPU", w->on_cpu, functions->str);
+    print_sum(w, "runnable", w->runnable, users->str);
+    g_string_printf(users, "%" PRIu64 " wait%s", times, times == 1 ? "" : "s");
+    print_sum(w, "blocked", w->blocked, w->blocked ? users->str : "");
+    print_sum(w, "paused", w->paused, w->paused ? "by the tracer, or stopped" :
+              "");
+    print_sum(w, "unknown", w->unknown, w->late ? "of a time in which too much "
+              "happens" : "");
+    g_string_free(functions, TRUE);
+    g_string_free(users, TRUE);
+}
+
+static void print_wait(const struct why *why, const struct waiting *w,
+                       const struct waiting_wait *wait)
+{
+    char buf[LATENCY_SIZE];
+    GString *s = g_string_new(NULL);
+    uint64_t ordinary;
+
+    g_string_printf(s, "  %8s %3u%%  %s", latency_text(wait->ns, buf),
+                    percent(wait->ns, w->elapsed),
+                    waiting_state_name(wait->state));
+    if (wait->times > 1) {
+        g_string_append_printf(s, " %" PRIu64 " times", wait->times);
+    }
+    put_stack(s, " in ", wait->stack, true);
+    print_line(s);
+    s = g_string_new(INDENT);
+    if (put_stack(s, "called by ", wait->stack, false)) {
+        print_line(s);
+    } else {
+        g_string_free(s, TRUE);
+    }
+    for (guint i = 0; i < MIN(wait->wakers->len, WAKERS); i++) {
+        const struct waiting_waker *waker = &g_array_index(
+            wait->wakers, struct waiting_waker, i);
+
+        s = g_string_new(INDENT "woken by ");
+        put_waker(s, waker);
+        put_stack(s, ": ", waker->interrupt ? NULL : waker->stack, true);
+        print_line(s);
+    }
+    if (wait->wakers->len > WAKERS) {
+        cli_printf(INDENT "and by %u more\n", wait->wakers->len - WAKERS);
+    }
+    if (why_ordinary_wait(why, wait, &ordinary) &&
+        wait->ns / LONGER >= ordinary) {
+        cli_printf(INDENT "of the others: %s\n", ordinary ?
+                   latency_text(ordinary, buf) : "no such wait");
+    }
+}
+
+static void print_waits(const struct why *why, const struct waiting *w)
+{
+    char buf[LATENCY_SIZE];
+    uint64_t more = w->others, more_ns = w->others_ns;
+
+    if (!w->waits->len && !w->others) {
+        return;
+    }
+    cli_printf("\nWaits, the longest ones first\n");
+    for (guint i = 0; i < w->waits->len; i++) {
+        const struct waiting_wait *wait = &g_array_index(
+            w->waits, struct waiting_wait, i);
+
+        if (i < WAITS) {
+            print_wait(why, w, wait);
+        } else {
+            more += wait->times;
+            more_ns += wait->ns;
+        }
+    }
+    if (more) {
+        cli_printf("  %8s %3u%%  %" PRIu64 " more\n",
+                   latency_text(more_ns, buf), percent(more_ns, w->elapsed),
+                   more);
+    }
+}
+
+/* What a part of the path says of its time */
+static void put_part(GString *s, const struct waiting_part *p)
+{
+    switch (p->state) {
+    case WAITING_RUNNING:
+        g_string_append(s, "runs ");
+        put_functions(s, p->functions, USERS, COLUMNS);
+        break;
+    case WAITING_RUNNABLE:
+        g_string_append(s, "runnable, while these ran: ");
+        put_users(s, p->instead);
+        break;
+    case WAITING_INTERRUPT:
+        g_string_append_printf(s, "until interrupt %s", p->waker.interrupt);
+        put_stack(s, ", in ", p->stack, true);
+        break;
+    case WAITING_BLOCKED:
+        g_string_append(s, "blocked");
+        put_stack(s, " in ", p->stack, true);
+        break;
+    default:
+        g_string_append(s, waiting_state_name(p->state));
+    }
+}
+
+static void print_part(const struct why *why, const struct waiting *w,
+                       const struct waiting_part *p)
+{
+    char time[CLI_TIME_SIZE], buf[LATENCY_SIZE];
+    g_autofree char *task = task_text(&p->task);
+    GString *s = g_string_new(NULL);
+
+    g_string_printf(s, "  %14s %8s %3u%%  %-18s ",
+                    cli_format_time(&why->in.trace, p->begin, time),
+                    latency_text(p->end - p->begin, buf),
+                    percent(p->end - p->begin, w->elapsed), task);
+    put_part(s, p);
+    print_line(s);
+}
+
+static gint by_length(gconstpointer a, gconstpointer b)
+{
+    const struct waiting_part *x = *(const struct waiting_part *const *)a;
+    const struct waiting_part *y = *(const struct waiting_part *const *)b;
+
+    return BTRAIL_COMPARE(y->end - y->begin, x->end - x->begin) ?:
+           BTRAIL_COMPARE(x, y);
+}
+
+static gint in_order(gconstpointer a, gconstpointer b)
+{
+    const struct waiting_part *x = *(const struct waiting_part *const *)a;
+    const struct waiting_part *y = *(const struct waiting_part *const *)b;
+
+    return BTRAIL_COMPARE(x, y);
+}
+
+/* What a task does in a path, in all its parts */
+struct path_sum {
+    const struct waiting_part *part;
+    uint64_t ns;
+};
+
+static gint by_sum(gconstpointer a, gconstpointer b)
+{
+    const struct path_sum *x = a, *y = b;
+
+    return BTRAIL_COMPARE(y->ns, x->ns) ?: BTRAIL_COMPARE(x->part, y->part);
+}
+
+/* Who was the reason of most of the time, with all that is short, too */
+static void print_path_sums(const struct waiting *w)
+{
+    g_autoptr(GHashTable) table = g_hash_table_new_full(
+        btrail_pair_hash, btrail_pair_equal, g_free, NULL);
+    g_autoptr(GArray) sums = g_array_new(FALSE, FALSE, sizeof(struct path_sum));
+    char buf[LATENCY_SIZE];
+    GString *s;
+
+    for (guint i = 0; i < w->path->len; i++) {
+        const struct waiting_part *p = &g_array_index(
+            w->path, struct waiting_part, i);
+        const struct path_sum sum = { p };
+        const uint64_t key[2] = {
+            (uint64_t)p->task.pid << 32 | p->task.tid,
+            (uint64_t)p->state << 1 | p->task.known,
+        };
+        gpointer number;
+
+        if (!g_hash_table_lookup_extended(table, key, NULL, &number)) {
+            number = GUINT_TO_POINTER(sums->len);
+            g_hash_table_insert(table, g_memdup2(key, sizeof(key)), number);
+            g_array_append_val(sums, sum);
+        }
+        g_array_index(sums, struct path_sum, GPOINTER_TO_UINT(number)).ns +=
+            p->end - p->begin;
+    }
+    g_array_sort(sums, by_sum);
+    cli_printf("\nThe same, summed up\n");
+    for (guint i = 0; i < MIN(sums->len, SUMS); i++) {
+        const struct path_sum *sum = &g_array_index(sums, struct path_sum, i);
+
+        s = g_string_new(NULL);
+        g_string_printf(s, "  %8s %3u%%  %-9s  ", latency_text(sum->ns, buf),
+                        percent(sum->ns, w->elapsed),
+                        waiting_state_name(sum->part->state));
+        put_task(s, &sum->part->task);
+        print_line(s);
+    }
+}
+
+static void print_path(const struct why *why, const struct waiting *w)
+{
+    g_autoptr(GPtrArray) parts = g_ptr_array_new();
+    uint64_t rest = w->elapsed;
+    char buf[LATENCY_SIZE];
+    guint n = 0;
+
+    for (guint i = 0; i < w->path->len; i++) {
+        g_ptr_array_add(parts, &g_array_index(w->path, struct waiting_part, i));
+    }
+    g_ptr_array_sort(parts, by_length);
+    while (n < MIN(parts->len, PATH)) {
+        const struct waiting_part *p = parts->pdata[n];
+
+        if (p->end - p->begin < w->elapsed / SHARE) {
+            break;
+        }
+        rest -= p->end - p->begin;
+        n++;
+    }
+    g_ptr_array_set_size(parts, n);
+    g_ptr_array_sort(parts, in_order);
+    cli_printf("\nCritical path: who was the reason, from begin to end\n");
+    for (guint i = 0; i < n; i++) {
+        print_part(why, w, parts->pdata[i]);
+    }
+    if (w->path->len > n) {
+        cli_printf("  %14s %8s %3u%%  %u shorter ones\n", "",
+                   latency_text(rest, buf), percent(rest, w->elapsed),
+                   w->path->len - n);
+    }
+}
+
+static void print_ordinary(const struct why *why)
+{
+    const struct why_ordinary *o = &why->ordinary;
+    char buf[LATENCY_SIZE];
+
+    if (!o->n) {
+        return;
+    }
+    cli_printf("\nOf %" PRIu64 " others, the median", o->all);
+    if (o->n < o->all) {
+        cli_printf(" of %" PRIu64 " of them", o->n);
+    }
+    for (unsigned c = 0; c < WHY_COMPONENTS; c++) {
+        if (o->medians[c]) {
+            cli_printf("%s %s %s", c ? "," : ":", c == WHY_ON_CPU ? "on CPU" :
+                       why_component_name(c), latency_text(o->medians[c], buf));
+        }
+    }
+    cli_printf("\n");
+}
+
+static void print_span(const struct why *why, const struct waiting *w)
+{
+    char begin[CLI_TIME_SIZE], end[CLI_TIME_SIZE], buf[LATENCY_SIZE];
+    g_autofree char *task = task_text(&w->task);
+
+    cli_printf("%s, from %s to %s: %s\n", task,
+               cli_format_time(&why->in.trace, w->begin.time, begin),
+               cli_format_time(&why->in.trace, w->end.time, end),
+               latency_text(w->elapsed, buf));
+    print_sums(w);
+    print_waits(why, w);
+    print_path(why, w);
+    print_path_sums(w);
+}
+
+void why_print_text(const struct why *why)
+{
+    for (guint i = 0; i < why->slow->len; i++) {
+        if (i) {
+            cli_printf("\n");
+        }
+        print_span(why, &g_array_index(why->slow, struct waiting, i));
+    }
+    print_ordinary(why);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files of backtrail why share
+ */
+
+#ifndef BTRAIL_CLI_WHY_H
+#define BTRAIL_CLI_WHY_H
+
+#include "cli/analysis.h"
+#include "cli/between.h"
+#include "find/waiting.h"
+
+/**
+ * struct why_span - one of which it is asked why it took so long
+ * @begin, @end: of it
+ * @task, @kernel: at its end
+ * @paused: how much of it was; those without are compared
+ */
+struct why_span {
+    struct waiting_moment begin;
+    struct waiting_moment end;
+    struct btrail_task task;
+    struct btrail_kernel kernel;
+    uint64_t paused;
+};
+
+/* The sums of a span; see struct waiting */
+enum why_component {
+    WHY_ELAPSED,
+    WHY_ON_CPU,
+    WHY_RUNNABLE,
+    WHY_BLOCKED,
+    WHY_PAUSED,
+    WHY_UNKNOWN,
+    WHY_COMPONENTS,
+};
+
+const char *why_component_name(enum why_component c);
+uint64_t why_component(const struct waiting *w, enum why_component c);
+
+/**
+ * struct why_ordinary - spans that are not among the slowest
+ * @all:     how many there are
+ * @n:       of how many these are the medians
+ * @medians: of each component
+ * @read:    of struct waiting: some of them, with waits
+ */
+struct why_ordinary {
+    uint64_t all;
+    uint64_t n;
+    uint64_t medians[WHY_COMPONENTS];
+    GArray *read;
+};
+
+/**
+ * struct why
+ * @slowest: so many are explained
+ * @what, @syscall, @process, @boot: what is asked for, if not @between
+ * @spans:  of struct why_span
+ * @slow:   of struct waiting, the slowest one first
+ * @damage: that was found while reading
+ */
+struct why {
+    struct analysis in;
+    struct between between;
+    int slowest;
+    char *what;
+    char *syscall;
+    char *process;
+    gboolean boot;
+    gboolean json;
+    struct pauses *pauses;
+    bool pauses_known;
+    GArray *spans;
+    GArray *slow;
+    struct why_ordinary ordinary;
+    uint64_t damage;
+};
+
+/* Finds the spans.  False after an error message. */
+bool why_find_spans(struct why *why);
+
+/* The name of a function of a stack; @buf is for some */
+#define WHY_NAME    256
+const char *why_name(const struct function *f, char buf[WHY_NAME]);
+
+/* The median time of the waits of the ordinary spans that are like this one;
+ * false if none of them was read */
+bool why_ordinary_wait(const struct why *why, const struct waiting_wait *wait,
+                       uint64_t *ns);
+
+void why_print_json(const struct why *why);
+void why_print_text(const struct why *why);
+
+#endif /* BTRAIL_CLI_WHY_H */

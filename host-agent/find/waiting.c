@@ -1,0 +1,794 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Why a thread took so long: see waiting.h
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "find/backtrace.h"
+#include "find/interrupted.h"
+#include "find/waiting.h"
+#include "util/hash.h"
+#include "util/search.h"
+
+/* Shorter parts of a path are not followed: this fraction of the whole */
+#define SMALL       512
+
+/* Running parts of a path whose functions are looked for, the longest ones */
+#define HOT_PARTS   16
+
+/* Who ran instead, and functions, that are kept */
+#define USERS       8
+
+/* A call stack that was made, and the interrupt that it is in */
+struct made_stack {
+    uint64_t key[2];
+    GPtrArray *stack;
+    char *interrupt;
+};
+
+/* A wait of the thread itself */
+struct raw_wait {
+    const struct thread *thread;
+    unsigned part;
+    uint64_t begin;
+    uint64_t end;
+    uint64_t ns;
+};
+
+/**
+ * struct reader
+ * @stacks: key of a moment -> struct made_stack
+ * @left:   how many more stacks can be made
+ */
+struct reader {
+    const struct waiting_options *o;
+    struct waiting *w;
+    struct thread_states *states;
+    struct backtraces *backtraces;
+    GHashTable *stacks;
+    unsigned left;
+    GArray *waits;              /* of struct raw_wait */
+    GArray *ranges;             /* of struct hot_range */
+};
+
+const char *waiting_state_name(enum waiting_state state)
+{
+    static const char *const names[] = {
+        [WAITING_RUNNING] = "running", [WAITING_RUNNABLE] = "runnable",
+        [WAITING_BLOCKED] = "blocked", [WAITING_INTERRUPT] = "interrupt",
+        [WAITING_PAUSED] = "paused", [WAITING_UNKNOWN] = "unknown",
+    };
+
+    return names[state];
+}
+
+/*
+ * Call stacks
+ */
+
+static void free_made(gpointer p)
+{
+    struct made_stack *m = p;
+
+    g_clear_pointer(&m->stack, g_ptr_array_unref);
+    g_free(m->interrupt);
+    g_free(m);
+}
+
+static void take_calls(struct made_stack *m, const struct backtrace *found)
+{
+    const struct stack_call *calls =
+        (const struct stack_call *)found->calls->data;
+
+    m->stack = g_ptr_array_new();
+    for (guint i = 0; i < found->calls->len; i++) {
+        g_ptr_array_add(m->stack, (gpointer)calls[i].function);
+    }
+    m->interrupt = interrupted_by(calls, found->calls->len);
+}
+
+/* The stack after a record; NULL if it cannot be made */
+static const struct made_stack *stack_at(struct reader *r, unsigned vcpu,
+                                         uint64_t index)
+{
+    const uint64_t key[2] = { vcpu, index };
+    struct moment at = { .vcpu = vcpu, .index = index };
+    const struct backtrace *found;
+    struct made_stack *m;
+
+    if (index == THREAD_NO_INDEX || vcpu >= BTRAIL_MAX_VCPUS) {
+        return NULL;
+    }
+    m = g_hash_table_lookup(r->stacks, key);
+    if (!m && r->left) {
+        r->left--;
+        m = g_new0(struct made_stack, 1);
+        memcpy(m->key, key, sizeof(key));
+        g_hash_table_add(r->stacks, m);
+        if (backtraces_at(r->backtraces, &at, &found)) {
+            take_calls(m, found);
+        }
+    }
+    return m && m->stack ? m : NULL;
+}
+
+static GPtrArray *stack_ref(const struct made_stack *m)
+{
+    return m ? g_ptr_array_ref(m->stack) : NULL;
+}
+
+/* Who has ended a wait.  Without a stack it can have been an interrupt. */
+static struct waiting_waker waker_of(struct reader *r, uint32_t number)
+{
+    const struct thread_wake *wake = thread_states_wake(r->states, number);
+    struct waiting_waker waker = { .known = false };
+    const struct made_stack *m;
+
+    m = wake ? stack_at(r, wake->vcpu, wake->index) : NULL;
+    if (m) {
+        waker.known = m->interrupt || wake->by;
+        waker.stack = g_ptr_array_ref(m->stack);
+        waker.interrupt = g_strdup(m->interrupt);
+        if (!m->interrupt && wake->by) {
+            waker.task = wake->by->task;
+        }
+    }
+    return waker;
+}
+
+static void clear_waker(struct waiting_waker *waker)
+{
+    g_free(waker->interrupt);
+    g_clear_pointer(&waker->stack, g_ptr_array_unref);
+}
+
+/*
+ * Who ran instead
+ */
+
+static void add_user(void *opaque, const struct thread *t, uint64_t begin,
+                     uint64_t end)
+{
+    GHashTable *users = opaque;
+    uint64_t *ns = g_hash_table_lookup(users, t);
+
+    if (!ns) {
+        ns = g_new0(uint64_t, 1);
+        g_hash_table_insert(users, (gpointer)t, ns);
+    }
+    *ns += end - begin;
+}
+
+static gint by_use(gconstpointer a, gconstpointer b)
+{
+    const struct waiting_user *x = a, *y = b;
+
+    return BTRAIL_COMPARE(y->ns, x->ns) ?:
+           BTRAIL_COMPARE(x->task.tid, y->task.tid);
+}
+
+static GArray *take_users(GHashTable *users)
+{
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(struct waiting_user));
+    GHashTableIter iter;
+    gpointer key, value;
+
+    g_hash_table_iter_init(&iter, users);
+    while (g_hash_table_iter_next(&iter, &key, &value)) {
+        const struct thread *t = key;
+        struct waiting_user user = { .ns = *(uint64_t *)value };
+
+        if (t) {
+            user.task = t->task;
+        }
+        g_array_append_val(all, user);
+    }
+    g_array_sort(all, by_use);
+    g_array_set_size(all, MIN(all->len, USERS));
+    return all;
+}
+
+static GHashTable *new_users(void)
+{
+    return g_hash_table_new_full(NULL, NULL, NULL, g_free);
+}
+
+/* The vCPU for which a thread waits: that which then runs it, or that which it
+ * has left */
+static unsigned vcpu_for(const struct thread *t, unsigned i)
+{
+    for (unsigned k = i + 1; k < t->parts->len; k++) {
+        if (thread_part(t, k)->state == THREAD_RUNNING) {
+            return thread_part(t, k)->vcpu;
+        }
+    }
+    return thread_part(t, i)->vcpu;
+}
+
+/*
+ * What a thread does in a time
+ */
+
+typedef void walk_fn(void *opaque, const struct thread *t, unsigned part,
+                     uint64_t begin, uint64_t end);
+
+/* The thread that has begun this one, with a wake-up after its part @i */
+static const struct thread *parent_of(const struct reader *r,
+                                      const struct thread *t, unsigned i)
+{
+    const struct thread_part *p = thread_part(t, i);
+    const struct thread_wake *wake;
+
+    if (i + 1 == t->parts->len ||
+        (p->state != THREAD_UNKNOWN && p->state != THREAD_DEAD)) {
+        return NULL;
+    }
+    wake = thread_states_wake(r->states, thread_part(t, i + 1)->wake);
+    return wake && wake->is_new && wake->by != t ? wake->by : NULL;
+}
+
+/*
+ * Calls a function with each part of a thread from @begin to @end, which are in
+ * the trace, and with those of the one that has begun it, before that.
+ */
+static void walk(const struct reader *r, const struct thread *t,
+                 uint64_t begin, uint64_t end, unsigned depth, walk_fn *fn,
+                 void *opaque)
+{
+    unsigned i = thread_part_before(t, begin + 1);
+
+    for (; i < t->parts->len && thread_part(t, i)->begin < end; i++) {
+        uint64_t from = MAX(thread_part(t, i)->begin, begin);
+        uint64_t to = MIN(thread_part_end(r->states, t, i), end);
+        const struct thread *parent = parent_of(r, t, i);
+
+        if (from >= to) {
+            continue;
+        }
+        if (parent && depth < WAITING_DEPTH) {
+            walk(r, parent, from, to, depth + 1, fn, opaque);
+        } else {
+            fn(opaque, t, i, from, to);
+        }
+    }
+}
+
+/* The first part of a thread can begin after @begin. */
+static uint64_t first_known(const struct thread *t)
+{
+    return thread_part(t, 0)->begin;
+}
+
+static uint64_t paused_in(const struct reader *r, const struct thread_part *p,
+                          uint64_t begin, uint64_t end)
+{
+    if (!r->o->pauses) {
+        return 0;
+    }
+    return MIN(end - begin, p->state == THREAD_RUNNING ?
+               pauses_vcpu(r->o->pauses, p->vcpu, begin, end) :
+               pauses_whole_guest(r->o->pauses, begin, end));
+}
+
+/* Records of a running part at a time: in proportion between its ends, but
+ * exact where the span begins and ends */
+static uint64_t index_at(const struct reader *r, const struct thread *t,
+                         unsigned i, uint64_t time)
+{
+    const struct thread_part *p = thread_part(t, i);
+    const struct waiting_moment *ends[] = { &r->w->begin, &r->w->end };
+    uint64_t end = thread_part_end(r->states, t, i);
+
+    for (unsigned k = 0; k < 2; k++) {
+        if (time == ends[k]->time && p->vcpu == ends[k]->vcpu &&
+            ends[k]->index >= p->index && ends[k]->index < p->end_index) {
+            return ends[k]->index + 1;
+        }
+    }
+    if (time <= p->begin) {
+        return p->index;
+    }
+    if (time >= end) {
+        return p->end_index;
+    }
+    return p->index + (uint64_t)((unsigned __int128)(time - p->begin) *
+                                 (p->end_index - p->index) / (end - p->begin));
+}
+
+static void add_range(struct reader *r, const struct thread *t, unsigned i,
+                      uint64_t begin, uint64_t end, unsigned group)
+{
+    const struct hot_range range = {
+        .vcpu = thread_part(t, i)->vcpu, .group = group,
+        .begin = index_at(r, t, i, begin), .end = index_at(r, t, i, end),
+        .time = begin,
+    };
+
+    if (range.begin < range.end) {
+        g_array_append_val(r->ranges, range);
+    }
+}
+
+/* Reads the functions of the ranges, and forgets them. */
+static int read_functions(struct reader *r, unsigned groups, GArray **found,
+                          bool *sampled)
+{
+    int ret = hot_functions_read(r->o->trace, r->o->symbols, r->ranges, groups,
+                                 r->o->tick, 0, found, sampled);
+
+    g_array_set_size(r->ranges, 0);
+    for (unsigned i = 0; i < groups; i++) {
+        g_array_set_size(found[i], MIN(found[i]->len, USERS));
+    }
+    return ret;
+}
+
+/*
+ * The sums of the thread itself
+ */
+
+static void add_component(void *opaque, const struct thread *t, unsigned i,
+                          uint64_t begin, uint64_t end)
+{
+    struct reader *r = opaque;
+    const struct thread_part *p = thread_part(t, i);
+    uint64_t paused = paused_in(r, p, begin, end), ns = end - begin - paused;
+    struct raw_wait wait = { t, i, begin, end, ns };
+    struct waiting *w = r->w;
+
+    w->paused += paused;
+    switch (p->state) {
+    case THREAD_RUNNING:
+        w->on_cpu += ns;
+        if (!r->o->brief) {
+            add_range(r, t, i, begin, end, 0);
+        }
+        return;
+    case THREAD_RUNNABLE:
+        w->runnable += ns;
+        break;
+    case THREAD_BLOCKED:
+        w->blocked += ns;
+        break;
+    default:
+        w->unknown += ns;
+        if (p->index == THREAD_NO_INDEX || p->state == THREAD_DEAD) {
+            return;
+        }
+    }
+    g_array_append_val(r->waits, wait);
+}
+
+static void add_instead(struct reader *r)
+{
+    g_autoptr(GHashTable) users = new_users();
+
+    for (guint i = 0; i < r->waits->len; i++) {
+        const struct raw_wait *wait = &g_array_index(r->waits, struct raw_wait,
+                                                     i);
+
+        if (thread_part(wait->thread, wait->part)->state == THREAD_RUNNABLE) {
+            thread_states_vcpu(r->states, vcpu_for(wait->thread, wait->part),
+                               wait->begin, wait->end, add_user, users);
+        }
+    }
+    r->w->instead = take_users(users);
+}
+
+static gint by_length(gconstpointer a, gconstpointer b)
+{
+    const struct raw_wait *x = a, *y = b;
+
+    return BTRAIL_COMPARE(y->ns, x->ns) ?: BTRAIL_COMPARE(x->begin, y->begin);
+}
+
+static bool same_stack(const GPtrArray *a, const GPtrArray *b)
+{
+    return a == b || (a && b && a->len == b->len &&
+                      !memcmp(a->pdata, b->pdata, a->len * sizeof(gpointer)));
+}
+
+static enum waiting_state state_of(const struct thread_part *p)
+{
+    return p->state == THREAD_RUNNABLE ? WAITING_RUNNABLE :
+           p->state == THREAD_BLOCKED ? WAITING_BLOCKED :
+           p->state == THREAD_RUNNING ? WAITING_RUNNING : WAITING_UNKNOWN;
+}
+
+static void add_waker(GArray *wakers, struct waiting_waker *waker, uint64_t ns)
+{
+    struct waiting_waker *old;
+
+    for (guint i = 0; i < wakers->len; i++) {
+        old = &g_array_index(wakers, struct waiting_waker, i);
+        if (old->known == waker->known && old->task.tid == waker->task.tid &&
+            old->task.pid == waker->task.pid &&
+            !g_strcmp0(old->interrupt, waker->interrupt) &&
+            same_stack(old->stack, waker->stack)) {
+            old->times++;
+            old->ns += ns;
+            clear_waker(waker);
+            return;
+        }
+    }
+    waker->times = 1;
+    waker->ns = ns;
+    g_array_append_val(wakers, *waker);
+}
+
+static void clear_wait(gpointer p)
+{
+    struct waiting_wait *wait = p;
+
+    g_clear_pointer(&wait->stack, g_ptr_array_unref);
+    for (guint i = 0; i < wait->wakers->len; i++) {
+        clear_waker(&g_array_index(wait->wakers, struct waiting_waker, i));
+    }
+    g_array_unref(wait->wakers);
+}
+
+static void add_wait(struct reader *r, const struct raw_wait *raw)
+{
+    const struct thread_part *p = thread_part(raw->thread, raw->part);
+    const struct made_stack *m = stack_at(r, p->vcpu, p->index);
+    struct waiting_wait wait = {
+        .state = state_of(p), .ns = raw->ns, .times = 1,
+    };
+    struct waiting_wait *found = NULL;
+
+    for (guint i = 0; i < r->w->waits->len && !found; i++) {
+        struct waiting_wait *old = &g_array_index(r->w->waits,
+                                                  struct waiting_wait, i);
+
+        if (m && old->state == wait.state && same_stack(old->stack, m->stack)) {
+            found = old;
+        }
+    }
+    if (found) {
+        found->ns += raw->ns;
+        found->times++;
+    } else {
+        wait.stack = stack_ref(m);
+        wait.wakers = g_array_new(FALSE, FALSE, sizeof(struct waiting_waker));
+        g_array_append_val(r->w->waits, wait);
+        found = &g_array_index(r->w->waits, struct waiting_wait,
+                               r->w->waits->len - 1);
+    }
+    if (p->state == THREAD_BLOCKED && p->wake != THREAD_NO_WAKE) {
+        struct waiting_waker waker = waker_of(r, p->wake);
+
+        add_waker(found->wakers, &waker, raw->ns);
+    }
+}
+
+static gint by_ns(gconstpointer a, gconstpointer b)
+{
+    const struct waiting_wait *x = a, *y = b;
+
+    return BTRAIL_COMPARE(y->ns, x->ns);
+}
+
+static void add_waits(struct reader *r)
+{
+    struct waiting *w = r->w;
+
+    g_array_sort(r->waits, by_length);
+    for (guint i = 0; i < r->waits->len; i++) {
+        const struct raw_wait *raw = &g_array_index(r->waits, struct raw_wait,
+                                                    i);
+
+        /* Two stacks each: where it left, and who has woken it */
+        if (raw->ns && i < WAITING_MOST && i < r->o->stacks / 4) {
+            add_wait(r, raw);
+        } else if (raw->ns) {
+            w->others++;
+            w->others_ns += raw->ns;
+        }
+    }
+    g_array_sort(w->waits, by_ns);
+}
+
+/*
+ * The critical path
+ */
+
+/**
+ * struct follow
+ * @reader: with @depth for parts that follow
+ */
+struct follow {
+    struct reader *r;
+    unsigned depth;
+    uint64_t small;
+};
+
+static void clear_part(gpointer p)
+{
+    struct waiting_part *part = p;
+
+    clear_waker(&part->waker);
+    g_clear_pointer(&part->stack, g_ptr_array_unref);
+    g_clear_pointer(&part->functions, g_array_unref);
+    g_clear_pointer(&part->instead, g_array_unref);
+}
+
+/* Adds a part; beyond the limit, to the last one. */
+static struct waiting_part *put_part(struct reader *r, enum waiting_state state,
+                                     const struct thread *t, uint64_t begin,
+                                     uint64_t end, unsigned depth)
+{
+    GArray *path = r->w->path;
+    struct waiting_part part = {
+        .state = state, .begin = begin, .end = end, .depth = depth,
+    };
+    struct waiting_part *last;
+
+    if (t) {
+        part.task = t->task;
+    }
+    if (path->len < WAITING_PARTS) {
+        g_array_append_val(path, part);
+    } else {
+        r->w->cut += end - begin;
+        last = &g_array_index(path, struct waiting_part, path->len - 1);
+        clear_part(last);
+        *last = (struct waiting_part) {
+            .state = WAITING_UNKNOWN, .begin = last->begin, .end = end,
+        };
+    }
+    return &g_array_index(path, struct waiting_part, path->len - 1);
+}
+
+static void walk_path(struct follow *f, const struct thread *t, uint64_t begin,
+                      uint64_t end);
+
+/* Can what a waker did meanwhile be the reason? */
+static bool can_follow(const struct follow *f, const struct thread *t,
+                       const struct waiting_waker *waker,
+                       const struct thread_wake *wake)
+{
+    return waker->known && !waker->interrupt && wake->by && wake->by != t &&
+           wake->by->task.tid && f->depth < WAITING_DEPTH &&
+           f->r->w->path->len < WAITING_PARTS;
+}
+
+static void put_blocked(struct follow *f, const struct thread *t, unsigned i,
+                        uint64_t begin, uint64_t end)
+{
+    const struct thread_part *p = thread_part(t, i);
+    const struct thread_wake *wake = thread_states_wake(f->r->states, p->wake);
+    struct waiting_waker waker = { .known = false };
+    struct waiting_part *part;
+
+    /* It ends after the part that is looked at. */
+    if (wake && thread_part_end(f->r->states, t, i) > end) {
+        wake = NULL;
+    }
+    if (wake && end - begin >= f->small) {
+        waker = waker_of(f->r, p->wake);
+        if (can_follow(f, t, &waker, wake)) {
+            clear_waker(&waker);
+            f->depth++;
+            walk_path(f, wake->by, begin, end);
+            f->depth--;
+            return;
+        }
+    }
+    part = put_part(f->r, waker.interrupt ? WAITING_INTERRUPT :
+                    WAITING_BLOCKED, t, begin, end, f->depth);
+    if (end - begin >= f->small) {
+        part->stack = stack_ref(stack_at(f->r, p->vcpu, p->index));
+    }
+    part->waker = waker;
+}
+
+static void put_path(void *opaque, const struct thread *t, unsigned i,
+                     uint64_t begin, uint64_t end)
+{
+    struct follow *f = opaque;
+    const struct thread_part *p = thread_part(t, i);
+    g_autoptr(GHashTable) users = NULL;
+    struct waiting_part *part;
+
+    if (p->state == THREAD_BLOCKED) {
+        put_blocked(f, t, i, begin, end);
+        return;
+    }
+    part = put_part(f->r, state_of(p), t, begin, end, f->depth);
+    if (p->state == THREAD_RUNNABLE && part->begin == begin) {
+        users = new_users();
+        thread_states_vcpu(f->r->states, vcpu_for(t, i), begin, end, add_user,
+                           users);
+        part->instead = take_users(users);
+        if (end - begin >= f->small) {
+            part->stack = stack_ref(stack_at(f->r, p->vcpu, p->index));
+        }
+    }
+    part->paused = paused_in(f->r, p, begin, end);
+    if (part->paused > (end - begin) / 2) {
+        part->state = WAITING_PAUSED;
+    }
+}
+
+static void walk_path(struct follow *f, const struct thread *t, uint64_t begin,
+                      uint64_t end)
+{
+    uint64_t known = MIN(MAX(first_known(t), begin), end);
+
+    if (known > begin) {
+        put_part(f->r, WAITING_UNKNOWN, t, begin, known, f->depth);
+    }
+    if (known < end) {
+        walk(f->r, t, known, end, 0, put_path, f);
+    }
+}
+
+/* The longest running parts, by number */
+static GArray *longest_parts(const GArray *path)
+{
+    GArray *best = g_array_new(FALSE, FALSE, sizeof(guint));
+
+    for (guint i = 0; i < path->len; i++) {
+        const struct waiting_part *p = &g_array_index(path,
+                                                      struct waiting_part, i);
+        guint k = best->len;
+
+        if (p->state != WAITING_RUNNING) {
+            continue;
+        }
+        while (k) {
+            const struct waiting_part *o = &g_array_index(
+                path, struct waiting_part, g_array_index(best, guint, k - 1));
+
+            if (o->end - o->begin >= p->end - p->begin) {
+                break;
+            }
+            k--;
+        }
+        if (k < HOT_PARTS) {
+            g_array_insert_val(best, k, i);
+            g_array_set_size(best, MIN(best->len, HOT_PARTS));
+        }
+    }
+    return best;
+}
+
+/* What they run */
+static int add_hot_parts(struct reader *r)
+{
+    const struct btrail_kernel *kernel = &r->w->kernel;
+    g_autoptr(GArray) best = longest_parts(r->w->path);
+    GArray *found[HOT_PARTS];
+    bool sampled;
+    int ret;
+
+    for (guint k = 0; k < best->len; k++) {
+        const struct waiting_part *part = &g_array_index(
+            r->w->path, struct waiting_part, g_array_index(best, guint, k));
+        const struct thread *t = thread_states_find(r->states, &part->task,
+                                                    kernel, 0);
+        unsigned i = t ? thread_part_before(t, part->end) : 0;
+
+        if (t && thread_part(t, i)->state == THREAD_RUNNING) {
+            add_range(r, t, i, part->begin, part->end, k);
+        }
+    }
+    ret = read_functions(r, best->len, found, &sampled);
+    for (guint k = 0; k < best->len; k++) {
+        g_array_index(r->w->path, struct waiting_part,
+                      g_array_index(best, guint, k)).functions = found[k];
+    }
+    return ret;
+}
+
+/* The time up to which anything is known */
+static uint64_t known_end(const struct reader *r)
+{
+    return MIN(MAX(thread_states_until(r->states), r->w->begin.time),
+               r->w->end.time);
+}
+
+static int add_path(struct reader *r, const struct thread *t)
+{
+    struct waiting *w = r->w;
+    struct follow f = { r, 0, MAX(w->elapsed / SMALL, 1) };
+
+    walk_path(&f, t, w->begin.time, known_end(r));
+    if (known_end(r) < w->end.time) {
+        put_part(r, WAITING_UNKNOWN, t, known_end(r), w->end.time, 0);
+    }
+    return add_hot_parts(r);
+}
+
+static int read_thread(struct reader *r, const struct thread *t)
+{
+    struct waiting *w = r->w;
+    uint64_t end = known_end(r);
+    uint64_t known = MIN(MAX(first_known(t), w->begin.time), end);
+    int ret = 0;
+
+    w->unknown += (known - w->begin.time) + (w->end.time - end);
+    walk(r, t, known, end, 0, add_component, r);
+    add_instead(r);
+    if (!r->o->brief) {
+        GArray *found[1];
+
+        ret = read_functions(r, 1, found, &w->sampled);
+        g_array_unref(w->functions);
+        w->functions = found[0];
+    }
+    add_waits(r);
+    if (!ret && !r->o->brief) {
+        ret = add_path(r, t);
+    }
+    return ret;
+}
+
+static void begin_result(struct waiting *w)
+{
+    w->end.time = MAX(w->begin.time, w->end.time);
+    w->elapsed = w->end.time - w->begin.time;
+    w->functions = g_array_new(FALSE, FALSE, sizeof(struct hot_function));
+    w->waits = g_array_new(FALSE, FALSE, sizeof(struct waiting_wait));
+    g_array_set_clear_func(w->waits, clear_wait);
+    w->path = g_array_new(FALSE, FALSE, sizeof(struct waiting_part));
+    g_array_set_clear_func(w->path, clear_part);
+}
+
+int waiting_read(struct waiting *w, const struct waiting_options *options)
+{
+    const struct thread_states_options states = {
+        .begin = w->begin.time, .end = w->end.time, .tick = options->tick,
+        .whole = options->whole,
+    };
+    struct reader r = {
+        .o = options, .w = w, .left = options->stacks,
+        .stacks = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
+                                        free_made, NULL),
+        .waits = g_array_new(FALSE, FALSE, sizeof(struct raw_wait)),
+        .ranges = g_array_new(FALSE, FALSE, sizeof(struct hot_range)),
+    };
+    const struct thread *t;
+    int ret;
+
+    begin_result(w);
+    ret = thread_states_read(&r.states, options->trace, &states);
+    if (!ret) {
+        w->damage = thread_states_damage(r.states);
+        w->late = thread_states_until(r.states) < w->end.time ?
+                  thread_states_until(r.states) : 0;
+        r.backtraces = backtraces_new(options->trace, options->symbols);
+        t = thread_states_find(r.states, &w->task, &w->kernel, w->end.vcpu);
+        if (t) {
+            w->task = t->task;
+            ret = read_thread(&r, t);
+        } else {
+            w->unknown = w->elapsed;
+            w->instead = g_array_new(FALSE, FALSE,
+                                     sizeof(struct waiting_user));
+            if (w->elapsed) {
+                put_part(&r, WAITING_UNKNOWN, NULL, w->begin.time, w->end.time,
+                         0);
+            }
+        }
+        backtraces_free(r.backtraces);
+        thread_states_free(r.states);
+    }
+    g_hash_table_unref(r.stacks);
+    g_array_unref(r.waits);
+    g_array_unref(r.ranges);
+    if (ret) {
+        waiting_clear(w);
+    }
+    return ret;
+}
+
+void waiting_clear(struct waiting *w)
+{
+    g_clear_pointer(&w->functions, g_array_unref);
+    g_clear_pointer(&w->instead, g_array_unref);
+    g_clear_pointer(&w->waits, g_array_unref);
+    g_clear_pointer(&w->path, g_array_unref);
+}
