@@ -22,7 +22,7 @@
 #define SLACK       4
 
 /**
- * struct track - a thread while events are read
+ * struct states_track - a thread while events are read
  * @key:     its kernel, process and number
  * @vcpu:    that runs it, or NOWHERE
  * @forgets: all that is known of it is since so many of struct states_walk's
@@ -30,8 +30,8 @@
  *           NO_PART
  * @early:   a wake-up while it ran, or THREAD_NO_WAKE
  */
-struct track {
-    struct thread thread;
+struct states_track {
+    struct states_thread thread;
     uint64_t key[2];
     uint32_t vcpu;
     unsigned forgets;
@@ -42,7 +42,7 @@ struct track {
 
 /* What a vCPU runs from a time on; NULL: nobody knows */
 struct vcpu_run {
-    const struct thread *thread;
+    const struct states_thread *thread;
     uint64_t begin;
 };
 
@@ -72,7 +72,7 @@ struct thread_states {
  * @index:   of a next record
  */
 struct states_lane {
-    struct track *track;
+    struct states_track *track;
     bool unknown;
     bool nested;
     bool unnamed;
@@ -104,7 +104,7 @@ struct states_walk {
 
 static void free_track(gpointer p)
 {
-    struct track *f = p;
+    struct states_track *f = p;
 
     g_array_unref(f->thread.parts);
     g_free(f);
@@ -118,18 +118,19 @@ static void take_item(struct states_walk *w)
     w->full |= ++w->s->items >= most;
 }
 
-static struct thread_part *part_of(struct track *f, unsigned i)
+static struct thread_part *part_of(struct states_track *f, unsigned i)
 {
     return &g_array_index(f->thread.parts, struct thread_part, i);
 }
 
-static struct thread_part *last_part(struct track *f)
+static struct thread_part *last_part(struct states_track *f)
 {
     return part_of(f, f->thread.parts->len - 1);
 }
 
 /* Begins a part, which does not begin before the last one. */
-static struct thread_part *add_part(struct states_walk *w, struct track *f,
+static struct thread_part *add_part(struct states_walk *w,
+                                    struct states_track *f,
                                     enum thread_state state, uint64_t time)
 {
     GArray *parts = f->thread.parts;
@@ -148,7 +149,7 @@ static struct thread_part *add_part(struct states_walk *w, struct track *f,
  * Idle tasks are many with one number.  Returns NULL if there are too many
  * threads.
  */
-static struct track *get_track(struct states_walk *w, unsigned kernel,
+static struct states_track *get_track(struct states_walk *w, unsigned kernel,
                                const struct btrail_task *task, unsigned vcpu)
 {
     const uint64_t key[2] = {
@@ -156,10 +157,10 @@ static struct track *get_track(struct states_walk *w, unsigned kernel,
         task->tid ? (uint64_t)task->pid << 32 | task->tid :
         UINT64_MAX - vcpu,
     };
-    struct track *f = g_hash_table_lookup(w->s->by_key, key);
+    struct states_track *f = g_hash_table_lookup(w->s->by_key, key);
 
     if (!f && w->s->threads->len < THREAD_STATES_THREADS) {
-        f = g_new0(struct track, 1);
+        f = g_new0(struct states_track, 1);
         memcpy(f->key, key, sizeof(key));
         f->thread.task = *task;
         f->thread.kernel = kernel;
@@ -180,7 +181,7 @@ static struct track *get_track(struct states_walk *w, unsigned kernel,
  * No wake-up was late: if all are seen, a thread that was not seen before could
  * have run since then.
  */
-static void settle(struct states_walk *w, struct track *f)
+static void settle(struct states_walk *w, struct states_track *f)
 {
     struct thread_part *p;
 
@@ -194,7 +195,7 @@ static void settle(struct states_walk *w, struct track *f)
 }
 
 /* What was known of a thread that does not run may have ended meanwhile. */
-static void sync_track(struct states_walk *w, struct track *f)
+static void sync_track(struct states_walk *w, struct states_track *f)
 {
     if (f->vcpu == NOWHERE && f->forgets < w->forgets->len &&
         last_part(f)->state != THREAD_DEAD &&
@@ -211,8 +212,8 @@ static void forget(struct states_walk *w, uint64_t time)
     g_array_append_val(w->forgets, time);
 }
 
-static void add_run(struct states_walk *w, unsigned vcpu, struct track *f,
-                    uint64_t time)
+static void add_run(struct states_walk *w, unsigned vcpu,
+                    struct states_track *f, uint64_t time)
 {
     GArray **runs = &w->s->runs[vcpu];
     const struct vcpu_run run = { f ? &f->thread : NULL, time };
@@ -258,7 +259,8 @@ static enum thread_state state_after(const struct states_walk *w,
 }
 
 /* It had been woken before it was seen to leave. */
-static void use_early(struct states_walk *w, struct track *f, uint64_t time)
+static void use_early(struct states_walk *w, struct states_track *f,
+                      uint64_t time)
 {
     uint32_t wake = f->early;
     struct thread_part left;
@@ -280,7 +282,7 @@ static void leave(struct states_walk *w, unsigned vcpu, uint64_t time,
                   uint64_t index, const struct btrail_left *left)
 {
     struct states_lane *l = &w->lanes[vcpu];
-    struct track *f = l->track;
+    struct states_track *f = l->track;
     struct thread_part *p;
 
     l->track = NULL;
@@ -309,7 +311,8 @@ static void leave(struct states_walk *w, unsigned vcpu, uint64_t time,
  * since it was first looked for is known, it could have run all that time; or a
  * wake-up follows that seems late.
  */
-static void end_wait(struct states_walk *w, struct track *f, uint64_t time)
+static void end_wait(struct states_walk *w, struct states_track *f,
+                     uint64_t time)
 {
     struct thread_part *p = last_part(f);
 
@@ -323,7 +326,7 @@ static void end_wait(struct states_walk *w, struct track *f, uint64_t time)
     f->came = time;
 }
 
-static void come(struct states_walk *w, unsigned vcpu, struct track *f,
+static void come(struct states_walk *w, unsigned vcpu, struct states_track *f,
                  uint64_t time, uint64_t index)
 {
     struct thread_part *p;
@@ -344,7 +347,7 @@ static void come(struct states_walk *w, unsigned vcpu, struct track *f,
 }
 
 /* A vCPU runs a thread, or nobody knows which, from a record on. */
-static void run(struct states_walk *w, unsigned vcpu, struct track *f,
+static void run(struct states_walk *w, unsigned vcpu, struct states_track *f,
                 uint64_t time, uint64_t index, const struct btrail_left *left)
 {
     struct states_lane *l = &w->lanes[vcpu];
@@ -373,7 +376,7 @@ static void lose(struct states_walk *w, unsigned vcpu, uint64_t time,
 static uint32_t add_wake(struct states_walk *w, unsigned vcpu, uint64_t time,
                          uint64_t index, bool is_new)
 {
-    struct track *by = w->lanes[vcpu].track;
+    struct states_track *by = w->lanes[vcpu].track;
     const struct thread_wake wake = {
         .by = by ? &by->thread : NULL, .index = index ? index - 1 : 0,
         .time = time, .vcpu = vcpu, .is_new = is_new,
@@ -389,14 +392,15 @@ static uint32_t add_wake(struct states_walk *w, unsigned vcpu, uint64_t time,
  * somebody must have ended it.  Of a thread that had not been seen before that
  * is not sure, so a wait of now comes first.
  */
-static bool is_late(const struct states_walk *w, struct track *f, uint64_t time)
+static bool is_late(const struct states_walk *w, struct states_track *f,
+                    uint64_t time)
 {
     return f->late != NO_PART && time <= f->came + w->slack &&
            (part_of(f, f->late)->index != THREAD_NO_INDEX ||
             last_part(f)->state == THREAD_RUNNING);
 }
 
-static void become_runnable(struct states_walk *w, struct track *f,
+static void become_runnable(struct states_walk *w, struct states_track *f,
                             uint64_t time, uint32_t wake)
 {
     const struct thread_part before = *last_part(f);
@@ -413,7 +417,7 @@ static void become_runnable(struct states_walk *w, struct track *f,
 
 /* Whoever is woken could not run before, and had not run since it was last
  * known what all vCPUs do. */
-static void was_blocked(struct states_walk *w, struct track *f)
+static void was_blocked(struct states_walk *w, struct states_track *f)
 {
     struct thread_part *p = last_part(f);
     uint64_t index = p->index;
@@ -430,8 +434,8 @@ static void was_blocked(struct states_walk *w, struct track *f)
     p->state = THREAD_BLOCKED;
 }
 
-static void wake_track(struct states_walk *w, struct track *f, uint64_t time,
-                       uint32_t wake)
+static void wake_track(struct states_walk *w, struct states_track *f,
+                       uint64_t time, uint32_t wake)
 {
     struct thread_part *p;
 
@@ -461,7 +465,7 @@ static void add_wake_event(struct states_walk *w, unsigned vcpu, uint64_t time,
 {
     struct btrail_wake woken;
     struct btrail_task task = { .known = true };
-    struct track *f;
+    struct states_track *f;
     uint32_t wake;
 
     btrail_event_wake(b->event, &woken);
@@ -484,7 +488,7 @@ static void add_task(struct states_walk *w, unsigned vcpu, uint64_t time,
                      const struct btrail_batch *b)
 {
     struct btrail_left left;
-    struct track *f = NULL;
+    struct states_track *f = NULL;
 
     btrail_event_left(b->event, &left);
     if (b->task.known) {
@@ -561,7 +565,7 @@ static int begin_lane(struct states_walk *w, const struct btrail_trace *trace,
     struct btrail_left nothing = { 0 };
     struct btrail_cursor *cursor;
     struct btrail_batch b;
-    struct track *f = NULL;
+    struct states_track *f = NULL;
     int ret = btrail_cursor_open(&cursor, trace, info->vcpu,
                                  BTRAIL_CURSOR_EVENTS_ONLY);
 
@@ -641,7 +645,7 @@ static void finish(struct states_walk *w)
     struct thread_states *s = w->s;
 
     for (guint i = 0; i < s->threads->len; i++) {
-        struct track *f = s->threads->pdata[i];
+        struct states_track *f = s->threads->pdata[i];
 
         settle(w, f);
         if (f->vcpu == NOWHERE) {
@@ -710,7 +714,7 @@ const GPtrArray *thread_states_all(const struct thread_states *s)
     return s->threads;
 }
 
-const struct thread *thread_states_find(const struct thread_states *s,
+const struct states_thread *thread_states_find(const struct thread_states *s,
                                         const struct btrail_task *task,
                                         const struct btrail_kernel *kernel,
                                         unsigned vcpu)
@@ -720,13 +724,14 @@ const struct thread *thread_states_find(const struct thread_states *s,
         task->tid ? (uint64_t)task->pid << 32 | task->tid :
         UINT64_MAX - vcpu,
     };
-    const struct track *f = task->known ? g_hash_table_lookup(s->by_key, key) :
+    const struct states_track *f = task->known ? g_hash_table_lookup(s->by_key,
+                                                                     key) :
                             NULL;
 
     /* Nobody says of which kernel it is: of the last one that had it. */
     for (guint i = s->threads->len; !f && task->known && !kernel->known &&
          i-- > 0;) {
-        const struct track *other = s->threads->pdata[i];
+        const struct states_track *other = s->threads->pdata[i];
 
         f = other->key[1] == key[1] ? other : NULL;
     }
@@ -740,7 +745,7 @@ const struct thread_wake *thread_states_wake(const struct thread_states *s,
            &g_array_index(s->wakes, struct thread_wake, wake) : NULL;
 }
 
-unsigned thread_part_before(const struct thread *t, uint64_t time)
+unsigned thread_part_before(const struct states_thread *t, uint64_t time)
 {
     size_t i = time ? BTRAIL_UP_TO(t->parts->data, t->parts->len,
                                    struct thread_part, begin, time - 1) : 0;
@@ -748,8 +753,8 @@ unsigned thread_part_before(const struct thread *t, uint64_t time)
     return i ? i - 1 : 0;
 }
 
-uint64_t thread_part_end(const struct thread_states *s, const struct thread *t,
-                         unsigned i)
+uint64_t thread_part_end(const struct thread_states *s,
+                         const struct states_thread *t, unsigned i)
 {
     return i + 1 < t->parts->len ? thread_part(t, i + 1)->begin :
            MAX(s->end, thread_part(t, i)->begin);

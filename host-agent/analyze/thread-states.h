@@ -65,13 +65,13 @@ struct thread_part {
 };
 
 /**
- * struct thread - of the guest; the idle task of each vCPU is one
+ * struct states_thread - of the guest; the idle task of each vCPU is one
  * @task:   as the last event named it; without a name if none did
  * @kernel: its number, or 0
  * @parts:  of struct thread_part, from the time of the first one on; some have
  *          no time between their begin and that of the next
  */
-struct thread {
+struct states_thread {
     struct btrail_task task;
     unsigned kernel;
     GArray *parts;
@@ -86,7 +86,7 @@ struct thread {
  * @is_new: who is woken has not run yet
  */
 struct thread_wake {
-    const struct thread *by;
+    const struct states_thread *by;
     uint64_t index;
     uint64_t time;
     unsigned vcpu;
@@ -118,11 +118,11 @@ int thread_states_read(struct thread_states **states,
 void thread_states_free(struct thread_states *s);
 
 /*
- * All struct thread, in the order in which they came; and by their task: @vcpu
- * is that of an idle task; the kernel can be unknown
+ * All struct states_thread, in the order in which they came; and by their task:
+ * @vcpu is that of an idle task; the kernel can be unknown
  */
 const GPtrArray *thread_states_all(const struct thread_states *s);
-const struct thread *thread_states_find(const struct thread_states *s,
+const struct states_thread *thread_states_find(const struct thread_states *s,
                                         const struct btrail_task *task,
                                         const struct btrail_kernel *kernel,
                                         unsigned vcpu);
@@ -132,12 +132,12 @@ const struct thread_wake *thread_states_wake(const struct thread_states *s,
 
 /* The number of the part in force right before a time, or at the first one of
  * the thread; and the end of a part */
-unsigned thread_part_before(const struct thread *t, uint64_t time);
-uint64_t thread_part_end(const struct thread_states *s, const struct thread *t,
-                         unsigned i);
+unsigned thread_part_before(const struct states_thread *t, uint64_t time);
+uint64_t thread_part_end(const struct thread_states *s,
+                         const struct states_thread *t, unsigned i);
 
-static inline const struct thread_part *thread_part(const struct thread *t,
-                                                    unsigned i)
+static inline const struct thread_part *
+thread_part(const struct states_thread *t, unsigned i)
 {
     return &g_array_index(t->parts, struct thread_part, i);
 }
@@ -146,7 +146,7 @@ static inline const struct thread_part *thread_part(const struct thread *t,
  * Calls a function with what a vCPU has run between two times, in order; @t is
  * NULL where that is not known.
  */
-typedef void thread_states_fn(void *opaque, const struct thread *t,
+typedef void thread_states_fn(void *opaque, const struct states_thread *t,
                               uint64_t begin, uint64_t end);
 void thread_states_vcpu(const struct thread_states *s, unsigned vcpu,
                         uint64_t begin, uint64_t end, thread_states_fn *fn,

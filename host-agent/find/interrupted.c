@@ -21,7 +21,8 @@ static bool is_general(const char *name)
         "__common_interrupt", "do_IRQ", "local_apic_timer_interrupt",
         "hrtimer_interrupt", "__hrtimer_run_queues", "call_irq_handler",
         "instr_", "irq_entries_start", "ret_from_intr", "interrupt_entry",
-        "error_entry", "sync_regs",
+        "error_entry", "sync_regs", "try_to_wake_up", "wake_up_process",
+        "wakeup_softirqd", "raise_softirq",
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(prefixes); i++) {

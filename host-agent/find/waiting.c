@@ -30,7 +30,7 @@ struct made_stack {
 
 /* A wait of the thread itself */
 struct raw_wait {
-    const struct thread *thread;
+    const struct states_thread *thread;
     unsigned part;
     uint64_t begin;
     uint64_t end;
@@ -44,7 +44,7 @@ struct raw_wait {
  */
 struct reader {
     const struct waiting_options *o;
-    struct waiting *w;
+    struct waiting_span *w;
     struct thread_states *states;
     struct backtraces *backtraces;
     GHashTable *stacks;
@@ -148,8 +148,8 @@ static void clear_waker(struct waiting_waker *waker)
  * Who ran instead
  */
 
-static void add_user(void *opaque, const struct thread *t, uint64_t begin,
-                     uint64_t end)
+static void add_user(void *opaque, const struct states_thread *t,
+                     uint64_t begin, uint64_t end)
 {
     GHashTable *users = opaque;
     uint64_t *ns = g_hash_table_lookup(users, t);
@@ -177,7 +177,7 @@ static GArray *take_users(GHashTable *users)
 
     g_hash_table_iter_init(&iter, users);
     while (g_hash_table_iter_next(&iter, &key, &value)) {
-        const struct thread *t = key;
+        const struct states_thread *t = key;
         struct waiting_user user = { .ns = *(uint64_t *)value };
 
         if (t) {
@@ -197,7 +197,7 @@ static GHashTable *new_users(void)
 
 /* The vCPU for which a thread waits: that which then runs it, or that which it
  * has left */
-static unsigned vcpu_for(const struct thread *t, unsigned i)
+static unsigned vcpu_for(const struct states_thread *t, unsigned i)
 {
     for (unsigned k = i + 1; k < t->parts->len; k++) {
         if (thread_part(t, k)->state == THREAD_RUNNING) {
@@ -211,12 +211,12 @@ static unsigned vcpu_for(const struct thread *t, unsigned i)
  * What a thread does in a time
  */
 
-typedef void walk_fn(void *opaque, const struct thread *t, unsigned part,
+typedef void walk_fn(void *opaque, const struct states_thread *t, unsigned part,
                      uint64_t begin, uint64_t end);
 
 /* The thread that has begun this one, with a wake-up after its part @i */
-static const struct thread *parent_of(const struct reader *r,
-                                      const struct thread *t, unsigned i)
+static const struct states_thread *parent_of(const struct reader *r,
+                                      const struct states_thread *t, unsigned i)
 {
     const struct thread_part *p = thread_part(t, i);
     const struct thread_wake *wake;
@@ -233,7 +233,7 @@ static const struct thread *parent_of(const struct reader *r,
  * Calls a function with each part of a thread from @begin to @end, which are in
  * the trace, and with those of the one that has begun it, before that.
  */
-static void walk(const struct reader *r, const struct thread *t,
+static void walk(const struct reader *r, const struct states_thread *t,
                  uint64_t begin, uint64_t end, unsigned depth, walk_fn *fn,
                  void *opaque)
 {
@@ -242,7 +242,7 @@ static void walk(const struct reader *r, const struct thread *t,
     for (; i < t->parts->len && thread_part(t, i)->begin < end; i++) {
         uint64_t from = MAX(thread_part(t, i)->begin, begin);
         uint64_t to = MIN(thread_part_end(r->states, t, i), end);
-        const struct thread *parent = parent_of(r, t, i);
+        const struct states_thread *parent = parent_of(r, t, i);
 
         if (from >= to) {
             continue;
@@ -256,7 +256,7 @@ static void walk(const struct reader *r, const struct thread *t,
 }
 
 /* The first part of a thread can begin after @begin. */
-static uint64_t first_known(const struct thread *t)
+static uint64_t first_known(const struct states_thread *t)
 {
     return thread_part(t, 0)->begin;
 }
@@ -274,7 +274,7 @@ static uint64_t paused_in(const struct reader *r, const struct thread_part *p,
 
 /* Records of a running part at a time: in proportion between its ends, but
  * exact where the span begins and ends */
-static uint64_t index_at(const struct reader *r, const struct thread *t,
+static uint64_t index_at(const struct reader *r, const struct states_thread *t,
                          unsigned i, uint64_t time)
 {
     const struct thread_part *p = thread_part(t, i);
@@ -297,8 +297,8 @@ static uint64_t index_at(const struct reader *r, const struct thread *t,
                                  (p->end_index - p->index) / (end - p->begin));
 }
 
-static void add_range(struct reader *r, const struct thread *t, unsigned i,
-                      uint64_t begin, uint64_t end, unsigned group)
+static void add_range(struct reader *r, const struct states_thread *t,
+                      unsigned i, uint64_t begin, uint64_t end, unsigned group)
 {
     const struct hot_range range = {
         .vcpu = thread_part(t, i)->vcpu, .group = group,
@@ -329,14 +329,14 @@ static int read_functions(struct reader *r, unsigned groups, GArray **found,
  * The sums of the thread itself
  */
 
-static void add_component(void *opaque, const struct thread *t, unsigned i,
-                          uint64_t begin, uint64_t end)
+static void add_component(void *opaque, const struct states_thread *t,
+                          unsigned i, uint64_t begin, uint64_t end)
 {
     struct reader *r = opaque;
     const struct thread_part *p = thread_part(t, i);
     uint64_t paused = paused_in(r, p, begin, end), ns = end - begin - paused;
     struct raw_wait wait = { t, i, begin, end, ns };
-    struct waiting *w = r->w;
+    struct waiting_span *w = r->w;
 
     w->paused += paused;
     switch (p->state) {
@@ -472,7 +472,7 @@ static gint by_ns(gconstpointer a, gconstpointer b)
 
 static void add_waits(struct reader *r)
 {
-    struct waiting *w = r->w;
+    struct waiting_span *w = r->w;
 
     g_array_sort(r->waits, by_length);
     for (guint i = 0; i < r->waits->len; i++) {
@@ -495,10 +495,10 @@ static void add_waits(struct reader *r)
  */
 
 /**
- * struct follow
+ * struct path_walk
  * @reader: with @depth for parts that follow
  */
-struct follow {
+struct path_walk {
     struct reader *r;
     unsigned depth;
     uint64_t small;
@@ -515,9 +515,10 @@ static void clear_part(gpointer p)
 }
 
 /* Adds a part; beyond the limit, to the last one. */
-static struct waiting_part *put_part(struct reader *r, enum waiting_state state,
-                                     const struct thread *t, uint64_t begin,
-                                     uint64_t end, unsigned depth)
+static struct waiting_part *
+put_part(struct reader *r, enum waiting_state state,
+         const struct states_thread *t, uint64_t begin, uint64_t end,
+         unsigned depth)
 {
     GArray *path = r->w->path;
     struct waiting_part part = {
@@ -541,11 +542,11 @@ static struct waiting_part *put_part(struct reader *r, enum waiting_state state,
     return &g_array_index(path, struct waiting_part, path->len - 1);
 }
 
-static void walk_path(struct follow *f, const struct thread *t, uint64_t begin,
-                      uint64_t end);
+static void walk_path(struct path_walk *f, const struct states_thread *t,
+                      uint64_t begin, uint64_t end);
 
 /* Can what a waker did meanwhile be the reason? */
-static bool can_follow(const struct follow *f, const struct thread *t,
+static bool can_follow(const struct path_walk *f, const struct states_thread *t,
                        const struct waiting_waker *waker,
                        const struct thread_wake *wake)
 {
@@ -554,8 +555,8 @@ static bool can_follow(const struct follow *f, const struct thread *t,
            f->r->w->path->len < WAITING_PARTS;
 }
 
-static void put_blocked(struct follow *f, const struct thread *t, unsigned i,
-                        uint64_t begin, uint64_t end)
+static void put_blocked(struct path_walk *f, const struct states_thread *t,
+                        unsigned i, uint64_t begin, uint64_t end)
 {
     const struct thread_part *p = thread_part(t, i);
     const struct thread_wake *wake = thread_states_wake(f->r->states, p->wake);
@@ -584,10 +585,10 @@ static void put_blocked(struct follow *f, const struct thread *t, unsigned i,
     part->waker = waker;
 }
 
-static void put_path(void *opaque, const struct thread *t, unsigned i,
+static void put_path(void *opaque, const struct states_thread *t, unsigned i,
                      uint64_t begin, uint64_t end)
 {
-    struct follow *f = opaque;
+    struct path_walk *f = opaque;
     const struct thread_part *p = thread_part(t, i);
     g_autoptr(GHashTable) users = NULL;
     struct waiting_part *part;
@@ -612,8 +613,8 @@ static void put_path(void *opaque, const struct thread *t, unsigned i,
     }
 }
 
-static void walk_path(struct follow *f, const struct thread *t, uint64_t begin,
-                      uint64_t end)
+static void walk_path(struct path_walk *f, const struct states_thread *t,
+                      uint64_t begin, uint64_t end)
 {
     uint64_t known = MIN(MAX(first_known(t), begin), end);
 
@@ -667,8 +668,9 @@ static int add_hot_parts(struct reader *r)
     for (guint k = 0; k < best->len; k++) {
         const struct waiting_part *part = &g_array_index(
             r->w->path, struct waiting_part, g_array_index(best, guint, k));
-        const struct thread *t = thread_states_find(r->states, &part->task,
-                                                    kernel, 0);
+        const struct states_thread *t = thread_states_find(r->states,
+                                                           &part->task, kernel,
+                                                           0);
         unsigned i = t ? thread_part_before(t, part->end) : 0;
 
         if (t && thread_part(t, i)->state == THREAD_RUNNING) {
@@ -690,10 +692,10 @@ static uint64_t known_end(const struct reader *r)
                r->w->end.time);
 }
 
-static int add_path(struct reader *r, const struct thread *t)
+static int add_path(struct reader *r, const struct states_thread *t)
 {
-    struct waiting *w = r->w;
-    struct follow f = { r, 0, MAX(w->elapsed / SMALL, 1) };
+    struct waiting_span *w = r->w;
+    struct path_walk f = { r, 0, MAX(w->elapsed / SMALL, 1) };
 
     walk_path(&f, t, w->begin.time, known_end(r));
     if (known_end(r) < w->end.time) {
@@ -702,9 +704,9 @@ static int add_path(struct reader *r, const struct thread *t)
     return add_hot_parts(r);
 }
 
-static int read_thread(struct reader *r, const struct thread *t)
+static int read_thread(struct reader *r, const struct states_thread *t)
 {
-    struct waiting *w = r->w;
+    struct waiting_span *w = r->w;
     uint64_t end = known_end(r);
     uint64_t known = MIN(MAX(first_known(t), w->begin.time), end);
     int ret = 0;
@@ -726,7 +728,7 @@ static int read_thread(struct reader *r, const struct thread *t)
     return ret;
 }
 
-static void begin_result(struct waiting *w)
+static void begin_result(struct waiting_span *w)
 {
     w->end.time = MAX(w->begin.time, w->end.time);
     w->elapsed = w->end.time - w->begin.time;
@@ -737,7 +739,7 @@ static void begin_result(struct waiting *w)
     g_array_set_clear_func(w->path, clear_part);
 }
 
-int waiting_read(struct waiting *w, const struct waiting_options *options)
+int waiting_read(struct waiting_span *w, const struct waiting_options *options)
 {
     const struct thread_states_options states = {
         .begin = w->begin.time, .end = w->end.time, .tick = options->tick,
@@ -750,7 +752,7 @@ int waiting_read(struct waiting *w, const struct waiting_options *options)
         .waits = g_array_new(FALSE, FALSE, sizeof(struct raw_wait)),
         .ranges = g_array_new(FALSE, FALSE, sizeof(struct hot_range)),
     };
-    const struct thread *t;
+    const struct states_thread *t;
     int ret;
 
     begin_result(w);
@@ -785,7 +787,7 @@ int waiting_read(struct waiting *w, const struct waiting_options *options)
     return ret;
 }
 
-void waiting_clear(struct waiting *w)
+void waiting_clear(struct waiting_span *w)
 {
     g_clear_pointer(&w->functions, g_array_unref);
     g_clear_pointer(&w->instead, g_array_unref);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Why a thread took so long from one moment to another: how long it ran, waited
- * for a vCPU, and was blocked, where, and who has ended that; and what those did
- * meanwhile, back to the cause
+ * for a vCPU, and was blocked, where, and who has ended that; and what those
+ * did meanwhile, back to the cause
  */
 
 #ifndef BTRAIL_WAITING_H
@@ -111,7 +111,7 @@ struct waiting_part {
 };
 
 /**
- * struct waiting - of a thread between two moments; times are in ns
+ * struct waiting_span - of a thread between two moments; times are in ns
  * @elapsed:   the sum of the next five
  * @functions: of struct hot_function; @sampled: of some of the records
  * @instead:   of struct waiting_user: who ran while it could have
@@ -121,7 +121,7 @@ struct waiting_part {
  * @cut:       of the path, how much was not followed, as it is too long
  * @late:      from this time on nothing is known: there is too much; or 0
  */
-struct waiting {
+struct waiting_span {
     struct waiting_moment begin;
     struct waiting_moment end;
     struct btrail_task task;
@@ -170,7 +170,7 @@ struct waiting_options {
  *
  * Errors: as btrail_merged_open().
  */
-int waiting_read(struct waiting *w, const struct waiting_options *options);
-void waiting_clear(struct waiting *w);
+int waiting_read(struct waiting_span *w, const struct waiting_options *options);
+void waiting_clear(struct waiting_span *w);
 
 #endif /* BTRAIL_WAITING_H */

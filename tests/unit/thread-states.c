@@ -198,7 +198,7 @@ static struct thread_states *read_states(
     return states;
 }
 
-static const struct thread *find(const struct thread_states *states,
+static const struct states_thread *find(const struct thread_states *states,
                                  unsigned thread)
 {
     const struct btrail_kernel kernel = { 0 };
@@ -244,7 +244,7 @@ static void check_moment(const struct stage *s,
                          const struct thread_states *states, unsigned thread,
                          uint64_t time)
 {
-    const struct thread *t = find(states, thread);
+    const struct states_thread *t = find(states, thread);
     const struct thread_part *p;
     const struct act *a, *next;
     unsigned i;
@@ -313,7 +313,7 @@ static void test_random(void)
     sample_remove(path);
 }
 
-static void add_run(void *opaque, const struct thread *t, uint64_t begin,
+static void add_run(void *opaque, const struct states_thread *t, uint64_t begin,
                     uint64_t end)
 {
     uint64_t *sums = opaque;
@@ -323,7 +323,7 @@ static void add_run(void *opaque, const struct thread *t, uint64_t begin,
     sums[t->task.tid ? t->task.tid - PID : 0] += end - begin;
 }
 
-/* What a vCPU has run is all of the time, each thread as long as it ran there. */
+/* What a vCPU has run is all of the time, each thread as long as it ran. */
 static void test_vcpu(void)
 {
     char *path = sample_path();
@@ -420,7 +420,7 @@ static void test_limit(void)
     g_assert_cmpuint(until, >, START);
     g_assert_cmpuint(until, <, last_clock(&s));
     for (unsigned i = 0; i < THREADS; i++) {
-        const struct thread *t = find(states, i);
+        const struct states_thread *t = find(states, i);
 
         g_assert_cmpuint(thread_part_end(states, t, t->parts->len - 1), <=,
                          until);
@@ -485,7 +485,7 @@ static struct thread_states *play(const struct scene *scenes, unsigned n,
 static enum thread_state state_at(const struct thread_states *states,
                                   unsigned thread, unsigned us)
 {
-    const struct thread *t = find(states, thread);
+    const struct states_thread *t = find(states, thread);
 
     return thread_part(t, thread_part_before(t, START + us * 1000))->state;
 }
@@ -493,8 +493,8 @@ static enum thread_state state_at(const struct thread_states *states,
 #define PLAY(scenes, whole) play(scenes, G_N_ELEMENTS(scenes), whole)
 #define TASK(us, thread, left) { us, BTRAIL_EVENT_TASK, left, thread, 0 }
 
-/* Where records are missing, or nobody knows who runs, nothing is known of those
- * that do not run, until they are seen again. */
+/* Where records are missing, or nobody knows who runs, nothing is known of
+ * those that do not run, until they are seen again. */
 static void test_unknown(void)
 {
     for (unsigned how = 0; how < 2; how++) {
@@ -554,7 +554,7 @@ static void test_order(void)
             { 300, BTRAIL_EVENT_TIME }, { 300, BTRAIL_EVENT_TIME, 0, 0, 1 },
         };
         struct thread_states *states = PLAY(scenes, true);
-        const struct thread *t = find(states, 2);
+        const struct states_thread *t = find(states, 2);
         const struct thread_part *p = thread_part(t, thread_part_before(
             t, START + 150000));
 
@@ -578,7 +578,7 @@ static void test_new(void)
         { 500, BTRAIL_EVENT_TIME },
     };
     struct thread_states *states = PLAY(scenes, true);
-    const struct thread *t = find(states, 3);
+    const struct states_thread *t = find(states, 3);
     const struct thread_part *p;
 
     g_assert_cmpint(state_at(states, 3, 50), ==, THREAD_UNKNOWN);

@@ -93,7 +93,8 @@ static JsonArray *wakers_json(const GArray *wakers)
     return a;
 }
 
-static JsonArray *waits_json(const struct why *why, const struct waiting *w)
+static JsonArray *waits_json(const struct why *why,
+                             const struct waiting_span *w)
 {
     JsonArray *a = json_array_new();
 
@@ -115,7 +116,7 @@ static JsonArray *waits_json(const struct why *why, const struct waiting *w)
     return a;
 }
 
-static JsonArray *path_json(const struct why *why, const struct waiting *w)
+static JsonArray *path_json(const struct why *why, const struct waiting_span *w)
 {
     JsonArray *a = json_array_new();
 
@@ -160,7 +161,8 @@ static JsonObject *moment_json(const struct why *why,
     return o;
 }
 
-static JsonObject *span_json(const struct why *why, const struct waiting *w)
+static JsonObject *span_json(const struct why *why,
+                             const struct waiting_span *w)
 {
     JsonObject *o = btrail_json_new("o:begin", moment_json(why, &w->begin),
                                     "o:end", moment_json(why, &w->end), NULL);
@@ -204,7 +206,7 @@ void why_print_json(const struct why *why)
 
     for (guint i = 0; i < why->slow->len; i++) {
         json_array_add_object_element(spans, span_json(
-            why, &g_array_index(why->slow, struct waiting, i)));
+            why, &g_array_index(why->slow, struct waiting_span, i)));
     }
     btrail_json_add(root, "a:spans", spans, "o:ordinary",
                     ordinary_json(&why->ordinary), NULL);

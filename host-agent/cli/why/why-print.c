@@ -165,8 +165,8 @@ static void print_line(GString *s)
     g_string_free(s, TRUE);
 }
 
-static void print_sum(const struct waiting *w, const char *name, uint64_t ns,
-                      const char *more)
+static void print_sum(const struct waiting_span *w, const char *name,
+                      uint64_t ns, const char *more)
 {
     char buf[LATENCY_SIZE];
     GString *s = g_string_new(NULL);
@@ -180,7 +180,7 @@ static void print_sum(const struct waiting *w, const char *name, uint64_t ns,
     }
 }
 
-static void print_sums(const struct waiting *w)
+static void print_sums(const struct waiting_span *w)
 {
     GString *functions = g_string_new(NULL), *users = g_string_new(NULL);
     uint64_t times = w->others;
@@ -208,7 +208,7 @@ static void print_sums(const struct waiting *w)
     g_string_free(users, TRUE);
 }
 
-static void print_wait(const struct why *why, const struct waiting *w,
+static void print_wait(const struct why *why, const struct waiting_span *w,
                        const struct waiting_wait *wait)
 {
     char buf[LATENCY_SIZE];
@@ -248,7 +248,7 @@ static void print_wait(const struct why *why, const struct waiting *w,
     }
 }
 
-static void print_waits(const struct why *why, const struct waiting *w)
+static void print_waits(const struct why *why, const struct waiting_span *w)
 {
     char buf[LATENCY_SIZE];
     uint64_t more = w->others, more_ns = w->others_ns;
@@ -300,7 +300,7 @@ static void put_part(GString *s, const struct waiting_part *p)
     }
 }
 
-static void print_part(const struct why *why, const struct waiting *w,
+static void print_part(const struct why *why, const struct waiting_span *w,
                        const struct waiting_part *p)
 {
     char time[CLI_TIME_SIZE], buf[LATENCY_SIZE];
@@ -346,7 +346,7 @@ static gint by_sum(gconstpointer a, gconstpointer b)
 }
 
 /* Who was the reason of most of the time, with all that is short, too */
-static void print_path_sums(const struct waiting *w)
+static void print_path_sums(const struct waiting_span *w)
 {
     g_autoptr(GHashTable) table = g_hash_table_new_full(
         btrail_pair_hash, btrail_pair_equal, g_free, NULL);
@@ -386,7 +386,7 @@ static void print_path_sums(const struct waiting *w)
     }
 }
 
-static void print_path(const struct why *why, const struct waiting *w)
+static void print_path(const struct why *why, const struct waiting_span *w)
 {
     g_autoptr(GPtrArray) parts = g_ptr_array_new();
     uint64_t rest = w->elapsed;
@@ -440,7 +440,7 @@ static void print_ordinary(const struct why *why)
     cli_printf("\n");
 }
 
-static void print_span(const struct why *why, const struct waiting *w)
+static void print_span(const struct why *why, const struct waiting_span *w)
 {
     char begin[CLI_TIME_SIZE], end[CLI_TIME_SIZE], buf[LATENCY_SIZE];
     g_autofree char *task = task_text(&w->task);
@@ -461,7 +461,7 @@ void why_print_text(const struct why *why)
         if (i) {
             cli_printf("\n");
         }
-        print_span(why, &g_array_index(why->slow, struct waiting, i));
+        print_span(why, &g_array_index(why->slow, struct waiting_span, i));
     }
     print_ordinary(why);
 }

@@ -3,9 +3,32 @@
  * backtrail why: the spans that it is asked about
  */
 
+#include <inttypes.h>
 #include <string.h>
 
+#include "analyze/call-tracks.h"
+#include "analyze/syscall-times.h"
 #include "cli/why/why.h"
+#include "find/clock-order.h"
+#include "util/parse.h"
+
+/* How far back a wait is looked for at first, and by what factor more */
+#define BACK        UINT64_C(100000000)
+#define FURTHER     16
+
+/* More spans are not kept. */
+#define MAX_SPANS   (1u << 20)
+
+static void add_span(struct why *why, const struct why_span *s)
+{
+    if (why->spans->len < MAX_SPANS) {
+        g_array_append_val(why->spans, *s);
+    }
+}
+
+/*
+ * Spans from A to B
+ */
 
 static struct waiting_moment moment_of(const struct span_point *p)
 {
@@ -22,12 +45,10 @@ static bool find_between(struct why *why)
     }
     for (size_t i = 0; (span = spans_get(b->spans, i)); i++) {
         if (span->end) {
-            const struct why_span s = {
+            add_span(why, &(struct why_span) {
                 moment_of(span->begin), moment_of(span->end), span->end->task,
                 span->end->kernel, span->paused,
-            };
-
-            g_array_append_val(why->spans, s);
+            });
         }
     }
     if (!why->spans->len) {
@@ -37,7 +58,432 @@ static bool find_between(struct why *why)
     return why->spans->len;
 }
 
+/*
+ * Calls
+ */
+
+/* A call of a thread that the trace names */
+static void add_call(struct why *why, const struct process *p, unsigned vcpu,
+                     uint64_t begin, uint64_t end, uint64_t paused)
+{
+    struct why_span s = {
+        .begin = { vcpu, THREAD_NO_INDEX, begin },
+        .end = { vcpu, THREAD_NO_INDEX, end }, .paused = paused,
+    };
+
+    if (p && p->tid > 0 && p->pid >= 0) {
+        s.task.known = true;
+        s.task.pid = p->pid;
+        s.task.tid = p->tid;
+        s.task.nested = p->nested;
+        g_strlcpy(s.task.name, p->comm, sizeof(s.task.name));
+        add_span(why, &s);
+    }
+}
+
+static void on_syscall(void *opaque, const struct syscall_time *s)
+{
+    if (!s->late && !s->cut) {
+        add_call(opaque, s->process, s->vcpu, s->begin, s->end, s->paused);
+    }
+}
+
+/* What a call of a function needs */
+struct call_search {
+    struct why *why;
+    struct call_tracks *tracks;
+    const char *process;
+};
+
+static void on_begin(void *opaque, struct call_track *t, unsigned i)
+{
+}
+
+static void on_end(void *opaque, struct call_track *t, unsigned i,
+                   uint64_t time, bool cut)
+{
+    const struct call_search *search = opaque;
+    const struct call_slice *s = call_track_slice(t, i);
+
+    if (s->function && !s->late && !cut && t->thread &&
+        (!search->process || !strcmp(search->process, s->process->comm))) {
+        add_call(search->why, s->process, s->vcpu, s->begin, time,
+                 call_tracks_paused(search->tracks, t, i, time));
+    }
+}
+
+/* Was any call found?  After an error message, if not */
+static bool check_calls(const struct why *why, int ret, const char *what,
+                        const char *name, const struct closest *closest)
+{
+    g_autofree char *hint = NULL;
+
+    if (ret) {
+        analysis_failed(&why->in, ret);
+        return false;
+    }
+    if (!why->spans->len) {
+        hint = closest->found && !closest->distance ? NULL :
+               closest_hint(closest);
+        cli_error("%s: no %s '%s' of a thread that the trace names was called "
+                  "and has returned%s", why->in.trace.path, what, name,
+                  hint ?: "");
+    }
+    return why->spans->len;
+}
+
+static bool find_syscalls(struct why *why, const char *name)
+{
+    struct syscall_times *times = syscall_times_new(
+        &(struct syscall_times_options) {
+            .name = name, .ended = on_syscall, .opaque = why,
+            .pauses = why->pauses,
+        });
+    struct call_tree t;
+    int ret = analysis_read_calls(&why->in, &t, &syscall_times_tree_ops, times);
+    bool ok;
+
+    if (!ret) {
+        syscall_times_end(times, why->in.trace.trace, &why->in.window);
+        why->damage = MAX(why->damage, t.damage);
+        call_tree_clear(&t);
+    }
+    ok = check_calls(why, ret, "system call", name,
+                     syscall_times_closest(times));
+    syscall_times_free(times);
+    return ok;
+}
+
+static bool find_calls(struct why *why, const struct find_place *place)
+{
+    static const struct call_tracks_ops ops = { on_begin, on_end, on_end };
+    struct call_search search = { why, NULL, place->process };
+    struct call_tracks *tracks = call_tracks_new(&(struct call_tracks_options) {
+        .function = place->name, .depth = 1, .ops = &ops, .opaque = &search,
+        .pauses = why->pauses,
+    });
+    struct call_tree t;
+    int ret;
+    bool ok;
+
+    search.tracks = tracks;
+    ret = analysis_read_calls(&why->in, &t, &call_tracks_tree_ops, tracks);
+    if (!ret) {
+        call_tracks_end(tracks, why->in.trace.trace, &why->in.window);
+        why->damage = MAX(why->damage, t.damage);
+        call_tree_clear(&t);
+    }
+    ok = check_calls(why, ret, "function", place->name,
+                     call_tracks_closest(tracks));
+    call_tracks_free(tracks);
+    return ok;
+}
+
+/*
+ * The wait before a place
+ */
+
+static struct thread_states *read_states(const struct why *why, uint64_t begin,
+                                         uint64_t end)
+{
+    const struct thread_states_options options = {
+        .begin = begin, .end = end, .tick = why->in.trace.tick,
+        .whole = analysis_tells_off_cpu(&why->in),
+    };
+    struct thread_states *states;
+    int ret = thread_states_read(&states, why->in.trace.trace, &options);
+
+    if (ret) {
+        analysis_failed(&why->in, ret);
+        return NULL;
+    }
+    return states;
+}
+
+/* When the last wait of a thread before a time began, if it is in its parts */
+static bool last_wait(const struct states_thread *t, uint64_t time,
+                      uint64_t *begin)
+{
+    unsigned i = thread_part_before(t, time);
+
+    while (i && thread_part(t, i)->state == THREAD_RUNNING) {
+        i--;
+    }
+    while (i && thread_part(t, i - 1)->state != THREAD_RUNNING) {
+        i--;
+    }
+    *begin = thread_part(t, i)->begin;
+    return i;
+}
+
+/* Adds the span from where the thread of a moment began to wait before. */
+static bool add_last_wait(struct why *why, const struct moment *at,
+                          uint64_t time)
+{
+    const uint64_t start = why->in.trace.start;
+    uint64_t back = BACK, from, begin;
+    bool found = false, read = true;
+
+    do {
+        const struct states_thread *t;
+        struct thread_states *states;
+
+        from = time - MIN(time, back);
+        states = read_states(why, from, time);
+        read = states;
+        t = read ? thread_states_find(states, &at->task, &at->kernel,
+                                      at->vcpu) : NULL;
+        found = t && last_wait(t, time, &begin);
+        thread_states_free(states);
+        back = back > UINT64_MAX / FURTHER ? UINT64_MAX : back * FURTHER;
+    } while (read && !found && from > start);
+    if (found) {
+        add_span(why, &(struct why_span) {
+            { at->vcpu, THREAD_NO_INDEX, begin },
+            { at->vcpu, at->index, time }, at->task, at->kernel,
+        });
+    } else if (read) {
+        cli_error("%s: the thread at '%s' is not known to have waited before",
+                  why->in.trace.path, why->what);
+    }
+    return found;
+}
+
+static bool find_place(struct why *why, const struct find_place *place)
+{
+    g_autoptr(GError) error = NULL;
+    struct clock_order *order;
+    struct moment at;
+    uint64_t time;
+
+    if (!find_place_find(place, why->in.trace.trace, why->in.names, &at,
+                         &error)) {
+        cli_error("%s: %s", why->in.trace.path, error->message);
+        return false;
+    }
+    if (!at.task.known || !at.task.tid) {
+        cli_error("%s: nobody knows which thread runs at '%s', or it is an "
+                  "idle task", why->in.trace.path, why->what);
+        return false;
+    }
+    order = clock_order_new(why->in.trace.trace, why->in.trace.tick);
+    time = clock_order_time(order, &at);
+    clock_order_free(order);
+    return add_last_wait(why, &at, time);
+}
+
+static bool find_what(struct why *why)
+{
+    g_autoptr(GError) error = NULL;
+    struct find_event what;
+    bool ok = find_event_parse(why->what, &what, &error);
+
+    if (!ok) {
+        cli_error("%s", error->message);
+    } else if (what.kind == FIND_EVENT_FUNCTION) {
+        ok = find_calls(why, &what.place);
+    } else if (what.kind == FIND_EVENT_SYSCALL && what.name) {
+        ok = find_syscalls(why, what.name);
+    } else if (what.kind == FIND_EVENT_PLACE) {
+        ok = find_place(why, &what.place);
+    } else {
+        cli_error("'%s' is no function, system call or place; see --between",
+                  why->what);
+        ok = false;
+    }
+    find_event_clear(&what);
+    return ok;
+}
+
+/*
+ * Lives of processes
+ */
+
+static uint64_t window_edge(const struct window *w, uint64_t after)
+{
+    return after > UINT64_MAX - w->start ? UINT64_MAX : w->start + after;
+}
+
+/* The states of the part of the trace that --time chooses */
+static struct thread_states *states_of_window(const struct why *why)
+{
+    const struct window *w = &why->in.window;
+
+    return read_states(why, !w->begin ? 0 : window_edge(w, w->begin),
+                       window_edge(w, w->end));
+}
+
+/* The first thread that is the first one of its process, by name or number */
+static const struct states_thread *
+find_thread(const struct thread_states *states, const char *name)
+{
+    const GPtrArray *all = thread_states_all(states);
+    uint64_t pid = 0;
+    bool by_number = parse_text_number(name, NULL, &pid);
+
+    for (guint i = 0; i < all->len; i++) {
+        const struct states_thread *t = all->pdata[i];
+
+        if (t->task.known && t->task.tid && t->task.tid == t->task.pid &&
+            (by_number ? t->task.pid == pid : !strcmp(t->task.name, name))) {
+            return t;
+        }
+    }
+    return NULL;
+}
+
+/* From where it is first seen, or woken, to where it ends */
+static struct why_span life_of(const struct thread_states *states,
+                               const struct states_thread *t)
+{
+    unsigned first = 0, last = t->parts->len - 1;
+    struct why_span s = {
+        .task = t->task, .kernel = { .known = true, .number = t->kernel },
+    };
+    const struct thread_part *p;
+
+    while (first < last && thread_part(t, first)->state == THREAD_UNKNOWN) {
+        first++;
+    }
+    p = thread_part(t, first);
+    s.begin = (struct waiting_moment) { 0, THREAD_NO_INDEX, p->begin };
+    s.end = (struct waiting_moment) {
+        0, THREAD_NO_INDEX, thread_part_end(states, t, last),
+    };
+    p = thread_part(t, last);
+    if (p->state == THREAD_DEAD || p->state == THREAD_UNKNOWN) {
+        s.end = (struct waiting_moment) { p->vcpu, p->index, p->begin };
+    }
+    s.end.time = MAX(s.begin.time, s.end.time);
+    return s;
+}
+
+static bool find_life(struct why *why)
+{
+    struct thread_states *states = states_of_window(why);
+    const struct states_thread *t = states ? find_thread(states,
+                                                         why->process) : NULL;
+
+    if (t) {
+        const struct why_span s = life_of(states, t);
+
+        add_span(why, &s);
+    } else if (states) {
+        cli_error("%s: no process '%s' is seen to run", why->in.trace.path,
+                  why->process);
+    }
+    thread_states_free(states);
+    return t;
+}
+
+/*
+ * The boot
+ */
+
+/* Searches records [@begin, @end) of a vCPU for one that goes to a program. */
+static bool find_user(const struct why *why, unsigned vcpu, uint64_t begin,
+                      uint64_t end, uint64_t *index)
+{
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+    bool found = false;
+
+    if (btrail_cursor_open(&cursor, why->in.trace.trace, vcpu, 0)) {
+        return false;
+    }
+    if (!btrail_cursor_seek(cursor, begin)) {
+        while (!found && !btrail_cursor_next(cursor, &b) && b.index < end) {
+            for (size_t i = 0; !found && i < b.count; i++) {
+                found = b.records[i].to < ADDRESS_SHARED &&
+                        b.index + i < end;
+                *index = b.index + i;
+            }
+        }
+    }
+    btrail_cursor_close(cursor);
+    return found;
+}
+
+/* Where the first process is a program for the first time */
+static bool find_init(const struct why *why, const struct states_thread *t,
+                      struct waiting_moment *found)
+{
+    for (unsigned i = 0; i < t->parts->len; i++) {
+        const struct thread_part *p = thread_part(t, i);
+        uint64_t index;
+
+        if (p->state == THREAD_RUNNING &&
+            find_user(why, p->vcpu, p->index, p->end_index, &index)) {
+            struct moment at = { .vcpu = p->vcpu, .index = index };
+            struct clock_order *order = clock_order_new(why->in.trace.trace,
+                                                        why->in.trace.tick);
+
+            *found = (struct waiting_moment) {
+                p->vcpu, index, clock_order_time(order, &at),
+            };
+            clock_order_free(order);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is it seen to begin?  A trace can begin long after the boot. */
+static bool begins(const struct thread_states *states,
+                   const struct states_thread *t)
+{
+    for (unsigned i = 0; i < t->parts->len; i++) {
+        const struct thread_wake *wake = thread_states_wake(
+            states, thread_part(t, i)->wake);
+
+        if (wake && wake->is_new) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct waiting_moment first_moment(const struct btrail_trace *trace)
+{
+    struct waiting_moment first = { 0, 0, UINT64_MAX };
+    struct btrail_stream_info info;
+
+    for (unsigned i = 0; !btrail_trace_stream(trace, i, &info); i++) {
+        if (info.first_time && info.first_time < first.time) {
+            first = (struct waiting_moment) {
+                info.vcpu, info.first_index, info.first_time,
+            };
+        }
+    }
+    return first;
+}
+
+static bool find_boot(struct why *why)
+{
+    struct thread_states *states = states_of_window(why);
+    const struct states_thread *t = states ? find_thread(states, "1") : NULL;
+    struct why_span s = { .begin = first_moment(why->in.trace.trace) };
+    bool found = t && begins(states, t) && find_init(why, t, &s.end) &&
+                 s.begin.time < s.end.time;
+
+    if (found) {
+        s.task = t->task;
+        s.kernel = (struct btrail_kernel) {
+            .known = true, .number = t->kernel,
+        };
+        add_span(why, &s);
+    } else if (states) {
+        cli_error("%s: the trace does not have the boot up to the first record "
+                  "of init", why->in.trace.path);
+    }
+    thread_states_free(states);
+    return found;
+}
+
 bool why_find_spans(struct why *why)
 {
-    return find_between(why);
+    return why->between.given ? find_between(why) :
+           why->syscall ? find_syscalls(why, why->syscall) :
+           why->process ? find_life(why) :
+           why->boot ? find_boot(why) : find_what(why);
 }

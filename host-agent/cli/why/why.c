@@ -33,7 +33,7 @@ const char *why_component_name(enum why_component c)
     return names[c];
 }
 
-uint64_t why_component(const struct waiting *w, enum why_component c)
+uint64_t why_component(const struct waiting_span *w, enum why_component c)
 {
     const uint64_t all[WHY_COMPONENTS] = {
         w->elapsed, w->on_cpu, w->runnable, w->blocked, w->paused, w->unknown,
@@ -73,7 +73,7 @@ static bool read_span(struct why *why, const struct why_span *s, GArray *to,
         .whole = analysis_tells_off_cpu(&why->in), .stacks = stacks,
         .brief = brief,
     };
-    struct waiting w = {
+    struct waiting_span w = {
         .begin = s->begin, .end = s->end, .task = s->task,
         .kernel = s->kernel,
     };
@@ -95,7 +95,7 @@ static void find_medians(struct why_ordinary *o)
 
         for (guint i = 0; i < o->read->len; i++) {
             uint64_t ns = why_component(&g_array_index(
-                o->read, struct waiting, i), c);
+                o->read, struct waiting_span, i), c);
 
             g_array_append_val(all, ns);
         }
@@ -159,7 +159,8 @@ bool why_ordinary_wait(const struct why *why, const struct waiting_wait *wait,
     unsigned each = MAX(read->len / ORDINARY_WAITS, 1);
 
     for (guint i = 0; i < read->len; i += each) {
-        const struct waiting *w = &g_array_index(read, struct waiting, i);
+        const struct waiting_span *w = &g_array_index(read, struct waiting_span,
+                                                      i);
         uint64_t sum = 0;
 
         for (guint k = 0; k < w->waits->len; k++) {
@@ -230,7 +231,7 @@ static void clear_waiting(gpointer p)
 
 static GArray *new_waitings(void)
 {
-    GArray *a = g_array_new(FALSE, FALSE, sizeof(struct waiting));
+    GArray *a = g_array_new(FALSE, FALSE, sizeof(struct waiting_span));
 
     g_array_set_clear_func(a, clear_waiting);
     return a;

@@ -24,7 +24,7 @@ struct why_span {
     uint64_t paused;
 };
 
-/* The sums of a span; see struct waiting */
+/* The sums of a span; see struct waiting_span */
 enum why_component {
     WHY_ELAPSED,
     WHY_ON_CPU,
@@ -36,14 +36,14 @@ enum why_component {
 };
 
 const char *why_component_name(enum why_component c);
-uint64_t why_component(const struct waiting *w, enum why_component c);
+uint64_t why_component(const struct waiting_span *w, enum why_component c);
 
 /**
  * struct why_ordinary - spans that are not among the slowest
  * @all:     how many there are
  * @n:       of how many these are the medians
  * @medians: of each component
- * @read:    of struct waiting: some of them, with waits
+ * @read:    of struct waiting_span: some of them, with waits
  */
 struct why_ordinary {
     uint64_t all;
@@ -57,7 +57,7 @@ struct why_ordinary {
  * @slowest: so many are explained
  * @what, @syscall, @process, @boot: what is asked for, if not @between
  * @spans:  of struct why_span
- * @slow:   of struct waiting, the slowest one first
+ * @slow:   of struct waiting_span, the slowest one first
  * @damage: that was found while reading
  */
 struct why {
