@@ -12,9 +12,12 @@
  * Records before a moment that are followed, and by what factor more each
  * time
  */
-#define FEWEST      (1u << 15)
+#define FEWEST      BACKTRACE_FEWEST
 #define TIMES       16
 #define MOST        (1u << 19)
+
+/* So many records on are read rather than sought. */
+#define NEAR        (1u << 22)
 
 /* Records that are followed at a time */
 #define STEP        4096
@@ -26,7 +29,12 @@ struct backtraces {
     const struct stack_edge *found[STEP];
     struct stack_run runs[STEP];
     struct btrail_cursor *cursor;
+    struct btrail_batch batch;  /* the last one of it, if that has records */
+    struct stacks *stacks;      /* after the last moment; or NULL */
+    uint64_t followed;          /* the record that it is after */
     unsigned vcpu;
+    uint64_t most;
+    bool goes_on;
     struct backtrace trace_back;
 };
 
@@ -38,6 +46,7 @@ struct backtraces *backtraces_new(const struct btrail_trace *trace,
     b->trace = trace;
     b->symbols = symbols;
     b->edges = stack_edges_new(symbols, 0);
+    b->most = MOST;
     b->trace_back.calls = g_array_new(FALSE, FALSE,
                                       sizeof(struct stack_call));
     return b;
@@ -47,10 +56,17 @@ void backtraces_free(struct backtraces *b)
 {
     if (b) {
         btrail_cursor_close(b->cursor);
+        stacks_free(b->stacks);
         stack_edges_free(b->edges);
         g_array_unref(b->trace_back.calls);
         g_free(b);
     }
+}
+
+void backtraces_limit(struct backtraces *b, uint64_t records)
+{
+    b->most = MIN(records, MOST);
+    b->goes_on = true;
 }
 
 /* Does a thread begin here? */
@@ -128,33 +144,103 @@ static void take_calls(struct backtraces *b, const struct stacks *st,
     found->whole = n && is_bottom(calls[n - 1].function);
 }
 
-/* The stack, as it is known from a record on */
-static bool find_from(struct backtraces *b, const struct moment *at,
+/* Has the next batch be one from a record on.  To read on is quicker than to
+ * seek, which decodes from the begin of a chunk on. */
+static bool go_to(struct backtraces *b, uint64_t since)
+{
+    if (!b->batch.count || b->batch.index > since ||
+        since - b->batch.index > NEAR) {
+        b->batch.count = 0;
+        return !btrail_cursor_seek(b->cursor, since);
+    }
+    while (b->batch.index + b->batch.count <= since) {
+        do {
+            if (btrail_cursor_next(b->cursor, &b->batch)) {
+                b->batch.count = 0;
+                return false;
+            }
+            if (b->batch.event && b->batch.event->type == BTRAIL_EVENT_GAP) {
+                /* Nothing is near. */
+                b->batch.count = 0;
+                return !btrail_cursor_seek(b->cursor, since);
+            }
+        } while (!b->batch.count);
+    }
+    return true;
+}
+
+/* The next batch after go_to() */
+static bool next_batch(struct backtraces *b, uint64_t since, bool *first,
+                       struct btrail_batch *batch)
+{
+    if (*first && b->batch.count) {
+        size_t before = since > b->batch.index ? since - b->batch.index : 0;
+
+        *batch = btrail_batch_part(&b->batch, before,
+                                   b->batch.count - before);
+    } else {
+        if (btrail_cursor_next(b->cursor, &b->batch)) {
+            b->batch.count = 0;
+            return false;
+        }
+        *batch = b->batch;
+    }
+    *first = false;
+    return true;
+}
+
+/* Follows records from @since on up to the moment, with the stacks that there
+ * are. */
+static bool follow_to(struct backtraces *b, const struct moment *at,
                       uint64_t since)
 {
-    struct stacks *st;
     struct btrail_batch batch;
-    bool done = false;
+    bool done = false, first = true;
 
-    if (btrail_cursor_seek(b->cursor, since)) {
+    if (!go_to(b, since)) {
         return false;
     }
-    st = stacks_new(&(struct stacks_options) { 0 });
-    b->trace_back.since = since;
-    while (!done && !btrail_cursor_next(b->cursor, &batch) &&
+    while (!done && next_batch(b, since, &first, &batch) &&
            batch.index <= at->index) {
         if (!batch.event) {
-            done = follow(b, st, at, &batch);
+            done = follow(b, b->stacks, at, &batch);
         } else if (batch.event->type == BTRAIL_EVENT_GAP) {
-            stacks_gap(st, at->vcpu);
+            stacks_gap(b->stacks, at->vcpu);
             b->trace_back.since = batch.index;
         }
     }
     if (done) {
-        take_calls(b, st, at);
+        b->followed = at->index;
+        take_calls(b, b->stacks, at);
+    } else {
+        g_clear_pointer(&b->stacks, stacks_free);
     }
-    stacks_free(st);
     return done;
+}
+
+/* The stack, as it is known from a record on */
+static bool find_from(struct backtraces *b, const struct moment *at,
+                      uint64_t since)
+{
+    g_clear_pointer(&b->stacks, stacks_free);
+    b->stacks = stacks_new(&(struct stacks_options) { 0 });
+    b->trace_back.since = since;
+    return follow_to(b, at, since);
+}
+
+/* Follows on from the moment before, if that is near. */
+static bool find_on(struct backtraces *b, const struct moment *at)
+{
+    return b->goes_on && b->stacks && at->index > b->followed &&
+           at->index - b->followed <= FEWEST &&
+           follow_to(b, at, b->followed + 1);
+}
+
+/* Does it say enough, or is there no more? */
+static bool is_enough(const struct backtraces *b)
+{
+    return b->trace_back.whole || has_entry(&b->trace_back) ||
+           !b->trace_back.since;
 }
 
 bool backtraces_at(struct backtraces *b, const struct moment *at,
@@ -166,16 +252,20 @@ bool backtraces_at(struct backtraces *b, const struct moment *at,
     if (!b->cursor || b->vcpu != at->vcpu) {
         btrail_cursor_close(b->cursor);
         b->cursor = NULL;
+        b->batch.count = 0;
+        g_clear_pointer(&b->stacks, stacks_free);
         b->vcpu = at->vcpu;
         if (btrail_cursor_open(&b->cursor, b->trace, at->vcpu, 0)) {
             return false;
         }
     }
+    *found = &b->trace_back;
+    if (find_on(b, at) && (is_enough(b) || b->most == FEWEST)) {
+        return true;
+    }
     do {
         ok = find_from(b, at, at->index - MIN(at->index, size));
         size *= TIMES;
-    } while (ok && !b->trace_back.whole && !has_entry(&b->trace_back) &&
-             b->trace_back.since && size <= MOST);
-    *found = &b->trace_back;
+    } while (ok && !is_enough(b) && size <= b->most);
     return ok;
 }

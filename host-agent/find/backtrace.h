@@ -34,6 +34,16 @@ struct backtraces *backtraces_new(const struct btrail_trace *trace,
                                   struct symbolizer *symbols);
 void backtraces_free(struct backtraces *b);
 
+/*
+ * At most so many records before a moment are followed, for those that come, and
+ * those of a moment before if that is near: in the order of their indices, they
+ * take less time.
+ */
+void backtraces_limit(struct backtraces *b, uint64_t records);
+
+/* The fewest that are */
+#define BACKTRACE_FEWEST    (UINT64_C(1) << 15)
+
 /* False if the trace cannot be read there.  The result is valid until the next
  * call. */
 bool backtraces_at(struct backtraces *b, const struct moment *at,

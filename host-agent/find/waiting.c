@@ -21,11 +21,20 @@
 /* Who ran instead, and functions, that are kept */
 #define USERS       8
 
+/* For the first stacks, those of the longest waits, more records are read. */
+#define DEEP        4
+
 /* A call stack that was made, and the interrupt that it is in */
 struct made_stack {
     uint64_t key[2];
     GPtrArray *stack;
     char *interrupt;
+};
+
+/* A stack that will be asked for */
+struct wanted_stack {
+    unsigned vcpu;
+    uint64_t index;
 };
 
 /* A wait of the thread itself */
@@ -49,6 +58,7 @@ struct reader {
     struct backtraces *backtraces;
     GHashTable *stacks;
     unsigned left;
+    GArray *wanted;             /* of struct wanted_stack */
     GArray *waits;              /* of struct raw_wait */
     GArray *ranges;             /* of struct hot_range */
 };
@@ -104,6 +114,9 @@ static const struct made_stack *stack_at(struct reader *r, unsigned vcpu,
     m = g_hash_table_lookup(r->stacks, key);
     if (!m && r->left) {
         r->left--;
+        if (g_hash_table_size(r->stacks) == DEEP) {
+            backtraces_limit(r->backtraces, BACKTRACE_FEWEST);
+        }
         m = g_new0(struct made_stack, 1);
         memcpy(m->key, key, sizeof(key));
         g_hash_table_add(r->stacks, m);
@@ -112,6 +125,45 @@ static const struct made_stack *stack_at(struct reader *r, unsigned vcpu,
         }
     }
     return m && m->stack ? m : NULL;
+}
+
+/* Stacks that are made in their order take less time. */
+static void want_stack(struct reader *r, unsigned vcpu, uint64_t index)
+{
+    const struct wanted_stack wanted = { vcpu, index };
+
+    if (index != THREAD_NO_INDEX && r->wanted->len < r->left) {
+        g_array_append_val(r->wanted, wanted);
+    }
+}
+
+static void want_waker(struct reader *r, uint32_t number)
+{
+    const struct thread_wake *wake = thread_states_wake(r->states, number);
+
+    if (wake) {
+        want_stack(r, wake->vcpu, wake->index);
+    }
+}
+
+static gint by_moment(gconstpointer a, gconstpointer b)
+{
+    const struct wanted_stack *x = a, *y = b;
+
+    return BTRAIL_COMPARE(x->vcpu, y->vcpu) ?:
+           BTRAIL_COMPARE(x->index, y->index);
+}
+
+static void make_wanted(struct reader *r)
+{
+    g_array_sort(r->wanted, by_moment);
+    for (guint i = 0; i < r->wanted->len; i++) {
+        const struct wanted_stack *wanted = &g_array_index(
+            r->wanted, struct wanted_stack, i);
+
+        stack_at(r, wanted->vcpu, wanted->index);
+    }
+    g_array_set_size(r->wanted, 0);
 }
 
 static GPtrArray *stack_ref(const struct made_stack *m)
@@ -470,17 +522,40 @@ static gint by_ns(gconstpointer a, gconstpointer b)
     return BTRAIL_COMPARE(y->ns, x->ns);
 }
 
+/* Is it one of the longest waits?  Two stacks each: where the thread left, and
+ * who has woken it */
+static bool is_long(const struct reader *r, guint i, const struct raw_wait *raw)
+{
+    return raw->ns && i < WAITING_MOST && i < r->o->stacks / 4;
+}
+
+static void want_waits(struct reader *r)
+{
+    for (guint i = 0; i < r->waits->len; i++) {
+        const struct raw_wait *raw = &g_array_index(r->waits, struct raw_wait,
+                                                    i);
+        const struct thread_part *p = thread_part(raw->thread, raw->part);
+
+        if (is_long(r, i, raw)) {
+            want_stack(r, p->vcpu, p->index);
+            want_waker(r, p->state == THREAD_BLOCKED ? p->wake :
+                       THREAD_NO_WAKE);
+        }
+    }
+    make_wanted(r);
+}
+
 static void add_waits(struct reader *r)
 {
     struct waiting_span *w = r->w;
 
     g_array_sort(r->waits, by_length);
+    want_waits(r);
     for (guint i = 0; i < r->waits->len; i++) {
         const struct raw_wait *raw = &g_array_index(r->waits, struct raw_wait,
                                                     i);
 
-        /* Two stacks each: where it left, and who has woken it */
-        if (raw->ns && i < WAITING_MOST && i < r->o->stacks / 4) {
+        if (is_long(r, i, raw)) {
             add_wait(r, raw);
         } else if (raw->ns) {
             w->others++;
@@ -553,6 +628,29 @@ static bool can_follow(const struct path_walk *f, const struct states_thread *t,
     return waker->known && !waker->interrupt && wake->by && wake->by != t &&
            wake->by->task.tid && f->depth < WAITING_DEPTH &&
            f->r->w->path->len < WAITING_PARTS;
+}
+
+/* Wants the stacks of all that can have woken somebody whom the path meets. */
+static void want_path(void *opaque, const struct states_thread *t, unsigned i,
+                      uint64_t begin, uint64_t end)
+{
+    struct path_walk *f = opaque;
+    const struct thread_part *p = thread_part(t, i);
+    const struct thread_wake *wake = p->state == THREAD_BLOCKED ?
+        thread_states_wake(f->r->states, p->wake) : NULL;
+
+    if (!wake || end - begin < f->small ||
+        thread_part_end(f->r->states, t, i) > end ||
+        f->r->wanted->len >= f->r->left) {
+        return;
+    }
+    want_waker(f->r, p->wake);
+    if (wake->by && wake->by != t && wake->by->task.tid &&
+        f->depth < WAITING_DEPTH && begin >= first_known(wake->by)) {
+        f->depth++;
+        walk(f->r, wake->by, begin, end, 0, want_path, f);
+        f->depth--;
+    }
 }
 
 static void put_blocked(struct path_walk *f, const struct states_thread *t,
@@ -697,6 +795,10 @@ static int add_path(struct reader *r, const struct states_thread *t)
     struct waiting_span *w = r->w;
     struct path_walk f = { r, 0, MAX(w->elapsed / SMALL, 1) };
 
+    walk(r, t, MIN(MAX(first_known(t), w->begin.time), known_end(r)),
+         known_end(r), 0, want_path, &f);
+    make_wanted(r);
+    f.depth = 0;
     walk_path(&f, t, w->begin.time, known_end(r));
     if (known_end(r) < w->end.time) {
         put_part(r, WAITING_UNKNOWN, t, known_end(r), w->end.time, 0);
@@ -749,6 +851,7 @@ int waiting_read(struct waiting_span *w, const struct waiting_options *options)
         .o = options, .w = w, .left = options->stacks,
         .stacks = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
                                         free_made, NULL),
+        .wanted = g_array_new(FALSE, FALSE, sizeof(struct wanted_stack)),
         .waits = g_array_new(FALSE, FALSE, sizeof(struct raw_wait)),
         .ranges = g_array_new(FALSE, FALSE, sizeof(struct hot_range)),
     };
@@ -762,6 +865,7 @@ int waiting_read(struct waiting_span *w, const struct waiting_options *options)
         w->late = thread_states_until(r.states) < w->end.time ?
                   thread_states_until(r.states) : 0;
         r.backtraces = backtraces_new(options->trace, options->symbols);
+        backtraces_limit(r.backtraces, UINT64_MAX);
         t = thread_states_find(r.states, &w->task, &w->kernel, w->end.vcpu);
         if (t) {
             w->task = t->task;
@@ -779,6 +883,7 @@ int waiting_read(struct waiting_span *w, const struct waiting_options *options)
         thread_states_free(r.states);
     }
     g_hash_table_unref(r.stacks);
+    g_array_unref(r.wanted);
     g_array_unref(r.waits);
     g_array_unref(r.ranges);
     if (ret) {

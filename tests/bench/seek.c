@@ -4,6 +4,7 @@
  *
  * usage: seek-bench seek RAW FILE RECORDS CHUNK PLACES
  *        seek-bench write RAW FILE RECORDS CHUNK PROCESSES
+ *        seek-bench tasks RAW FILE RECORDS CHUNK TURN
  *        seek-bench size RAW CHUNK
  *
  * RAW is a raw trace (raw.h).  The first form writes FILE, with this many
@@ -13,7 +14,9 @@
  * PLACES random ones of each kind.  What is found there is compared with RAW.
  * The second form only writes FILE; each chunk is made by the next one of
  * PROCESSES processes, whose CR3s are 0x1000, 0x2000 and so on.
- * The third form prints how large the chunks are.
+ * The third one, too; in it, the next one of TASKS tasks runs after each TURN
+ * records: it is woken right before, and the one before is blocked.
+ * The last form prints how large the chunks are.
  *
  * Prints a JSON object.  Times are in seconds, of the wall clock unless their
  * name has "cpu"; at each place the best of some tries.
@@ -34,6 +37,10 @@
 
 #define TRIES       5
 #define MAX_PIECES  64
+
+/* Of the form "tasks" */
+#define TASKS       8
+#define PID         100
 
 /* No address space of a guest: page tables are not up there. */
 #define RARE        0x000ffffffff00000ull
@@ -112,6 +119,52 @@ static void add_records(struct btrail_encoder *encoder,
     }
 }
 
+/* Records of each task by turns; 0: none is named */
+static size_t task_turn;
+
+static struct btrail_event task_event(uint16_t type, uint16_t reason,
+                                      size_t index)
+{
+    uint32_t tid = PID + index / task_turn % TASKS;
+
+    return (struct btrail_event) {
+        .index = index, .type = type, .reason = reason,
+        .data = { (uint64_t)tid << 32 | tid, 0x6b736174 /* "task" */ },
+    };
+}
+
+/* Replaces the events by those that say which tasks run, and TIME events. */
+static void name_tasks(struct raw_stream *raw, size_t turn)
+{
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(struct btrail_event));
+    size_t e = 0;
+
+    task_turn = turn;
+    for (size_t at = turn; at < raw->n_records; at += turn) {
+        struct btrail_event event = task_event(
+            BTRAIL_EVENT_TASK, BTRAIL_TASK_LEFT_BLOCKED, at);
+        struct btrail_event wake = task_event(BTRAIL_EVENT_WAKE, 0, at);
+
+        wake.index = at - turn / 100;
+        wake.data[1] = 0;
+        for (; e < raw->n_events && raw->events[e].index <= at; e++) {
+            if (wake.type && raw->events[e].index > wake.index) {
+                g_array_append_val(all, wake);
+                wake.type = 0;
+            }
+            if (raw->events[e].type == BTRAIL_EVENT_TIME) {
+                g_array_append_val(all, raw->events[e]);
+            }
+        }
+        if (wake.type) {
+            g_array_append_val(all, wake);
+        }
+        g_array_append_val(all, event);
+    }
+    raw->n_events = all->len;
+    raw->events = (struct btrail_event *)g_array_free(all, FALSE);
+}
+
 /* Make a chunk of the records from @start on; with @rare, one that has RARE. */
 static void make_piece(struct btrail_encoder *encoder,
                        struct btrail_packer *packer,
@@ -127,11 +180,16 @@ static void make_piece(struct btrail_encoder *encoder,
     e = state_at(raw, start, &cr3, &time);
     btrail_block_begin(block, 0, start, cr3, &time);
     btrail_encoder_begin(encoder, block->streams, &block->footprint);
+    if (task_turn) {
+        struct btrail_event event = task_event(BTRAIL_EVENT_TASK, 0, start);
+
+        btrail_block_add_event(block, &event);
+    }
     for (; e < raw->n_events && raw->events[e].index < end; e++) {
         struct btrail_event event = raw->events[e];
 
         if ((event.type != BTRAIL_EVENT_CR3 || one_space) &&
-            event.type != BTRAIL_EVENT_TIME) {
+            event.type != BTRAIL_EVENT_TIME && !task_turn) {
             continue;
         }
         add_records(encoder, block, raw, &at, event.index);
@@ -555,13 +613,15 @@ int main(int argc, char **argv)
 {
     bool seeks = argc == 7 && !strcmp(argv[1], "seek");
     bool writes = argc == 7 && !strcmp(argv[1], "write");
-    const struct raw_stream *first;
+    bool by_tasks = argc == 7 && !strcmp(argv[1], "tasks");
+    struct raw_stream *first;
     size_t chunk;
     GArray *streams;
 
-    if (!seeks && !writes && (argc != 4 || strcmp(argv[1], "size"))) {
+    if (!seeks && !writes && !by_tasks && (argc != 4 || strcmp(argv[1], "size"))) {
         fprintf(stderr, "usage: seek-bench seek RAW FILE RECORDS CHUNK PLACES\n"
                 "       seek-bench write RAW FILE RECORDS CHUNK PROCESSES\n"
+                "       seek-bench tasks RAW FILE RECORDS CHUNK TURN\n"
                 "       seek-bench size RAW CHUNK\n");
         return 2;
     }
@@ -577,6 +637,10 @@ int main(int argc, char **argv)
     if (seeks) {
         bench_seek(first, argv[3], strtoull(argv[4], NULL, 10), chunk,
                    strtoull(argv[6], NULL, 10));
+    } else if (by_tasks) {
+        name_tasks(first, MAX(strtoull(argv[6], NULL, 10), 100));
+        write_file(argv[3], make_pieces(first, chunk, false, true),
+                   strtoull(argv[4], NULL, 10), 1);
     } else if (writes) {
         write_file(argv[3], make_pieces(first, chunk, false, true),
                    strtoull(argv[4], NULL, 10),

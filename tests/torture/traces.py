@@ -85,6 +85,11 @@ READ = (
     ('script', '--between', '@10', '@40', '--events'),
     ('flamegraph', '--between', 'vfs_read', '*0x1000'),
     ('script', '--lines'), ('script', '--icount', '--events'),
+    ('why', '--between', 'switch', 'switch'), ('why', '@30', '--json'),
+    ('why', '--between', '@10', '@40', '--json'), ('why', '--boot'),
+    ('why', '--between', 'mark:a', 'mark:b', '--slowest=9'),
+    ('why', '--process', '1', '--json'), ('why', 'vfs_read'),
+    ('why', '--syscall', 'read', '--json'),
     ('export', '-f', 'perfetto', '--between', 'mark:a', 'mark:b'),
     ('flamegraph', '--min-share=0'),
 )

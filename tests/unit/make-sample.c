@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads|exec|
- *                         tree|syscalls|paused|waits|switches|marks|mapped:BUILD-ID
+ *                         tree|syscalls|paused|waits|switches|wakes|marks|
+ *                         mapped:BUILD-ID
  *                    [PART-SIZE [RING-SIZE]]
  *
  * Writes the sample trace (see trace-samples.h) for tests in other languages;
@@ -688,6 +689,121 @@ static void write_mapped(const char *path, const char *id)
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
 }
 
+/* What a thread of write_wakes() does; the idle tasks are the first two */
+enum { WAKES_VCPUS = 2, WAKES_THREADS = 7 };
+
+struct wakes_thread {
+    bool blocked;
+    uint64_t since;
+};
+
+struct wakes {
+    struct wakes_thread threads[WAKES_THREADS];
+    unsigned running[WAKES_VCPUS];
+    uint64_t clocks[WAKES_VCPUS];
+    uint64_t index[WAKES_VCPUS];
+    GRand *random;
+};
+
+static uint64_t wakes_task(unsigned thread)
+{
+    return thread < WAKES_VCPUS ? 0 :
+           (uint64_t)(20 + thread) << 32 | (20 + thread);
+}
+
+/* The next thread of a vCPU: one that can run there, or that which is idle */
+static unsigned wakes_next(struct wakes *w, unsigned vcpu)
+{
+    unsigned thread = g_rand_int_range(w->random, WAKES_VCPUS, WAKES_THREADS);
+    const struct wakes_thread *t = &w->threads[thread];
+
+    return thread == w->running[!vcpu] || t->blocked ||
+           t->since > w->clocks[vcpu] ? vcpu : thread;
+}
+
+static void wakes_turn(struct wakes *w, struct btrail_writer *writer)
+{
+    enum { MOST = 60 };
+    struct btrail_record records[MOST];
+    unsigned vcpu = w->clocks[1] < w->clocks[0];
+    unsigned thread = wakes_next(w, vcpu), was = w->running[vcpu];
+    unsigned woken = g_rand_int_range(w->random, WAKES_VCPUS, WAKES_THREADS);
+    struct btrail_event events[3];
+    struct btrail_slab slab = {
+        .first_index = w->index[vcpu], .cr3 = 0x5000, .events = events,
+        .records = records,
+        .n_records = g_rand_int_range(w->random, 1, MOST),
+    };
+    uint16_t left = 0;
+
+    for (unsigned i = 0; i < slab.n_records; i++) {
+        uint64_t at = 0xffffffff81000000ull + thread * 0x1000;
+
+        records[i] = (struct btrail_record) { at + 0x10, at, 0 };
+    }
+    if (thread != was && was >= WAKES_VCPUS) {
+        w->threads[was].blocked = g_rand_boolean(w->random);
+        w->threads[was].since = w->clocks[vcpu];
+        left = !w->threads[was].blocked ? BTRAIL_TASK_LEFT_RUNNABLE :
+               BTRAIL_TASK_LEFT_BLOCKED | BTRAIL_TASK_LEFT_INTERRUPTIBLE;
+    }
+    w->running[vcpu] = thread;
+    add_event(&slab, events, slab.first_index, BTRAIL_EVENT_TIME, 0,
+              w->clocks[vcpu]);
+    events[0].data[2] = BTRAIL_NO_ICOUNT;
+    add_event(&slab, events, slab.first_index, BTRAIL_EVENT_TASK, left,
+              wakes_task(thread));
+    events[1].data[1] = thread < WAKES_VCPUS ? 'i' : 'a' + thread;
+    if (w->threads[woken].blocked && w->threads[woken].since <
+        w->clocks[vcpu] && woken != was) {
+        add_event(&slab, events, slab.first_index, BTRAIL_EVENT_WAKE, 0,
+                  wakes_task(woken));
+        w->threads[woken] = (struct wakes_thread) {
+            .since = w->clocks[vcpu] + 1,
+        };
+    }
+    g_assert_cmpint(btrail_writer_append(writer, vcpu, &slab), ==, 0);
+    w->index[vcpu] += slab.n_records;
+    w->clocks[vcpu] += slab.n_records * 1000;
+}
+
+/*
+ * Five threads and two idle tasks by turns on two vCPUs, some of which wake
+ * others; each record takes a microsecond, and is in the page of its thread.
+ */
+static void write_wakes(const char *path,
+                        const struct btrail_writer_options *options)
+{
+    enum { TURNS = 2000, START = 5000000 };
+    static const char json[] = "{\"tick_ns\": 1000000, "
+                               "\"start\": {\"monotonic\": 5000000}, "
+                               "\"overflow\": \"pause\", \"vcpus\": 2, "
+                               "\"privilege\": \"all\"}";
+    struct wakes w = {
+        .running = { 0, 1 }, .clocks = { START, START },
+        .random = g_rand_new_with_seed(40),
+    };
+    struct btrail_writer *writer;
+
+    g_assert_cmpint(btrail_writer_open_with(&writer, path, options), ==, 0);
+    g_assert_cmpint(btrail_writer_meta(writer, json, strlen(json)), ==, 0);
+    for (unsigned i = 0; i < TURNS; i++) {
+        wakes_turn(&w, writer);
+    }
+    for (unsigned vcpu = 0; vcpu < WAKES_VCPUS; vcpu++) {
+        struct btrail_event event;
+        struct btrail_slab slab = {
+            .first_index = w.index[vcpu], .cr3 = 0x5000, .events = &event,
+        };
+
+        add_event(&slab, &event, w.index[vcpu], BTRAIL_EVENT_END,
+                  BTRAIL_END_STOPPED, w.clocks[vcpu]);
+        g_assert_cmpint(btrail_writer_append(writer, vcpu, &slab), ==, 0);
+    }
+    g_assert_cmpint(btrail_writer_close(writer), ==, 0);
+    g_rand_free(w.random);
+}
+
 int main(int argc, char **argv)
 {
     struct btrail_writer_options options = { BTRAIL_WRITER_REPLACE };
@@ -715,6 +831,8 @@ int main(int argc, char **argv)
         write_waits(argv[1], &options, false);
     } else if (!strcmp(argv[2], "switches")) {
         write_waits(argv[1], &options, true);
+    } else if (!strcmp(argv[2], "wakes")) {
+        write_wakes(argv[1], &options);
     } else if (!strcmp(argv[2], "marks")) {
         write_marks(argv[1], &options);
     } else if (!strcmp(argv[2], "code")) {

@@ -158,7 +158,13 @@ static unsigned percent(uint64_t ns, uint64_t all)
 static void print_line(GString *s)
 {
     if (s->len > COLUMNS) {
-        g_string_truncate(s, COLUMNS - 3);
+        size_t end = COLUMNS - 3;
+
+        /* Where a character begins */
+        while (end && (s->str[end] & 0xc0) == 0x80) {
+            end--;
+        }
+        g_string_truncate(s, end);
         g_string_append(s, "...");
     }
     cli_printf("%s\n", s->str);
