@@ -54,7 +54,7 @@ struct raw_wait {
 struct reader {
     const struct waiting_options *o;
     struct waiting_span *w;
-    struct thread_states *states;
+    const struct thread_states *states;
     struct backtraces *backtraces;
     GHashTable *stacks;
     unsigned left;
@@ -856,11 +856,14 @@ int waiting_read(struct waiting_span *w, const struct waiting_options *options)
         .ranges = g_array_new(FALSE, FALSE, sizeof(struct hot_range)),
     };
     const struct states_thread *t;
+    struct thread_states *own = NULL;
     int ret;
 
     begin_result(w);
-    ret = thread_states_read(&r.states, options->trace, &states);
+    ret = options->states ? 0 :
+          thread_states_read(&own, options->trace, &states);
     if (!ret) {
+        r.states = options->states ?: own;
         w->damage = thread_states_damage(r.states);
         w->late = thread_states_until(r.states) < w->end.time ?
                   thread_states_until(r.states) : 0;
@@ -880,7 +883,7 @@ int waiting_read(struct waiting_span *w, const struct waiting_options *options)
             }
         }
         backtraces_free(r.backtraces);
-        thread_states_free(r.states);
+        thread_states_free(own);
     }
     g_hash_table_unref(r.stacks);
     g_array_unref(r.wanted);

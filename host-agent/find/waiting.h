@@ -149,6 +149,7 @@ struct waiting_span {
  * @pauses: or NULL
  * @tick:   of the session, in ns
  * @whole:  as in struct thread_states_options
+ * @states: of a time that has that of the span in it; NULL: they are read
  * @stacks: this many call stacks are made for a span
  * @brief:  neither path nor functions
  */
@@ -158,6 +159,7 @@ struct waiting_options {
     const struct pauses *pauses;
     uint64_t tick;
     bool whole;
+    const struct thread_states *states;
     unsigned stacks;
     bool brief;
 };

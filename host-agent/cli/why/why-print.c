@@ -286,7 +286,8 @@ static void put_part(GString *s, const struct waiting_part *p)
 {
     switch (p->state) {
     case WAITING_RUNNING:
-        g_string_append(s, "runs ");
+        g_string_append(s, p->functions && p->functions->len ? "runs " :
+                        "runs");
         put_functions(s, p->functions, USERS, COLUMNS);
         break;
     case WAITING_RUNNABLE:

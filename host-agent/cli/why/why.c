@@ -24,6 +24,9 @@
 #define ORDINARY        64
 #define ORDINARY_WAITS  8
 
+/* For more spans than this, states of threads are read once. */
+#define FEW             4
+
 const char *why_component_name(enum why_component c)
 {
     static const char *const names[WHY_COMPONENTS] = {
@@ -71,6 +74,7 @@ static bool read_span(struct why *why, const struct why_span *s, GArray *to,
         .trace = why->in.trace.trace, .symbols = why->in.names,
         .pauses = why->pauses, .tick = why->in.trace.tick,
         .whole = analysis_tells_off_cpu(&why->in), .stacks = stacks,
+        .states = why->states,
         .brief = brief,
     };
     struct waiting_span w = {
@@ -104,11 +108,44 @@ static void find_medians(struct why_ordinary *o)
     }
 }
 
-/* Reads some of those that are not the slowest, evenly. */
+/*
+ * Reads the states of threads in the time of all spans.  If that is too much
+ * for memory, those of each span are read when they are needed.  False after an
+ * error message.
+ */
+static bool read_states(struct why *why)
+{
+    struct thread_states_options options = {
+        .begin = UINT64_MAX, .tick = why->in.trace.tick,
+        .whole = analysis_tells_off_cpu(&why->in),
+    };
+    int ret;
+
+    if (why->spans->len <= FEW) {
+        return true;
+    }
+    for (guint i = 0; i < why->spans->len; i++) {
+        const struct why_span *s = &g_array_index(why->spans, struct why_span,
+                                                  i);
+
+        options.begin = MIN(options.begin, s->begin.time);
+        options.end = MAX(options.end, s->end.time);
+    }
+    ret = thread_states_read(&why->states, why->in.trace.trace, &options);
+    if (ret) {
+        analysis_failed(&why->in, ret);
+    } else if (thread_states_until(why->states) != UINT64_MAX) {
+        g_clear_pointer(&why->states, thread_states_free);
+    }
+    return !ret;
+}
+
+/* Reads some of those that are not the slowest, evenly: few if that takes
+ * long. */
 static bool read_ordinary(struct why *why)
 {
     guint first = why->slow->len, all = why->spans->len - first;
-    guint n = MIN(all, ORDINARY);
+    guint n = MIN(all, why->states || all <= FEW ? ORDINARY : ORDINARY_WAITS);
 
     why->ordinary.all = all;
     for (guint i = 0; i < n; i++) {
@@ -133,6 +170,9 @@ static bool read_all(struct why *why)
     guint n;
 
     g_array_sort(why->spans, by_duration);
+    if (!read_states(why)) {
+        return false;
+    }
     n = MIN(why->spans->len, (guint)why->slowest);
     for (guint i = 0; i < n; i++) {
         if (!read_span(why, &g_array_index(why->spans, struct why_span, i),
@@ -276,6 +316,7 @@ int cmd_why(int argc, char **argv)
     g_array_unref(why.slow);
     g_array_unref(why.ordinary.read);
     pauses_free(why.pauses);
+    thread_states_free(why.states);
     between_clear(&why.between);
     analysis_clear(&why.in);
     g_free(why.what);

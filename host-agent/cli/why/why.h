@@ -58,6 +58,7 @@ struct why_ordinary {
  * @what, @syscall, @process, @boot: what is asked for, if not @between
  * @spans:  of struct why_span
  * @slow:   of struct waiting_span, the slowest one first
+ * @states: of the time of all spans, if that is not too much; or NULL
  * @damage: that was found while reading
  */
 struct why {
@@ -74,6 +75,7 @@ struct why {
     GArray *spans;
     GArray *slow;
     struct why_ordinary ordinary;
+    struct thread_states *states;
     uint64_t damage;
 };
 
