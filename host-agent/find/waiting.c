@@ -867,6 +867,7 @@ int waiting_read(struct waiting_span *w, const struct waiting_options *options)
         w->damage = thread_states_damage(r.states);
         w->late = thread_states_until(r.states) < w->end.time ?
                   thread_states_until(r.states) : 0;
+        w->wakes = thread_states_has_wakes(r.states);
         r.backtraces = backtraces_new(options->trace, options->symbols);
         backtraces_limit(r.backtraces, UINT64_MAX);
         t = thread_states_find(r.states, &w->task, &w->kernel, w->end.vcpu);

@@ -120,6 +120,7 @@ struct waiting_part {
  * @path:      of struct waiting_part, from @begin to @end
  * @cut:       of the path, how much was not followed, as it is too long
  * @late:      from this time on nothing is known: there is too much; or 0
+ * @wakes:     the trace says at all who wakes whom
  */
 struct waiting_span {
     struct waiting_moment begin;
@@ -141,6 +142,7 @@ struct waiting_span {
     GArray *path;
     uint64_t cut;
     uint64_t late;
+    bool wakes;
     uint64_t damage;
 };
 

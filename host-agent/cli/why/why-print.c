@@ -178,15 +178,26 @@ static void print_sum(const struct waiting_span *w, const char *name,
     GString *s = g_string_new(NULL);
 
     if (ns || *more) {
-        g_string_printf(s, "  %-9s %8s %3u%%  %s", name, latency_text(ns, buf),
-                        percent(ns, w->elapsed), more);
+        g_string_printf(s, "  %-9s %8s %3u%%%s%s", name, latency_text(ns, buf),
+                        percent(ns, w->elapsed), *more ? "  " : "", more);
         print_line(s);
     } else {
         g_string_free(s, TRUE);
     }
 }
 
-static void print_sums(const struct waiting_span *w)
+/* Why something is unknown, if that has one reason */
+static const char *unknown_text(const struct why *why,
+                                const struct waiting_span *w)
+{
+    return !w->unknown ? "" :
+           !analysis_tells_off_cpu(&why->in) ?
+           "only some vCPUs or processes were recorded" :
+           w->late ? "of a time in which too much happens" :
+           !w->wakes ? "the trace does not say who wakes whom" : "";
+}
+
+static void print_sums(const struct why *why, const struct waiting_span *w)
 {
     GString *functions = g_string_new(NULL), *users = g_string_new(NULL);
     uint64_t times = w->others;
@@ -208,8 +219,7 @@ static void print_sums(const struct waiting_span *w)
     print_sum(w, "blocked", w->blocked, w->blocked ? users->str : "");
     print_sum(w, "paused", w->paused, w->paused ? "by the tracer, or stopped" :
               "");
-    print_sum(w, "unknown", w->unknown, w->late ? "of a time in which too much "
-              "happens" : "");
+    print_sum(w, "unknown", w->unknown, unknown_text(why, w));
     g_string_free(functions, TRUE);
     g_string_free(users, TRUE);
 }
@@ -456,7 +466,7 @@ static void print_span(const struct why *why, const struct waiting_span *w)
                cli_format_time(&why->in.trace, w->begin.time, begin),
                cli_format_time(&why->in.trace, w->end.time, end),
                latency_text(w->elapsed, buf));
-    print_sums(w);
+    print_sums(why, w);
     print_waits(why, w);
     print_path(why, w);
     print_path_sums(w);

@@ -17,7 +17,7 @@
 
 /* Call stacks that are made for a span, and for one that others are compared
  * with */
-#define STACKS          64
+#define STACKS          96
 #define ORDINARY_STACKS 16
 
 /* So many ordinary spans are read: for the medians, and for where they wait */
