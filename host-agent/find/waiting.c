@@ -349,17 +349,55 @@ static uint64_t index_at(const struct reader *r, const struct states_thread *t,
                                  (p->end_index - p->index) / (end - p->begin));
 }
 
-static void add_range(struct reader *r, const struct states_thread *t,
-                      unsigned i, uint64_t begin, uint64_t end, unsigned group)
+static struct hot_range range_of(const struct reader *r,
+                                 const struct states_thread *t, unsigned i,
+                                 uint64_t begin, uint64_t end)
 {
-    const struct hot_range range = {
-        .vcpu = thread_part(t, i)->vcpu, .group = group,
-        .begin = index_at(r, t, i, begin), .end = index_at(r, t, i, end),
-        .time = begin,
+    return (struct hot_range) {
+        .vcpu = thread_part(t, i)->vcpu, .begin = index_at(r, t, i, begin),
+        .end = index_at(r, t, i, end), .time = begin,
     };
+}
 
-    if (range.begin < range.end) {
-        g_array_append_val(r->ranges, range);
+/*
+ * Is this the time before a kernel's first task was named, as at the begin of a
+ * boot?  The vCPU whose idle task that becomes runs something, then.
+ */
+static bool is_early(const struct states_thread *t, unsigned i)
+{
+    return !i && !t->task.tid && t->parts->len > 1 &&
+           thread_part(t, 0)->state == THREAD_UNKNOWN &&
+           thread_part(t, 1)->state == THREAD_RUNNING;
+}
+
+/* What runs then, as a part */
+static struct thread_part early_part(const struct states_thread *t)
+{
+    const struct thread_part *first = thread_part(t, 1);
+
+    return (struct thread_part) {
+        .begin = thread_part(t, 0)->begin, .state = THREAD_RUNNING,
+        .vcpu = first->vcpu, .end_index = first->index,
+        .wake = THREAD_NO_WAKE,
+    };
+}
+
+/* Its records; none if only some of the time is asked for */
+static struct hot_range early_range(const struct states_thread *t,
+                                    uint64_t begin, uint64_t end)
+{
+    const struct thread_part p = early_part(t);
+    bool all = begin <= p.begin && end >= thread_part(t, 1)->begin;
+
+    return (struct hot_range) {
+        .vcpu = p.vcpu, .end = all ? p.end_index : 0, .time = begin,
+    };
+}
+
+static void add_range(struct reader *r, const struct hot_range *range)
+{
+    if (range->begin < range->end) {
+        g_array_append_val(r->ranges, *range);
     }
 }
 
@@ -385,17 +423,22 @@ static void add_component(void *opaque, const struct states_thread *t,
                           unsigned i, uint64_t begin, uint64_t end)
 {
     struct reader *r = opaque;
-    const struct thread_part *p = thread_part(t, i);
+    bool early = is_early(t, i);
+    const struct thread_part part = early ? early_part(t) : *thread_part(t, i);
+    const struct thread_part *p = &part;
     uint64_t paused = paused_in(r, p, begin, end), ns = end - begin - paused;
     struct raw_wait wait = { t, i, begin, end, ns };
     struct waiting_span *w = r->w;
+    struct hot_range range;
 
     w->paused += paused;
     switch (p->state) {
     case THREAD_RUNNING:
         w->on_cpu += ns;
         if (!r->o->brief) {
-            add_range(r, t, i, begin, end, 0);
+            range = early ? early_range(t, begin, end) :
+                    range_of(r, t, i, begin, end);
+            add_range(r, &range);
         }
         return;
     case THREAD_RUNNABLE:
@@ -687,7 +730,10 @@ static void put_path(void *opaque, const struct states_thread *t, unsigned i,
                      uint64_t begin, uint64_t end)
 {
     struct path_walk *f = opaque;
-    const struct thread_part *p = thread_part(t, i);
+    bool early = is_early(t, i);
+    const struct thread_part part_now = early ? early_part(t) :
+                                        *thread_part(t, i);
+    const struct thread_part *p = &part_now;
     g_autoptr(GHashTable) users = NULL;
     struct waiting_part *part;
 
@@ -695,7 +741,15 @@ static void put_path(void *opaque, const struct states_thread *t, unsigned i,
         put_blocked(f, t, i, begin, end);
         return;
     }
-    part = put_part(f->r, state_of(p), t, begin, end, f->depth);
+    if (early) {
+        part = put_part(f->r, WAITING_RUNNING, NULL, begin, end, f->depth);
+        part->range = early_range(t, begin, end);
+    } else {
+        part = put_part(f->r, state_of(p), t, begin, end, f->depth);
+    }
+    if (p->state == THREAD_RUNNING && !early) {
+        part->range = range_of(f->r, t, i, begin, end);
+    }
     if (p->state == THREAD_RUNNABLE && part->begin == begin) {
         users = new_users();
         thread_states_vcpu(f->r->states, vcpu_for(t, i), begin, end, add_user,
@@ -757,23 +811,18 @@ static GArray *longest_parts(const GArray *path)
 /* What they run */
 static int add_hot_parts(struct reader *r)
 {
-    const struct btrail_kernel *kernel = &r->w->kernel;
     g_autoptr(GArray) best = longest_parts(r->w->path);
     GArray *found[HOT_PARTS];
     bool sampled;
     int ret;
 
     for (guint k = 0; k < best->len; k++) {
-        const struct waiting_part *part = &g_array_index(
-            r->w->path, struct waiting_part, g_array_index(best, guint, k));
-        const struct states_thread *t = thread_states_find(r->states,
-                                                           &part->task, kernel,
-                                                           0);
-        unsigned i = t ? thread_part_before(t, part->end) : 0;
+        struct hot_range range = g_array_index(
+            r->w->path, struct waiting_part,
+            g_array_index(best, guint, k)).range;
 
-        if (t && thread_part(t, i)->state == THREAD_RUNNING) {
-            add_range(r, t, i, part->begin, part->end, k);
-        }
+        range.group = k;
+        add_range(r, &range);
     }
     ret = read_functions(r, best->len, found, &sampled);
     for (guint k = 0; k < best->len; k++) {

@@ -90,12 +90,14 @@ struct waiting_wait {
 
 /**
  * struct waiting_part - of the critical path
+ * @task:      not known of what runs before the kernel has tasks that are named
  * @paused:    how much of it was
  * @stack:     where it was left, if it waits and that was looked for
  * @functions: of struct hot_function, if it runs and they were looked for
  * @instead:   of struct waiting_user, if it is runnable
  * @waker:     who ends it, if it waits
  * @depth:     0 of the thread itself, more of those for which it waits
+ * @range:     if it runs: its records
  */
 struct waiting_part {
     enum waiting_state state;
@@ -108,6 +110,7 @@ struct waiting_part {
     GArray *instead;
     struct waiting_waker waker;
     unsigned depth;
+    struct hot_range range;
 };
 
 /**

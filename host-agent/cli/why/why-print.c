@@ -321,7 +321,8 @@ static void print_part(const struct why *why, const struct waiting_span *w,
                        const struct waiting_part *p)
 {
     char time[CLI_TIME_SIZE], buf[LATENCY_SIZE];
-    g_autofree char *task = task_text(&p->task);
+    g_autofree char *task = p->task.known || p->state != WAITING_RUNNING ?
+                            task_text(&p->task) : g_strdup("[before tasks]");
     GString *s = g_string_new(NULL);
 
     g_string_printf(s, "  %14s %8s %3u%%  %-18s ",
