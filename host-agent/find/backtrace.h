@@ -35,9 +35,9 @@ struct backtraces *backtraces_new(const struct btrail_trace *trace,
 void backtraces_free(struct backtraces *b);
 
 /*
- * At most so many records before a moment are followed, for those that come, and
- * those of a moment before if that is near: in the order of their indices, they
- * take less time.
+ * At most so many records before a moment are followed, for those that come,
+ * and those of a moment before if that is near: in the order of their indices,
+ * they take less time.
  */
 void backtraces_limit(struct backtraces *b, uint64_t records);
 
