@@ -135,10 +135,10 @@ void capture_names_leave(struct capture_names *n, struct session *s)
 
 /* Hands a snapshot to the sessions that see nothing of the kernel. */
 static void send_user_snapshot(struct capture_names *n,
-                               const struct scanner_found *found)
+                               const struct scanner_piece *piece)
 {
     struct btrail_sideband_info info = {
-        .kind = found->kind, .kernel = found->kernel,
+        .kind = piece->kind, .kernel = piece->kernel,
     };
     struct btrail_buf packed = { 0 };
     void *data = NULL;
@@ -151,15 +151,15 @@ static void send_user_snapshot(struct capture_names *n,
             continue;
         }
         if (!data) {
-            if (snapshot_encode_user(found->snapshot, n->key, &data,
+            if (snapshot_encode_user(piece->snapshot, n->key, &data,
                                      &size)) {
                 return;
             }
             info.size = (uint32_t)size;
-            info.time = found->snapshot->end;
+            info.time = piece->snapshot->end;
             btrail_sideband_pack(&info, data, &packed);
         }
-        session_sideband(s, found->kind, packed.data, packed.len);
+        session_sideband(s, piece->kind, packed.data, packed.len);
     }
     free(data);
     btrail_buf_free(&packed);
@@ -188,25 +188,25 @@ struct symbols_text {
 };
 
 static void unpack_symbols(struct symbols_text *text,
-                           const struct scanner_found *found)
+                           const struct scanner_piece *piece)
 {
     struct btrail_sideband_info info;
 
-    if (!text->data && !btrail_sideband_unpack(found->packed,
-                                               found->packed_size, &info,
+    if (!text->data && !btrail_sideband_unpack(piece->packed,
+                                               piece->packed_size, &info,
                                                &text->data)) {
         text->size = info.size;
     }
 }
 
-static void send_found(struct capture_names *n, const GPtrArray *to,
-                       const struct scanner_found *found)
+static void send_piece(struct capture_names *n, const GPtrArray *to,
+                       const struct scanner_piece *piece)
 {
-    uint32_t sees = sees_of(found->kind);
+    uint32_t sees = sees_of(piece->kind);
     /* Filters, triggers and entries are of the guest itself. */
-    const struct btrail_snapshot *snapshot = found->nested ? NULL :
-                                             found->snapshot;
-    bool symbols = found->kind == BTRAIL_SIDEBAND_SYMBOLS && !found->nested;
+    const struct btrail_snapshot *snapshot = piece->nested ? NULL :
+                                             piece->snapshot;
+    bool symbols = piece->kind == BTRAIL_SIDEBAND_SYMBOLS && !piece->nested;
     bool entries = false;
     struct symbols_text text = { NULL };
 
@@ -217,19 +217,19 @@ static void send_found(struct capture_names *n, const GPtrArray *to,
             session_snapshot(s, snapshot);
         }
         if (session_sees(s, sees)) {
-            session_sideband(s, found->kind, found->packed,
-                             found->packed_size);
+            session_sideband(s, piece->kind, piece->packed,
+                             piece->packed_size);
         } else {
             entries = true;
         }
         if (symbols && session_wants_symbols(s)) {
-            unpack_symbols(&text, found);
-            session_symbols(s, found->kernel, text.data, text.size);
+            unpack_symbols(&text, piece);
+            session_symbols(s, piece->kernel, text.data, text.size);
         }
     }
     /* A session that does not see the symbols has names of entries instead. */
     if (symbols && entries) {
-        unpack_symbols(&text, found);
+        unpack_symbols(&text, piece);
         entries_symbols(n->entries, text.data, text.size);
     }
     free(text.data);
@@ -241,7 +241,7 @@ static void send_found(struct capture_names *n, const GPtrArray *to,
  * sessions meanwhile.
  */
 static void find_places(struct capture_names *n,
-                        const struct scanner_found *found)
+                        const struct scanner_piece *piece)
 {
     g_autoptr(GPtrArray) triggers = g_ptr_array_new_with_free_func(
         (GDestroyNotify)triggers_unref);
@@ -257,8 +257,8 @@ static void find_places(struct capture_names *n,
     }
     g_mutex_unlock(&n->members->lock);
     for (unsigned i = 0; i < triggers->len; i++) {
-        triggers_find(g_ptr_array_index(triggers, i), found->snapshot,
-                      found->memory, found->levels);
+        triggers_find(g_ptr_array_index(triggers, i), piece->snapshot,
+                      piece->memory, piece->levels);
     }
 }
 
@@ -286,44 +286,74 @@ static unsigned source_of(const struct capture_names *n, uint64_t nested)
     return nested ? i : 0;
 }
 
-/* Hands on what the scanner has found; called by the scanner's thread. */
-static void got_found(void *opaque, const struct scanner_found *found)
+/* The next four hand on what a scanner has found; called by its thread. */
+static void got_piece(void *opaque, const struct scanner_piece *piece)
 {
     struct capture_names *n = opaque;
     struct capture_members *m = n->members;
     unsigned source;
 
-    if (found->snapshot && !found->nested) {
-        find_places(n, found);
+    if (piece->snapshot && !piece->nested) {
+        find_places(n, piece);
     }
     g_mutex_lock(&m->lock);
-    source = source_of(n, found->nested);
-    if (source == CAPTURE_SOURCES) {
-        /* It is about to be finished. */
-        g_mutex_unlock(&m->lock);
-        return;
-    }
-    if (!source && (found->tasks || found->missing)) {
-        g_free(n->release);
-        g_strfreev(n->missing);
-        n->release = g_strdup(found->release);
-        n->missing = g_strdupv(found->missing);
-    }
-    if (found->tasks) {
-        n->tasks[source] = *found->tasks;
-        __atomic_store_n(&n->tasks_due, 1, __ATOMIC_RELAXED);
-        event_fd_set(n->wake_fd);
-    } else if (found->packed) {
-        send_found(n, found->again ? m->resending[source] : m->sessions,
-                   found);
-        if (found->snapshot) {
-            send_user_snapshot(n, found);
+    source = source_of(n, piece->nested);
+    /* Otherwise it is about to be finished. */
+    if (source < CAPTURE_SOURCES) {
+        send_piece(n, piece->again ? m->resending[source] : m->sessions,
+                   piece);
+        if (piece->snapshot) {
+            send_user_snapshot(n, piece);
         }
-    } else if (!found->missing) {
-        begin_or_end_resending(m, source, found->again);
     }
     g_mutex_unlock(&m->lock);
 }
+
+static void got_resending(void *opaque, uint64_t nested, bool begin)
+{
+    struct capture_names *n = opaque;
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&n->members->lock);
+    unsigned source = source_of(n, nested);
+
+    if (source < CAPTURE_SOURCES) {
+        begin_or_end_resending(n->members, source, begin);
+    }
+}
+
+static void got_kernel(void *opaque, uint64_t nested, const char *release,
+                       char **missing)
+{
+    struct capture_names *n = opaque;
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&n->members->lock);
+
+    if (!nested) {
+        g_free(n->release);
+        g_strfreev(n->missing);
+        n->release = g_strdup(release);
+        n->missing = g_strdupv(missing);
+    }
+}
+
+static void got_tasks(void *opaque, uint64_t nested,
+                      const struct btrail_tasks *tasks)
+{
+    struct capture_names *n = opaque;
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&n->members->lock);
+    unsigned source = source_of(n, nested);
+
+    if (source < CAPTURE_SOURCES) {
+        n->tasks[source] = *tasks;
+        __atomic_store_n(&n->tasks_due, 1, __ATOMIC_RELAXED);
+        event_fd_set(n->wake_fd);
+    }
+}
+
+static const struct scanner_ops scanner_ops = {
+    .piece = got_piece,
+    .resending = got_resending,
+    .kernel = got_kernel,
+    .tasks = got_tasks,
+};
 
 /* Finds a place for another one, or returns CAPTURE_SOURCES. */
 static unsigned find_room(struct capture_names *n, uint64_t now)
@@ -457,7 +487,7 @@ void capture_names_take_memory(struct capture_names *n,
     switch (files->reason) {
     case BTRAIL_MEMORY_SHARED:
         n->scanner = scanner_new(files, n->wait_for_scan, n->limit,
-                                 n->budget, got_found, n);
+                                 n->budget, &scanner_ops, n);
         break;
     case BTRAIL_MEMORY_PRIVATE:
         n->result.why = g_strdup(
@@ -483,7 +513,7 @@ void capture_names_ask(struct capture_names *n, int sock)
         return;
     }
     __atomic_store_n(&n->words, guest_words_new(sock, n->limit,
-                                                n->budget, got_found,
+                                                n->budget, got_piece,
                                                 n),
                      __ATOMIC_RELEASE);
 }

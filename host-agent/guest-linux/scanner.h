@@ -12,50 +12,10 @@
 #ifndef BTRAIL_SCANNER_H
 #define BTRAIL_SCANNER_H
 
-#include "backtrail/names.h"
-#include "backtrail/transport.h"
-#include "guest-linux/guest-memory.h"
-#include "lib/agent/budget.h"
+#include "guest-linux/scan-output.h"
 #include "util/cpu-limit.h"
 
 struct scanner;
-
-/**
- * struct scanner_found - what was found
- * @kind:     of sideband
- * @kernel:   number of the kernel that it is of, or 0
- * @nested:   root of the nested page tables of the scanner's guest, or 0 if
- *            that is no nested one
- * @packed:   a piece of it, packed (see sideband.h), @packed_size bytes; NULL
- *            where resending begins or ends, see scanner_resend()
- * @snapshot: if @kind is BTRAIL_SIDEBAND_PROCESSES, what @packed was made of
- * @memory:   with @snapshot, the guest's; valid during the call
- * @levels:   with @snapshot, of the guest's page tables
- * @again:    it was found before and is resent; without @packed, resending
- *            begins, and it ends if @again is false
- * @tasks:    how a producer finds the guest's tasks, or all 0 if there is no
- *            kernel any more
- * @release:  with @tasks, of the kernel, or NULL, and
- * @missing:  what is missing of its names: as in struct scanner_result;
- *            nothing else is set then.  Both come alone when more is missing
- */
-struct scanner_found {
-    uint16_t kind;
-    uint16_t kernel;
-    uint64_t nested;
-    const void *packed;
-    size_t packed_size;
-    const struct btrail_snapshot *snapshot;
-    const struct guest_memory *memory;
-    unsigned levels;
-    bool again;
-    const struct btrail_tasks *tasks;
-    const char *release;
-    char **missing;
-};
-
-/* Called by the scanner's thread, without a lock */
-typedef void scanner_fn(void *opaque, const struct scanner_found *found);
 
 /**
  * scanner_new - start the thread
@@ -65,12 +25,12 @@ typedef void scanner_fn(void *opaque, const struct scanner_found *found);
  * @limit: of the guest's CPU time.  Snapshots are charged to it and, unless
  *         @wait_for_scan is set, use up to half of it; or NULL
  * @kept:  the budget that what is kept of the guest is taken from
- * @fn:    gets what it finds, until scanner_finish()
+ * @ops:   get what it finds, until scanner_finish()
  */
 struct scanner *
 scanner_new(const struct guest_memory_files *files, bool wait_for_scan,
             struct cpu_limit *limit, struct btrail_budget *kept,
-            scanner_fn *fn, void *opaque);
+            const struct scanner_ops *ops, void *opaque);
 
 /**
  * scanner_new_nested - start a scanner for a guest of the guest
@@ -171,7 +131,7 @@ struct scanner_result {
 
 /*
  * Sends what was found and still holds again: symbols, images, and all
- * processes by a snapshot, which has @again not set.  Any thread
+ * processes by a snapshot, which is not @again.  Any thread
  */
 void scanner_resend(struct scanner *sc);
 

@@ -66,7 +66,7 @@ struct feed {
 };
 
 struct guest_words {
-    scanner_fn *fn;
+    scanner_piece_fn *fn;
     void *opaque;
     struct cpu_limit *limit;
     struct btrail_budget *budget;
@@ -296,13 +296,13 @@ static void send_piece(struct guest_words *w, uint16_t kind,
     struct btrail_sideband_info info = {
         .kind = kind, .size = (uint32_t)size, .time = time,
     };
-    struct scanner_found found = { .kind = kind };
+    struct scanner_piece piece = { .kind = kind };
     struct btrail_buf packed = { 0 };
 
     btrail_sideband_pack(&info, data, &packed);
-    found.packed = packed.data;
-    found.packed_size = packed.len;
-    w->fn(w->opaque, &found);
+    piece.packed = packed.data;
+    piece.packed_size = packed.len;
+    w->fn(w->opaque, &piece);
     btrail_buf_free(&packed);
 }
 
@@ -574,7 +574,7 @@ static gpointer words_thread(gpointer opaque)
 
 struct guest_words *
 guest_words_new(int sock, struct cpu_limit *limit,
-                struct btrail_budget *budget, scanner_fn *fn,
+                struct btrail_budget *budget, scanner_piece_fn *fn,
                 void *opaque)
 {
     struct guest_words *w = g_new0(struct guest_words, 1);

@@ -12,7 +12,7 @@
 
 #include "backtrail/trace.h"
 #include "backtrail/transport.h"
-#include "guest-linux/scanner.h"
+#include "guest-linux/scan-output.h"
 #include "lib/agent/budget.h"
 #include "util/cpu-limit.h"
 
@@ -23,11 +23,11 @@ struct guest_words;
  * @sock:  a stream to the guest; is the thread's from here on
  * @limit: of the guest's CPU time, which is charged, or NULL
  * @budget: what is kept of its words is taken from it
- * @fn:    gets what was said, as a scanner's; never a snapshot itself, or tasks
+ * @fn:    gets what was said, as a scanner's; never a snapshot itself
  */
 struct guest_words *
 guest_words_new(int sock, struct cpu_limit *limit,
-                struct btrail_budget *budget, scanner_fn *fn,
+                struct btrail_budget *budget, scanner_piece_fn *fn,
                 void *opaque);
 
 /*

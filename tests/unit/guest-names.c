@@ -25,23 +25,23 @@ struct fixture {
     unsigned tables;
 };
 
-static void note(struct fixture *f, const struct scanner_found *found)
+static void note(struct fixture *f, const struct scanner_piece *piece)
 {
     struct btrail_sideband_info info;
     struct btrail_snapshot *s;
     void *data;
 
-    g_assert_cmpint(btrail_sideband_unpack(found->packed, found->packed_size,
+    g_assert_cmpint(btrail_sideband_unpack(piece->packed, piece->packed_size,
                                            &info, &data), ==, 0);
-    g_assert_null(found->snapshot);
-    if (found->kind == BTRAIL_SIDEBAND_TOLD_SYMBOLS) {
+    g_assert_null(piece->snapshot);
+    if (piece->kind == BTRAIL_SIDEBAND_TOLD_SYMBOLS) {
         g_string_append_printf(f->found, "symbols %.*s\n", (int)info.size,
                                (const char *)data);
         f->tables++;
         free(data);
         return;
     }
-    g_assert_cmpuint(found->kind, ==, BTRAIL_SIDEBAND_TOLD_PROCESSES);
+    g_assert_cmpuint(piece->kind, ==, BTRAIL_SIDEBAND_TOLD_PROCESSES);
     g_assert_cmpint(btrail_snapshot_decode(&s, data, info.size), ==, 0);
     free(data);
     for (uint32_t i = 0; i < s->n; i++) {
@@ -55,12 +55,12 @@ static void note(struct fixture *f, const struct scanner_found *found)
     btrail_snapshot_free(s);
 }
 
-static void got(void *opaque, const struct scanner_found *found)
+static void got(void *opaque, const struct scanner_piece *piece)
 {
     struct fixture *f = opaque;
 
     g_mutex_lock(&f->lock);
-    note(f, found);
+    note(f, piece);
     g_mutex_unlock(&f->lock);
 }
 

@@ -91,49 +91,63 @@ static void got_piece(struct rig *r, const struct btrail_sideband_info *info,
     }
 }
 
-static void got_found(void *opaque, const struct scanner_found *found)
+static void got_kernel(void *opaque, uint64_t nested, const char *release,
+                       char **missing)
 {
     struct rig *r = opaque;
 
-    if (found->missing && !found->tasks) {
-        g_assert_nonnull(found->release);
-        g_assert_cmpuint(g_strv_length(found->missing), ==, 1);
+    if (!release) {
+        g_assert_null(missing);
+        g_atomic_int_inc(&r->gone);
+    } else if (g_strv_length(missing)) {
+        g_assert_cmpuint(g_strv_length(missing), ==, 1);
         g_atomic_int_inc(&r->lacks);
     }
-    if (found->tasks) {
-        g_atomic_int_set(&r->finds, !!found->tasks->switch_to);
-    }
-    if (found->tasks && found->tasks->switch_to) {
-        r->mark = found->tasks->mark_physical;
-        g_atomic_int_set(&r->number, (int)found->tasks->number);
+}
+
+static void got_tasks(void *opaque, uint64_t nested,
+                      const struct btrail_tasks *tasks)
+{
+    struct rig *r = opaque;
+
+    g_atomic_int_set(&r->finds, !!tasks->switch_to);
+    if (tasks->switch_to) {
+        r->mark = tasks->mark_physical;
+        g_atomic_int_set(&r->number, (int)tasks->number);
         g_atomic_int_inc(&r->named);
-    } else if (found->tasks && !found->release) {
-        g_atomic_int_inc(&r->gone);
-    }
-    if (found->snapshot) {
-        g_assert_cmpuint(found->snapshot->n, >, 1);
-        for (uint32_t i = 0; i < found->snapshot->n; i++) {
-            uint64_t root = found->snapshot->processes[i].pgd;
-
-            g_assert_true(!root || !(root & BTRAIL_CR3_NESTED) ==
-                          !found->nested);
-        }
-        g_atomic_int_set(&r->processes_of, found->kernel);
-        g_atomic_int_set(&r->nested, found->nested != 0);
-    }
-    if (found->packed) {
-        struct btrail_sideband_info info;
-        void *data;
-
-        g_assert_cmpint(btrail_sideband_unpack(found->packed,
-                                               found->packed_size, &info,
-                                               &data), ==, 0);
-        g_assert_cmpuint(info.kind, ==, found->kind);
-        g_assert_cmpuint(info.kernel, ==, found->kernel);
-        got_piece(r, &info, data);
-        free(data);
     }
 }
+
+static void got_found(void *opaque, const struct scanner_piece *piece)
+{
+    struct rig *r = opaque;
+    struct btrail_sideband_info info;
+    void *data;
+
+    if (piece->snapshot) {
+        g_assert_cmpuint(piece->snapshot->n, >, 1);
+        for (uint32_t i = 0; i < piece->snapshot->n; i++) {
+            uint64_t root = piece->snapshot->processes[i].pgd;
+
+            g_assert_true(!root || !(root & BTRAIL_CR3_NESTED) ==
+                          !piece->nested);
+        }
+        g_atomic_int_set(&r->processes_of, piece->kernel);
+        g_atomic_int_set(&r->nested, piece->nested != 0);
+    }
+    g_assert_cmpint(btrail_sideband_unpack(piece->packed, piece->packed_size,
+                                           &info, &data), ==, 0);
+    g_assert_cmpuint(info.kind, ==, piece->kind);
+    g_assert_cmpuint(info.kernel, ==, piece->kernel);
+    got_piece(r, &info, data);
+    free(data);
+}
+
+static const struct scanner_ops ops = {
+    .piece = got_found,
+    .kernel = got_kernel,
+    .tasks = got_tasks,
+};
 
 /* The guest has its RAM up to some address. */
 static struct guest_memory_files files_of(const struct rig *r, uint64_t size)
@@ -167,7 +181,7 @@ static void start_of(struct rig *r, bool wait_for_scan, uint64_t size,
     g_assert_cmpint(ftruncate(r->ram, FAKE_MOVED + FAKE_NESTED_SIZE), ==, 0);
     files = files_of(r, size);
     r->scanner = scanner_new(&files, wait_for_scan, NULL, r->budget,
-                             got_found, r);
+                             &ops, r);
 }
 
 static void start_with(struct rig *r, bool wait_for_scan, uint64_t size)
