@@ -7,6 +7,8 @@
  *   names        for each symbol a length (one byte, or two if bit 7 of the
  *                first is set), and that many numbers of tokens
  *   markers      u32: where in names each 256th symbol begins
+ *   seqs_of_names  3 bytes each: the symbols in the order of their names; here
+ *                only in Linux 6.2 and 6.3, and 6.1 since some update
  *   token_table  256 strings
  *   token_index  u16: where in token_table each of them begins
  *   offsets      32 bits each: see enum form
@@ -30,6 +32,8 @@
 #define IMAGE_MAX       (96u << 20)     /* of a kernel, from _stext on */
 #define HOLE_MAX        (4u << 20)      /* between two of its sections */
 #define PER_MARKER      256u
+#define SEQ_SIZE        3u
+#define MARKERS_TRIED   8u              /* places that may be theirs */
 #define LAST_MAX        (PER_MARKER * (KALLSYMS_NAME_MAX + 2))
 #define ALIGN_MIN       4u              /* of the tables */
 #define ALIGN_MAX       8u
@@ -393,30 +397,47 @@ static bool index_like(const uint8_t *p)
     return true;
 }
 
-/* Returns where the markers before the table of tokens begin, or 0. */
-static size_t find_markers(const uint8_t *image, size_t table, size_t *count)
+/* Returns where the markers begin that end at @end, at least two, or 0. */
+static size_t markers_before(const uint8_t *image, size_t end)
 {
-    size_t pad;
+    uint32_t above = NAMES_MAX;
+    size_t at = end;
 
-    for (pad = 0; pad < ALIGN_MAX; pad += ALIGN_MIN) {
-        size_t at = table - pad;
-        uint32_t above = NAMES_MAX;
-
-        if (table < pad + 8) {
-            return 0;
+    while (at >= 4 && get32(image + at - 4) < above &&
+           above - get32(image + at - 4) <=
+           (above == NAMES_MAX ? NAMES_MAX : PER_MARKER * 512)) {
+        at -= 4;
+        above = get32(image + at);
+        if (!above) {
+            return end - at < 8 ? 0 : at;
         }
-        while (at >= 4 && get32(image + at - 4) < above &&
-               above - get32(image + at - 4) <=
-               (above == NAMES_MAX ? NAMES_MAX : PER_MARKER * 512)) {
-            at -= 4;
-            above = get32(image + at);
-            if (!above) {
-                if (table - pad - at < 8) {
-                    break;
-                }
-                *count = (table - pad - at) / 4;
-                return at;
-            }
+    }
+    return 0;
+}
+
+/* Can a gap after this many markers be filled by the order of their names? */
+static bool is_gap(size_t gap, size_t markers)
+{
+    return gap < ALIGN_MAX ||
+           (gap > SEQ_SIZE * PER_MARKER * (markers - 1) &&
+            gap < SEQ_SIZE * PER_MARKER * markers + ALIGN_MAX);
+}
+
+/*
+ * Returns where the markers before the table of tokens begin, or 0: those that
+ * leave the smallest gap from *@gap on, which gets it.
+ */
+static size_t find_markers(const uint8_t *image, size_t table, size_t *gap,
+                           size_t *count)
+{
+    for (; *gap < SEQ_SIZE * KALLSYMS_MAX && table >= *gap + 8;
+         *gap += ALIGN_MIN) {
+        size_t end = table - *gap;
+        size_t at = markers_before(image, end);
+
+        *count = (end - at) / 4;
+        if (at && is_gap(*gap, *count)) {
+            return at;
         }
     }
     return 0;
@@ -514,19 +535,14 @@ static bool find_offsets(struct kallsyms *k, uint8_t *image,
     return false;
 }
 
-static struct kallsyms *with_tokens(uint8_t *image, size_t image_size,
-                                    size_t index, size_t table,
-                                    const struct tokens *t, uint64_t stext,
-                                    unsigned word)
+static struct kallsyms *with_markers(uint8_t *image, size_t image_size,
+                                     size_t index, size_t markers,
+                                     size_t n_markers, const struct tokens *t,
+                                     uint64_t stext, unsigned word)
 {
-    size_t n_markers = 0;
-    size_t markers = find_markers(image, table, &n_markers);
     size_t names;
     size_t least;
 
-    if (!markers) {
-        return NULL;
-    }
     least = get32(image + markers + 4 * (n_markers - 1));
     if (markers < least + 16) {
         return NULL;
@@ -537,7 +553,7 @@ static struct kallsyms *with_tokens(uint8_t *image, size_t image_size,
         size_t number;
         uint32_t n = count_names(image, names, markers, n_markers, &number);
         struct kallsyms_names all = { .bytes = image + names,
-        .left = markers - names };
+                                      .left = markers - names };
         struct kallsyms *k = n ? make(t, n, &all) : NULL;
 
         if (k && find_offsets(k, image, image_size, number, index, stext,
@@ -549,7 +565,26 @@ static struct kallsyms *with_tokens(uint8_t *image, size_t image_size,
     return NULL;
 }
 
-static struct kallsyms *by_search(struct page_walk *w, uint64_t stext)
+static struct kallsyms *with_tokens(uint8_t *image, size_t image_size,
+                                    size_t index, size_t table,
+                                    const struct tokens *t, uint64_t stext,
+                                    unsigned word)
+{
+    struct kallsyms *k = NULL;
+    size_t markers, n_markers, gap = 0;
+
+    for (unsigned i = 0; i < MARKERS_TRIED && !k; i++, gap += ALIGN_MIN) {
+        markers = find_markers(image, table, &gap, &n_markers);
+        if (!markers) {
+            break;
+        }
+        k = with_markers(image, image_size, index, markers, n_markers, t,
+                         stext, word);
+    }
+    return k;
+}
+
+struct kallsyms *kallsyms_search(struct page_walk *w, uint64_t stext)
 {
     g_autofree struct tokens *t = g_new0(struct tokens, 1);
     g_autofree uint8_t *image = NULL;
@@ -593,7 +628,7 @@ struct kallsyms *kallsyms_read(struct page_walk *kernel,
         return NULL;
     }
     k = from_note(kernel, v, stext);
-    return k ? k : by_search(kernel, stext);
+    return k ? k : kallsyms_search(kernel, stext);
 }
 
 void kallsyms_free(struct kallsyms *k)

@@ -23,6 +23,12 @@ struct kallsyms;
  */
 struct kallsyms *kallsyms_read(struct page_walk *kernel,
                                const struct vmcoreinfo *v);
+
+/*
+ * The same of a kernel that says nothing of where they are.  Reads all of its
+ * image.
+ */
+struct kallsyms *kallsyms_search(struct page_walk *kernel, uint64_t stext);
 void kallsyms_free(struct kallsyms *k);
 
 /*

@@ -547,6 +547,7 @@ static void make_symbols(struct fake_linux *f, const struct symbol *symbols,
     uint64_t alignment = flags & FAKE_ALIGN_4 ? 4 : word;
     uint64_t room = page_address(f, SYMBOLS) + (flags & FAKE_ALIGN_4 ? 4 : 0);
     uint64_t offsets = 0, base = 0, number, names, markers, table, index;
+    uint64_t order = 0;
     g_autoptr(GByteArray) text = g_byte_array_new();
     g_autoptr(GByteArray) tokens = g_byte_array_new();
     GString *note = g_string_new(NULL);
@@ -579,6 +580,9 @@ static void make_symbols(struct fake_linux *f, const struct symbol *symbols,
     number = table_room(f, &room, 4, alignment);
     names = table_room(f, &room, text->len, alignment);
     markers = table_room(f, &room, sizeof(marker), alignment);
+    if (flags & FAKE_SEQS) {
+        order = table_room(f, &room, 3 * FAKE_SYMBOLS, alignment);
+    }
     table = table_room(f, &room, tokens->len, alignment);
     index = table_room(f, &room, sizeof(begin), alignment);
     if (flags & FAKE_AFTER) {
@@ -597,6 +601,14 @@ static void make_symbols(struct fake_linux *f, const struct symbol *symbols,
     memcpy(fake_linux_at(f, names), text->data, text->len);
     fake_linux_put32(f, markers, 0, marker[0]);
     fake_linux_put32(f, markers, 4, marker[1]);
+    for (i = 0; i < FAKE_SYMBOLS && order; i++) {
+        uint8_t *seq = fake_linux_at(f, order) + 3 * i;
+
+        /* Any order: nobody reads it. */
+        seq[0] = 0;
+        seq[1] = (uint8_t)((FAKE_SYMBOLS - 1 - i) >> 8);
+        seq[2] = (uint8_t)(FAKE_SYMBOLS - 1 - i);
+    }
     memcpy(fake_linux_at(f, table), tokens->data, tokens->len);
     memcpy(fake_linux_at(f, index), begin, sizeof(begin));
     for (i = 0; i < FAKE_SYMBOLS; i++) {
@@ -690,7 +702,7 @@ static void make_jumps(struct fake_linux *f)
 void fake_linux_init(struct fake_linux *f, unsigned flags)
 {
     const struct linux_layout *l = &f->layout;
-    uint64_t swapper, modules, banner, ops, vmemmap;
+    uint64_t modules, banner, ops, vmemmap;
     struct btf_header h;
     uint64_t tasks[2];
 
@@ -712,7 +724,7 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
         g_assert_nonnull(name);
         *name = 'x';
     }
-    swapper = make_task(f, 0, 0, "swapper/0", 0);
+    f->init = make_task(f, 0, 0, "swapper/0", 0);
     f->kthread = make_task(f, 2, 2, "kthreadd", 10);
     f->process = make_task(f, FAKE_PID, FAKE_PID, "prog", 1000);
     f->thread = make_task(f, FAKE_PID + 1, FAKE_PID, "thread", 2000);
@@ -720,10 +732,7 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
     tasks[0] = f->process;
     tasks[1] = f->thread;
     make_signal(f, tasks, 2);
-    link_nodes(f, (uint64_t[]) { swapper + l->task_tasks,
-                                 f->kthread + l->task_tasks,
-                                 f->process + l->task_tasks }, 3);
-    fake_linux_put64(f, f->kthread, l->task_parent, swapper);
+    fake_linux_put64(f, f->kthread, l->task_parent, f->init);
     fake_linux_put64(f, f->process, l->task_parent, f->kthread);
     fake_linux_put64(f, f->thread, l->task_parent, f->kthread);
     /* What is beside it is no part of it. */
@@ -750,10 +759,13 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
         fake_linux_put64(f, f->syscalls, 8 * i, FAKE_STEXT + 16 * MIN(i, 2));
     }
     make_jumps(f);
+    f->vmcoreinfo = room(f, 8);
+    f->sorted = room(f, 8);
+    fake_linux_boots(f, false);
     memcpy(&h, f->memory + BTF * GUEST_PAGE_SIZE, sizeof(h));
     make_symbols(f, (struct symbol[]) {
         { "_stext", FAKE_STEXT },
-        { "init_task", swapper },
+        { "init_task", f->init },
         { "modules", modules },
         { "special_mapping_vmops", ops },
         { "linux_banner", banner },
@@ -777,7 +789,28 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
         { "__tracepoint_sched_wakeup_new", f->waking_new },
         { "__start___jump_table", f->jumps },
         { "__stop___jump_table", f->jumps + 16 * FAKE_JUMPS },
+        { "init_top_pgt", page_address(f, PML4) },
+        { "vmcoreinfo_data", f->vmcoreinfo },
+        { "static_key_initialized", f->sorted },
     }, FAKE_NAMED, flags);
+}
+
+void fake_linux_boots(struct fake_linux *f, bool boots)
+{
+    const struct linux_layout *l = &f->layout;
+    uint64_t head = f->init + l->task_tasks;
+    char *note = (char *)f->memory + NOTE * GUEST_PAGE_SIZE;
+
+    /* The first byte of its text says whether it is there. */
+    *note = boots ? 0 : 'O';
+    fake_linux_put64(f, f->vmcoreinfo, 0, boots ? 0 : page_address(f, NOTE));
+    *fake_linux_at(f, f->sorted) = !boots;
+    if (boots) {
+        link_nodes(f, (uint64_t[]) { head }, 1);
+    } else {
+        link_nodes(f, (uint64_t[]) { head, f->kthread + l->task_tasks,
+                                     f->process + l->task_tasks }, 3);
+    }
 }
 
 void fake_linux_move(struct fake_linux *f)

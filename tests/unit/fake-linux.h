@@ -23,7 +23,7 @@
                         "its own) #1 SMP a day (1970-01-01)\n"
 #define FAKE_PID        100
 #define FAKE_SYMBOLS    300
-#define FAKE_NAMED      24              /* of them, that are looked for */
+#define FAKE_NAMED      27              /* of them, that are looked for */
 #define FAKE_SWITCH_TO  (FAKE_STEXT + 0x208)
 #define FAKE_SET_NAME   (FAKE_STEXT + 0x218)
 #define FAKE_WAKE       (FAKE_STEXT + 0x1300)
@@ -52,7 +52,8 @@ enum {
     FAKE_32 = 128,              /* of 32 bits, with symbols only, and without
                                    per-CPU ones at 0 */
     FAKE_PAE = 256,
-    FAKE_FLAGS = 512,           /* all flags are below */
+    FAKE_SEQS = 512,            /* 6.1 to 6.3: the order of names, too */
+    FAKE_FLAGS = 1024,          /* all flags are below */
 };
 
 /**
@@ -60,6 +61,7 @@ enum {
  * @memory:  physical memory from 0 on; it is mapped at @stext as well
  * @stext:   FAKE_STEXT, or FAKE_STEXT_32
  * @layout:  of its structs
+ * @init:    address of init_task
  * @process: address of the task_struct of FAKE_PID, @thread: of its second one
  * @kthread: of pid 2
  * @mm:      of the process
@@ -76,11 +78,14 @@ enum {
  * @syscalls: the table of four system calls
  * @jumps:   the table of jumps; @waking, @waking_new: tracepoints of tasks that
  *           are woken
+ * @vmcoreinfo: vmcoreinfo_data, which leads to the note
+ * @sorted:  static_key_initialized, which is true
  */
 struct fake_linux {
     uint8_t *memory;
     uint64_t stext;
     struct linux_layout layout;
+    uint64_t init;
     uint64_t process;
     uint64_t thread;
     uint64_t kthread;
@@ -101,6 +106,8 @@ struct fake_linux {
     uint64_t jumps;
     uint64_t waking;
     uint64_t waking_new;
+    uint64_t vmcoreinfo;
+    uint64_t sorted;
     uint64_t next;              /* where there is room */
 };
 
@@ -151,6 +158,12 @@ uint64_t fake_linux_node(struct fake_linux *f, uint8_t shift);
  * the caller must add to the memory: one folio.
  */
 void fake_linux_file(struct fake_linux *f, unsigned pages);
+
+/*
+ * Has it be a kernel that has just begun to boot, or one that has written its
+ * VMCOREINFO, and has processes, since.
+ */
+void fake_linux_boots(struct fake_linux *f, bool boots);
 
 /* Find the kernel in it; NULL if it is not found. */
 struct linux_kernel *fake_linux_find(const struct guest_memory *m);

@@ -59,6 +59,8 @@ static void check(struct fixture *x)
 static const unsigned forms[] = {
     0,
     FAKE_UNSIGNED,
+    FAKE_SEQS,
+    FAKE_SEQS | FAKE_UNSIGNED,
     FAKE_AFTER,
     FAKE_AFTER | FAKE_UNSIGNED,
     FAKE_AFTER | FAKE_PLACE,
