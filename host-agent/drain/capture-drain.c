@@ -6,6 +6,13 @@
 #include "drain/capture-drain.h"
 #include "util/clock.h"
 
+/*
+ * Where Linux has a kernel's image, at any distance from the beginning:
+ * Documentation/arch/x86/x86_64/mm.rst
+ */
+#define IMAGES          UINT64_C(0xffffffff80000000)
+#define IMAGES_SIZE     UINT64_C(0x40000000)
+
 /* Slabs of a vCPU before it is the turn of the next one */
 #define SLABS_PER_TURN      16
 /* Items of code, likewise */
@@ -75,6 +82,21 @@ static unsigned report_cr3(struct capture_drain *d,
     return scanner_report_cr3(scanner, cr3) ? 1u << source : 0;
 }
 
+/*
+ * Reports that a vCPU runs what may be a kernel that boots: with a CR3, at an
+ * address of the last 2 GB without modules, as no known kernel does.
+ */
+static void report_image(struct capture_drain *d, const struct capture_vcpu *v,
+                         uint64_t cr3, uint64_t address)
+{
+    struct scanner *scanner = capture_names_scanner(d->names, 0);
+
+    if (scanner && !v->kernel.nested && !v->kernel.number &&
+        address - IMAGES < IMAGES_SIZE) {
+        scanner_report_image(scanner, cr3);
+    }
+}
+
 /* Reports the address spaces that have run to the scanner. */
 static void report_cr3s(struct capture_drain *d, struct capture_vcpu *v,
                         const struct btrail_slab *slab)
@@ -102,6 +124,7 @@ static void report_cr3s(struct capture_drain *d, struct capture_vcpu *v,
     }
     if (slab->n_records) {
         new |= report_cr3(d, v, cr3);
+        report_image(d, v, cr3, slab->records[slab->n_records - 1].to);
     }
     scan(d, new, 0);
 }

@@ -10,8 +10,13 @@
 #include "guest-linux/vmcoreinfo.h"
 #include "util/cr3-pair.h"
 
-/* Where x86-64 links the kernel: Documentation/arch/x86/x86_64/mm.rst */
+/*
+ * Where x86-64 links the kernel, how far from there it can be (the rest is for
+ * modules), and to what it is aligned: Documentation/arch/x86/x86_64/mm.rst
+ */
 #define START_KERNEL_MAP    UINT64_C(0xffffffff80000000)
+#define KERNEL_IMAGE_SIZE   UINT64_C(0x40000000)
+#define KERNEL_ALIGN        UINT64_C(0x200000)
 
 /* Its array of struct page, if that is at no random address */
 #define VMEMMAP_4_LEVELS    UINT64_C(0xffffea0000000000)
@@ -202,7 +207,7 @@ static void find_lists(struct linux_kernel *k)
 }
 
 /* Finds what processes are read by; only symbols are known without it. */
-static void find_tasks(struct linux_kernel *k, const struct vmcoreinfo *v)
+static void find_tasks(struct linux_kernel *k)
 {
     if (!read_btf(k)) {
         return;
@@ -218,7 +223,6 @@ static void find_tasks(struct linux_kernel *k, const struct vmcoreinfo *v)
         k->layout.module_list == LINUX_NONE && !is_missing(k, LINUX_MODULES)) {
         add_missing(k, "module.list is missing: " LINUX_MODULES);
     }
-    find_pages(k, v);
     find_lists(k);
 }
 
@@ -337,6 +341,28 @@ bool linux_kernel_runs(const struct linux_kernel *k, uint64_t cr3)
             image_at(k, cr3_pair(cr3)) == own);
 }
 
+static struct linux_kernel *kernel_in(const struct guest_memory *memory)
+{
+    struct linux_kernel *k = g_new0(struct linux_kernel, 1);
+
+    k->memory = memory;
+    k->cr3_flags = guest_memory_is_view(memory) ? BTRAIL_CR3_NESTED : 0;
+    k->missing = g_ptr_array_new_with_free_func(g_free);
+    return k;
+}
+
+/* Finds all that its symbols lead to. */
+static void find_tables(struct linux_kernel *k)
+{
+    uint64_t at;
+
+    if (!kallsyms_find(k->symbols, "sys_call_table", &at)) {
+        add_missing(k, "sys_call_table is missing: names of system calls are "
+                    "unknown");
+    }
+    find_tasks(k);
+}
+
 /*
  * Returns the kernel that @v describes, or NULL and what is missing.  Only one
  * that runs with @cr3 counts, if that is not 0.
@@ -346,7 +372,7 @@ static struct linux_kernel *try(const struct guest_memory *memory,
                                 const char **what)
 {
     struct linux_kernel *k;
-    uint64_t stext, at;
+    uint64_t stext;
     g_autofree char *release = NULL;
 
     *what = "VMCOREINFO: SYMBOL(_stext)";
@@ -356,10 +382,7 @@ static struct linux_kernel *try(const struct guest_memory *memory,
         (stext < START_KERNEL_MAP && stext > UINT32_MAX)) {
         return NULL;
     }
-    k = g_new0(struct linux_kernel, 1);
-    k->memory = memory;
-    k->cr3_flags = guest_memory_is_view(memory) ? BTRAIL_CR3_NESTED : 0;
-    k->missing = g_ptr_array_new_with_free_func(g_free);
+    k = kernel_in(memory);
     strcpy(k->release, release);
     if (!(stext > UINT32_MAX ? find_space_64 : find_space_32)(k, v, stext,
                                                               what)) {
@@ -380,11 +403,10 @@ static struct linux_kernel *try(const struct guest_memory *memory,
     if (!has_release(k)) {
         goto bad;
     }
-    if (!kallsyms_find(k->symbols, "sys_call_table", &at)) {
-        add_missing(k, "sys_call_table is missing: names of system calls are "
-                    "unknown");
+    find_tables(k);
+    if (k->tasks) {
+        find_pages(k, v);
     }
-    find_tasks(k, v);
     return k;
 
 bad:
@@ -420,6 +442,139 @@ struct linux_kernel *linux_kernel_find(const struct guest_memory *memory,
                         "CONFIG_CRASH_CORE)");
     }
     return k;
+}
+
+/*
+ * Finds the image that is mapped by these page tables, of as many levels: where
+ * its first page is, and what maps it there.
+ */
+static bool find_image(struct page_walk *w, const struct guest_memory *memory,
+                       uint64_t cr3, unsigned levels, uint64_t *stext,
+                       uint64_t *physical)
+{
+    page_walk_init(w, memory, cr3, levels, FIND_BUDGET);
+    for (uint64_t at = 0; at < KERNEL_IMAGE_SIZE; at += KERNEL_ALIGN) {
+        *stext = START_KERNEL_MAP + at;
+        if (page_walk(w, *stext, physical)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Has its release, as its banner says it. */
+static bool read_release(struct linux_kernel *k)
+{
+    static const char before[] = "Linux version ";
+    char text[200];
+    size_t n;
+
+    if (!symbol_or_none(k, "linux_banner", &k->banner) ||
+        !linux_string(k, k->banner, text, sizeof(text)) ||
+        !g_str_has_prefix(text, before)) {
+        return false;
+    }
+    n = strcspn(text + strlen(before), " ");
+    if (!n || n >= sizeof(k->release)) {
+        return false;
+    }
+    memcpy(k->release, text + strlen(before), n);
+    return has_release(k);
+}
+
+/*
+ * Has its page tables in @k->walk if they map its image to where it is.  They
+ * do so when it begins with its code in C: until then it runs with others, whose
+ * entries these get.
+ */
+static bool find_own_tables(struct linux_kernel *k, unsigned levels,
+                            uint64_t physical)
+{
+    uint64_t root, own;
+
+    if (!symbol_or_none(k, "init_top_pgt", &root) &&
+        !symbol_or_none(k, "swapper_pg_dir", &root)) {
+        return false;
+    }
+    k->root = root - k->stext + physical;
+    page_walk_init(&k->walk, k->memory, k->root, levels, FIND_BUDGET);
+    return page_walk(&k->walk, k->stext, &own) && own == physical;
+}
+
+struct linux_kernel *
+linux_kernel_find_booting(const struct guest_memory *memory, uint64_t cr3)
+{
+    g_autofree struct page_walk *w = g_new(struct page_walk, 1);
+    struct linux_kernel *k = kernel_in(memory);
+    uint64_t physical, at;
+    unsigned levels = 4;
+
+    guest_memory_begin(memory);
+    if (!find_image(w, memory, cr3, levels, &k->stext, &physical)) {
+        levels = 5;
+        if (!find_image(w, memory, cr3, levels, &k->stext, &physical)) {
+            goto bad;
+        }
+    }
+    k->symbols = kallsyms_search(w, k->stext);
+    if (!k->symbols || !find_own_tables(k, levels, physical) ||
+        !read_release(k) ||
+        !kallsyms_find(k->symbols, "vmcoreinfo_data", &at)) {
+        goto bad;
+    }
+    find_tables(k);
+    if (!k->tasks) {
+        goto bad;
+    }
+    k->booting = true;
+    return k;
+
+bad:
+    linux_kernel_free(k);
+    return NULL;
+}
+
+/*
+ * Reads the VMCOREINFO that a kernel makes of a page of its own, if it is
+ * whole: what it says of page tables comes last.
+ */
+static bool read_vmcoreinfo(struct linux_kernel *k, struct vmcoreinfo *v)
+{
+    g_autofree char *release = NULL;
+    uint64_t at, page, stext, root;
+    int64_t phys_base;
+
+    if (!symbol_or_none(k, "vmcoreinfo_data", &at) ||
+        !linux_u64(k, at, 0, &page) || !linux_pointer(page) ||
+        page % GUEST_PAGE_SIZE ||
+        !page_walk_read(&k->walk, page, v->text, GUEST_PAGE_SIZE)) {
+        return false;
+    }
+    v->text[GUEST_PAGE_SIZE] = 0;
+    release = vmcoreinfo_string(v, "OSRELEASE");
+    return release && !strcmp(release, k->release) &&
+           vmcoreinfo_symbol(v, "_stext", &stext) && stext == k->stext &&
+           vmcoreinfo_number(v, "phys_base", &phys_base) &&
+           (vmcoreinfo_symbol(v, "init_top_pgt", &root) ||
+            vmcoreinfo_symbol(v, "swapper_pg_dir", &root)) &&
+           k->root == root - START_KERNEL_MAP + (uint64_t)phys_base;
+}
+
+bool linux_kernel_complete(struct linux_kernel *k)
+{
+    g_autofree struct vmcoreinfo *v = g_new(struct vmcoreinfo, 1);
+
+    if (!k->booting) {
+        return true;
+    }
+    linux_kernel_begin(k);
+    if (!read_vmcoreinfo(k, v)) {
+        return false;
+    }
+    find_release(k, v);
+    find_pages(k, v);
+    k->booting = false;
+    return true;
 }
 
 void linux_kernel_free(struct linux_kernel *k)

@@ -28,6 +28,7 @@
  * @tasks:   are its tasks known?  Otherwise only its symbols are
  * @layout:  its structs
  * @missing: texts: what is not as this program knows it, and what is lost
+ * @booting: it has not written its VMCOREINFO yet: see linux_kernel_complete()
  * @cr3_flags: what the CR3 of its page tables has beside their address:
  *           BTRAIL_CR3_NESTED if it is that of a nested guest
  * @vmemmap: where its array of struct page is, of @page_size bytes each; 0 if
@@ -56,6 +57,7 @@ struct linux_kernel {
     bool tasks;
     struct linux_layout layout;
     GPtrArray *missing;
+    bool booting;
     uint64_t cr3_flags;
     uint64_t vmemmap;
     uint32_t page_size;
@@ -99,6 +101,23 @@ struct linux_kernel {
 struct linux_kernel *linux_kernel_find(const struct guest_memory *memory,
                                        uint64_t note, uint64_t size,
                                        uint64_t cr3, char **why);
+
+/*
+ * Finds the kernel that runs with @cr3 by its image, which these page tables
+ * map, from its first function in C on (start_kernel).  Only its init_task is
+ * certain then: addresses at random, and more tasks, come later.  Returns NULL
+ * if there is none, or it cannot be completed.
+ */
+struct linux_kernel *
+linux_kernel_find_booting(const struct guest_memory *memory, uint64_t cr3);
+
+/*
+ * Reads what a kernel that is @booting did not have when it was found, if it
+ * has written its VMCOREINFO by now; returns whether it has.  @missing can have
+ * more then.
+ */
+bool linux_kernel_complete(struct linux_kernel *k);
+
 void linux_kernel_free(struct linux_kernel *k);
 
 /* Is it still there?  Its memory says its release, as it did. */

@@ -44,6 +44,11 @@
  */
 #define FIND_SOON_NS        UINT64_C(100000000)
 #define FIND_BUDGET_NS      INT64_C(1000000000)
+/*
+ * Between two searches for a kernel that boots.  They have the same budget:
+ * each reads the kernel's image, and not all of memory.
+ */
+#define BOOTING_SPACING_NS  UINT64_C(10000000)
 
 /* How long scan_plan_wait() waits for the first snapshot, at most */
 #define WAIT_FIRST_NS       INT64_C(1000000000)
@@ -291,6 +296,16 @@ void scan_plan_none_found(struct scan_plan *p, uint64_t begin, uint64_t took)
     notify_done(p, work, begin + debt);
     work->earliest = begin + debt;
     work->latest = begin + MAX(FIND_SOON_NS, debt);
+}
+
+uint64_t scan_plan_booting_searched(struct scan_plan *p, uint64_t begin,
+                                    uint64_t took)
+{
+    uint64_t debt;
+
+    budget_at(p, &p->find_budget, begin);
+    debt = spend(p, &p->find_budget, took);
+    return begin + MAX(BOOTING_SPACING_NS, MAX(debt, limit_pace(p, took)));
 }
 
 void scan_plan_charge(struct scan_plan *p, uint64_t took)

@@ -66,7 +66,8 @@ struct scan_work {
  * @wait_budget: time for which the drain may wait; under the lock
  * @budget:   CPU time for snapshots; of the thread, as the others
  * @check_budget: and for checks
- * @find_budget: and to find a kernel, with @wait_for_scan
+ * @find_budget: and to find a kernel: one that boots, or any with
+ *            @wait_for_scan
  * @paced:    the limit is stricter than the budget
  */
 struct scan_plan {
@@ -131,6 +132,13 @@ void scan_plan_none_found(struct scan_plan *p, uint64_t begin, uint64_t took);
 
 /* How long after the begin of a search the next one may begin */
 uint64_t scan_plan_search_spacing(const struct scan_plan *p, uint64_t took);
+
+/*
+ * The same of a search for a kernel that boots.  Returns when the next one may
+ * begin.
+ */
+uint64_t scan_plan_booting_searched(struct scan_plan *p, uint64_t begin,
+                                    uint64_t took);
 
 /* Charges the limit with CPU time of this thread. */
 void scan_plan_charge(struct scan_plan *p, uint64_t took);

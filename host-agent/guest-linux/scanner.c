@@ -46,6 +46,8 @@ struct scanner {
 
     uint64_t stranger;          /* CR3 with which no known kernel runs, 0 if
                                    none was reported; atomic */
+    uint64_t booting;           /* CR3 with which a kernel may boot, 0 if none
+                                   was reported; atomic */
     bool resend;                /* atomic */
     unsigned levels;            /* of the kernel's page tables, 0 if there is no
                                    kernel; atomic */
@@ -66,12 +68,14 @@ struct scanner {
     GBytes *sent_ended;         /* packed, or NULL */
     uint16_t ended_of;          /* the kernel of which that was said */
     uint64_t next_look;
+    uint64_t next_booting;      /* earliest time, for one that boots */
     uint64_t next_search;       /* earliest time, for one that runs instead */
     uint64_t next_whole;        /* time of the next snapshot of everything */
     struct known_processes *processes;
     struct sent_files *files;
     struct sent_symbols *symbols;
     bool symbols_sent;          /* those of this kernel */
+    struct btrail_tasks tasks;  /* that were sent */
     unsigned empty;             /* snapshots without processes, in succession */
 };
 
@@ -130,6 +134,16 @@ void scanner_report_stranger(struct scanner *sc, uint64_t cr3)
     }
 }
 
+void scanner_report_image(struct scanner *sc, uint64_t cr3)
+{
+    uint64_t root = btrail_cr3_root(cr3);
+
+    if (root && root != __atomic_load_n(&sc->booting, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&sc->booting, root, __ATOMIC_RELAXED);
+        scan_plan_wake(&sc->plan);
+    }
+}
+
 void scanner_report_ran(struct scanner *sc, uint64_t cr3,
                         uint64_t time)
 {
@@ -166,13 +180,12 @@ static void send_kernel(struct scanner *sc)
 /* The same, and how its tasks are found */
 static void send_tasks(struct scanner *sc)
 {
-    struct btrail_tasks tasks = { 0 };
-
+    sc->tasks = (struct btrail_tasks) { 0 };
     if (sc->kernel) {
-        linux_switch(sc->kernel, &tasks);
+        linux_switch(sc->kernel, &sc->tasks);
     }
     send_kernel(sc);
-    sc->out.ops->tasks(sc->out.opaque, sc->out.nested, &tasks);
+    sc->out.ops->tasks(sc->out.opaque, sc->out.nested, &sc->tasks);
 }
 
 /* Sends what stays as long as the kernel runs. */
@@ -245,6 +258,41 @@ static void forget_roots(struct scanner *sc)
     known_code_keep_only(sc->code, roots);
 }
 
+static void list_missing(struct scanner *sc)
+{
+    g_mutex_lock(&sc->lock);
+    g_strfreev(sc->result.missing);
+    sc->result.missing = missing_names(sc->kernel, sc->memory.unread);
+    g_mutex_unlock(&sc->lock);
+}
+
+/* Says what is known now of a kernel that was found while it booted. */
+static void complete_kernel(struct scanner *sc)
+{
+    struct btrail_tasks tasks;
+
+    if (!sc->kernel->booting || !linux_kernel_complete(sc->kernel)) {
+        return;
+    }
+    list_missing(sc);
+    linux_switch(sc->kernel, &tasks);
+    if (memcmp(&tasks, &sc->tasks, sizeof(tasks))) {
+        send_tasks(sc);
+    } else {
+        send_kernel(sc);
+    }
+}
+
+/*
+ * A kernel without processes is not the one that it was, unless it has not got
+ * that far.
+ */
+static bool is_empty(struct scanner *sc, const struct btrail_snapshot *snapshot)
+{
+    return snapshot->n <= 1 &&
+           !(sc->kernel->booting && linux_kernel_remains(sc->kernel));
+}
+
 /* Returns whether it has a new process. */
 static bool take_snapshot(struct scanner *sc, bool everything)
 {
@@ -257,6 +305,7 @@ static bool take_snapshot(struct scanner *sc, bool everything)
         sc->empty = linux_kernel_remains(sc->kernel) ? 0 : sc->empty + 1;
         return false;
     }
+    complete_kernel(sc);
     snapshot = linux_snapshot(sc->kernel, clock_ns,
                               everything ? NULL : known_processes_is_known,
                               sc->processes);
@@ -272,8 +321,7 @@ static bool take_snapshot(struct scanner *sc, bool everything)
     if (snapshot->flags & BTRAIL_SNAPSHOT_WHOLE) {
         forget_roots(sc);
     }
-    /* A kernel without processes is not the one that it was. */
-    sc->empty = snapshot->n > 1 ? 0 : sc->empty + 1;
+    sc->empty = is_empty(sc, snapshot) ? sc->empty + 1 : 0;
     if (!sc->empty && !btrail_snapshot_encode(snapshot, &data, &size)) {
         const struct btrail_sideband_info info = {
             .kind = BTRAIL_SIDEBAND_PROCESSES, .kernel = sc->kernel->number,
@@ -309,13 +357,13 @@ static void forget_kernel(struct scanner *sc)
     note_last(sc);
 }
 
-/* Searches for a kernel, one that runs with @cr3 if that is not 0. */
-static struct linux_kernel *search(struct scanner *sc, uint64_t cr3,
+/*
+ * Gives a kernel that was found, if one was, its number.  Returns NULL, and
+ * why, if there is none left.
+ */
+static struct linux_kernel *number(struct scanner *sc, struct linux_kernel *k,
                                    char **why)
 {
-    unsigned own = sc->own ? __atomic_load_n(&sc->own->levels,
-                                             __ATOMIC_RELAXED) : 0;
-    struct linux_kernel *k = scan_memory_find(&sc->memory, cr3, own, why);
     uint64_t held;
 
     if (!k) {
@@ -332,6 +380,16 @@ static struct linux_kernel *search(struct scanner *sc, uint64_t cr3,
     }
     sc->held_before = held;
     return k;
+}
+
+/* Searches for a kernel, one that runs with @cr3 if that is not 0. */
+static struct linux_kernel *search(struct scanner *sc, uint64_t cr3,
+                                   char **why)
+{
+    unsigned own = sc->own ? __atomic_load_n(&sc->own->levels,
+                                             __ATOMIC_RELAXED) : 0;
+
+    return number(sc, scan_memory_find(&sc->memory, cr3, own, why), why);
 }
 
 static void set_kernel(struct scanner *sc, struct linux_kernel *k,
@@ -426,10 +484,7 @@ static bool take_memory(struct scanner *sc)
         return false;
     }
     if (more && sc->kernel) {
-        g_mutex_lock(&sc->lock);
-        g_strfreev(sc->result.missing);
-        sc->result.missing = missing_names(sc->kernel, sc->memory.unread);
-        g_mutex_unlock(&sc->lock);
+        list_missing(sc);
         send_kernel(sc);
     }
     return true;
@@ -468,6 +523,41 @@ static bool follow_stranger(struct scanner *sc)
 }
 
 /*
+ * Looks for a kernel that boots.  All that is known of another one may still be
+ * in memory, as after a reset.  Returns whether one was found.
+ */
+static bool follow_booting(struct scanner *sc)
+{
+    uint64_t cr3 = __atomic_exchange_n(&sc->booting, 0, __ATOMIC_RELAXED);
+    uint64_t begin = clock_ns();
+    uint64_t took = clock_cpu_ns();
+    struct linux_kernel *k;
+    char *why = NULL;
+
+    guest_memory_begin(sc->memory.view);
+    if (sc->kernel && linux_kernel_runs(sc->kernel, cr3)) {
+        return false;
+    }
+    k = number(sc, linux_kernel_find_booting(sc->memory.view, cr3), &why);
+    if (k) {
+        if (sc->kernel) {
+            forget_kernel(sc);
+        } else {
+            kernel_watch_begin(&sc->watch, sc->watch.alive);
+        }
+        sc->ended = false;
+        set_kernel(sc, k, NULL);
+        send_tasks(sc);
+        sc->searched = true;
+    }
+    g_free(why);
+    took = clock_cpu_ns() - took;
+    scan_plan_charge(&sc->plan, took);
+    sc->next_booting = scan_plan_booting_searched(&sc->plan, begin, took);
+    return k;
+}
+
+/*
  * Gives the kernel up if it has ended, as far as page tables show it.  Returns
  * whether it has.
  */
@@ -500,6 +590,7 @@ static bool wait_for_work(struct scanner *sc)
 
         bool stranger = sc->kernel &&
                         __atomic_load_n(&sc->stranger, __ATOMIC_RELAXED);
+        bool booting = __atomic_load_n(&sc->booting, __ATOMIC_RELAXED);
 
         now = clock_ns();
         if (plan->closing || other || lost) {
@@ -512,8 +603,17 @@ static bool wait_for_work(struct scanner *sc)
             g_mutex_lock(&plan->lock);
             continue;
         }
+        if (booting && now >= sc->next_booting) {
+            g_mutex_unlock(&plan->lock);
+            other = follow_booting(sc);
+            g_mutex_lock(&plan->lock);
+            continue;
+        }
         if (now >= until) {
             break;
+        }
+        if (booting) {
+            until = MIN(until, sc->next_booting);
         }
         if (sc->kernel) {
             until = MIN(until, sc->next_look);

@@ -74,6 +74,13 @@ bool scanner_report_cr3(struct scanner *sc, uint64_t cr3);
 void scanner_report_stranger(struct scanner *sc, uint64_t cr3);
 
 /*
+ * A vCPU has made records with this CR3 where kernels have their image (the
+ * last 2 GB of addresses, without modules), and it is not known which kernel
+ * ran.  The scanner looks for one that boots.  Cheap; for one thread
+ */
+void scanner_report_image(struct scanner *sc, uint64_t cr3);
+
+/*
  * A vCPU has made records with this CR3, at @time or later, and nobody says
  * which kernel ran.  If the kernel that was found last runs with none of these
  * for some time, it has ended; then the scanner looks for another one that

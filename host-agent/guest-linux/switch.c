@@ -59,6 +59,19 @@ static bool describe(const struct linux_kernel *k, struct btrail_tasks *t)
            t->task_flags < BTRAIL_TASKS_MAX_OFFSET;
 }
 
+/*
+ * Can its table of jumps be read?  A kernel sorts it soon after its begin, in
+ * jump_label_init().
+ */
+static bool has_jumps(struct linux_kernel *k)
+{
+    uint64_t at, done = 0;
+
+    return !k->booting ||
+           (kallsyms_find(k->symbols, "static_key_initialized", &at) &&
+            linux_number(k, at, 0, 1, &done) && done);
+}
+
 /* What is known of why tasks leave their CPU, and of who wakes them */
 static void describe_waits(struct linux_kernel *k, struct btrail_tasks *t)
 {
@@ -76,7 +89,7 @@ static void describe_waits(struct linux_kernel *k, struct btrail_tasks *t)
         t->interruptible = INTERRUPTIBLE;
         t->uninterruptible = UNINTERRUPTIBLE;
     }
-    if (k->wakes_sought ? k->wake : linux_wakes_find(k)) {
+    if (k->wakes_sought ? k->wake : has_jumps(k) && linux_wakes_find(k)) {
         t->wake = k->wake;
         t->wake_new = k->wake_new;
         t->waking_new = k->waking_new;

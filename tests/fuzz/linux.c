@@ -94,6 +94,18 @@ static void add_text(void *opaque, const char *text, size_t size)
     g_string_append_len(opaque, text, (gssize)size);
 }
 
+/* The same memory, if the kernel is to be found as one that boots */
+static void try_booting(const struct guest_memory *m)
+{
+    struct linux_kernel *k = linux_kernel_find_booting(m, FAKE_ROOT);
+
+    if (k) {
+        fuzz_require(k->tasks && k->booting);
+        fuzz_require(linux_kernel_complete(k) != k->booting);
+        linux_kernel_free(k);
+    }
+}
+
 int fuzz_input(const uint8_t *data, size_t size)
 {
     static struct fake_linux kinds[FAKE_FLAGS];
@@ -121,6 +133,7 @@ int fuzz_input(const uint8_t *data, size_t size)
     k = linux_kernel_find(m, 0, 0, 0, &why);
     fuzz_require(!k == !!why);
     g_free(why);
+    try_booting(m);
     if (k) {
         fuzz_accepted();
         change(&f, &data, &size);

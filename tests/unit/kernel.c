@@ -254,6 +254,119 @@ static void test_decoy(void)
     fake_linux_clear(&f);
 }
 
+/*
+ * A kernel that boots is found by its image alone.  What it has not got yet is
+ * read later.
+ */
+static void test_booting(void)
+{
+    static const unsigned flags[] = {
+        0, FAKE_SEQS, FAKE_AFTER, FAKE_AFTER | FAKE_UNSIGNED,
+        FAKE_AFTER | FAKE_PLACE,
+        FAKE_AFTER | FAKE_PLACE | FAKE_ALIGN_4,
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(flags); i++) {
+        struct fake_linux f;
+        struct guest_memory *m;
+        struct linux_kernel *k, *other;
+
+        fake_linux_init(&f, flags[i]);
+        fake_linux_boots(&f, true);
+        m = memory_of(&f);
+        g_assert_null(fake_linux_find(m));
+        g_assert_null(linux_kernel_find_booting(m, 0x800000));
+        k = linux_kernel_find_booting(m, FAKE_ROOT);
+        g_assert_nonnull(k);
+        g_assert_cmpstr(k->release, ==, "6.0-fake");
+        g_assert_true(k->booting && k->tasks);
+        g_assert_cmphex(k->root, ==, 0);
+        g_assert_cmphex(k->stext, ==, FAKE_STEXT);
+        g_assert_cmpuint(kallsyms_count(k->symbols), ==, FAKE_SYMBOLS);
+        g_assert_cmpuint(k->missing->len, ==, 0);
+        g_assert_cmphex(k->vmemmap, ==, 0);
+        g_assert_true(linux_kernel_remains(k));
+        g_assert_true(linux_kernel_runs(k, FAKE_ROOT));
+        g_assert_false(linux_kernel_complete(k));
+        fake_linux_boots(&f, false);
+        g_assert_true(linux_kernel_complete(k));
+        g_assert_true(linux_kernel_complete(k));
+        g_assert_false(k->booting);
+        other = fake_linux_find(m);
+        g_assert_nonnull(other);
+        g_assert_cmphex(k->vmemmap, ==, other->vmemmap);
+        g_assert_cmpuint(k->page_size, ==, other->page_size);
+        g_assert_cmphex(k->root, ==, other->root);
+        g_assert_cmphex(k->banner, ==, other->banner);
+        g_assert_cmphex(k->utsname, ==, other->utsname);
+        g_assert_cmpuint(k->missing->len, ==, 0);
+        linux_kernel_free(other);
+        fake_linux_end(&f, m, k);
+    }
+}
+
+/* What a kernel that boots needs, so that it is no other one */
+static void test_no_booting(void)
+{
+    static const char *const needed[] = {
+        "Tlinux_banner", "Tinit_top_pgt", "Tvmcoreinfo_data", "Tinit_task",
+        "T_stext", "T__start_BTF", "Linux version", "BT_fake",
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(needed); i++) {
+        struct fake_linux f;
+        struct guest_memory *m;
+        struct linux_kernel *k;
+        uint8_t *at;
+
+        fake_linux_init(&f, 0);
+        fake_linux_boots(&f, true);
+        m = memory_of(&f);
+        at = memmem(f.memory, FAKE_SIZE, needed[i], strlen(needed[i]));
+        if (at) {
+            at[1] ^= 0x20;
+        } else {
+            /* Its own page tables, entry 511, do not map it yet. */
+            memset(f.memory + 511 * 8, 0, 8);
+        }
+        k = linux_kernel_find_booting(m, FAKE_ROOT);
+        g_assert_null(k);
+        guest_memory_free(m);
+        fake_linux_clear(&f);
+    }
+}
+
+/* A VMCOREINFO that is not whole, or is another kernel's, is none. */
+static void test_incomplete(void)
+{
+    static const char *const texts[] = {
+        "NUMBER(phys_base)", "SYMBOL(init_top_pgt)", "OSRELEASE=6",
+        "SYMBOL(_stext)=f", "NUMBER(phys_base)=-",
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
+        struct fake_linux f;
+        struct guest_memory *m;
+        struct linux_kernel *k;
+        uint8_t *at;
+
+        fake_linux_init(&f, 0);
+        fake_linux_boots(&f, true);
+        m = memory_of(&f);
+        k = linux_kernel_find_booting(m, FAKE_ROOT);
+        g_assert_nonnull(k);
+        fake_linux_boots(&f, false);
+        at = memmem(f.memory, FAKE_SIZE, texts[i], strlen(texts[i]));
+        g_assert_nonnull(at);
+        at += strlen(texts[i]) - 1;
+        *at = *at == '-' ? '1' : *at + 1;
+        g_assert_false(linux_kernel_complete(k));
+        g_assert_true(k->booting && linux_kernel_remains(k));
+        g_assert_cmphex(k->root, ==, 0);
+        fake_linux_end(&f, m, k);
+    }
+}
+
 static void test_window(void)
 {
     struct fake_linux f;
@@ -307,5 +420,8 @@ int main(int argc, char **argv)
     g_test_add_func("/kernel/32", test_32);
     g_test_add_func("/kernel/decoy", test_decoy);
     g_test_add_func("/kernel/window", test_window);
+    g_test_add_func("/kernel/booting", test_booting);
+    g_test_add_func("/kernel/no-booting", test_no_booting);
+    g_test_add_func("/kernel/incomplete", test_incomplete);
     return g_test_run();
 }

@@ -119,6 +119,16 @@ static void test_search(void)
     g_assert_cmpuint(p.snapshots.begun, ==, 1);
     end(&p);
 
+    /* Those for a kernel that boots have a budget of their own. */
+    start(&p, false);
+    at = p.find_budget.at;
+    g_assert_cmpuint(scan_plan_booting_searched(&p, at, 1), ==, at + 10 * MS);
+    g_assert_cmpuint(scan_plan_booting_searched(&p, at, 1 * S), ==,
+                     at + 10 * MS);
+    g_assert_cmpuint(scan_plan_booting_searched(&p, at, 1 * S), ==,
+                     at + 20 * S + 20);
+    end(&p);
+
     /* A guest that is to wait has searches at once, as long as they are few. */
     start(&p, true);
     at = p.find_budget.at;

@@ -27,6 +27,9 @@ struct rig {
     int symbols;                /* how often the kernel's own were */
     int gone;                   /* how often there was no kernel */
     int finds;                  /* they are found now */
+    int wakes;                  /* and where they are woken */
+    bool booting;               /* a kernel can have one process */
+    int processes;              /* in the last snapshot */
     int lacks;                  /* how often something new was missing */
     GMutex lock;
     GString *sent;              /* symbols, and times; under the lock */
@@ -111,6 +114,7 @@ static void got_tasks(void *opaque, uint64_t nested,
     struct rig *r = opaque;
 
     g_atomic_int_set(&r->finds, !!tasks->switch_to);
+    g_atomic_int_set(&r->wakes, !!tasks->wake);
     if (tasks->switch_to) {
         r->mark = tasks->mark_physical;
         g_atomic_int_set(&r->number, (int)tasks->number);
@@ -125,7 +129,8 @@ static void got_found(void *opaque, const struct scanner_piece *piece)
     void *data;
 
     if (piece->snapshot) {
-        g_assert_cmpuint(piece->snapshot->n, >, 1);
+        g_assert_cmpuint(piece->snapshot->n, >=, r->booting ? 1 : 2);
+        g_atomic_int_set(&r->processes, (int)piece->snapshot->n);
         for (uint32_t i = 0; i < piece->snapshot->n; i++) {
             uint64_t root = piece->snapshot->processes[i].pgd;
 
@@ -695,6 +700,70 @@ static void test_unsaid(void)
 }
 
 /*
+ * A kernel is found when it has only begun to boot, if it is said that there
+ * may be one.  It stays the same when it has booted.
+ */
+static void test_boots(void)
+{
+    struct rig r;
+
+    start(&r, false);
+    r.booting = true;
+    fake_linux_boots(&r.guest, true);
+    write_ram(&r, r.guest.memory);
+    /* Page tables of something else */
+    scanner_report_image(r.scanner, 0x800000);
+    g_usleep(12 * PAUSE_US);
+    g_assert_cmpint(g_atomic_int_get(&r.named), ==, 0);
+    scanner_report_image(r.scanner, FAKE_ROOT);
+    g_assert_true(becomes(&r.number, 1));
+    g_assert_true(becomes(&r.processes, 1));
+    g_assert_true(becomes(&r.symbols_of, 1));
+    g_assert_cmpint(g_atomic_int_get(&r.wakes), ==, 0);
+    scanner_report_image(r.scanner, FAKE_ROOT);
+    /* Longer than a kernel without processes is taken to be there */
+    g_usleep(15 * PAUSE_US);
+    g_assert_true(g_atomic_int_get(&r.finds));
+    g_assert_cmpint(g_atomic_int_get(&r.named), ==, 1);
+    g_assert_cmpint(g_atomic_int_get(&r.gone), ==, 1);
+
+    fake_linux_boots(&r.guest, false);
+    write_ram(&r, r.guest.memory);
+    g_assert_true(becomes(&r.wakes, 1));
+    g_assert_true(becomes(&r.processes, 3));
+    g_assert_cmpint(g_atomic_int_get(&r.named), ==, 2);
+    g_assert_cmpint(g_atomic_int_get(&r.number), ==, 1);
+    g_assert_cmpint(g_atomic_int_get(&r.symbols), ==, 1);
+    /* It goes. */
+    memset(r.guest.memory, 0, FAKE_SIZE);
+    write_ram(&r, r.guest.memory);
+    g_assert_true(becomes(&r.gone, 2));
+    finish(&r);
+}
+
+/* One that boots after a reset, while another one is still in memory */
+static void test_boots_again(void)
+{
+    struct fake_linux second;
+    struct rig r;
+
+    start_with(&r, false, FAKE_MOVED + FAKE_SIZE);
+    r.booting = true;
+    write_ram(&r, r.guest.memory);
+    g_assert_true(becomes(&r.symbols_of, 1));
+    fake_linux_init(&second, 0);
+    fake_linux_move(&second);
+    fake_linux_boots(&second, true);
+    g_assert_cmpint(pwrite(r.ram, second.memory, FAKE_SIZE, FAKE_MOVED), ==,
+                    FAKE_SIZE);
+    scanner_report_image(r.scanner, FAKE_MOVED + FAKE_ROOT);
+    g_assert_true(becomes(&r.number, 2));
+    g_assert_true(becomes(&r.symbols_of, 2));
+    fake_linux_clear(&second);
+    finish(&r);
+}
+
+/*
  * Processes without end, none of which is known to have ended, as the list of
  * them is torn: what is kept of them is no more than the budget.
  */
@@ -829,6 +898,8 @@ int main(int argc, char **argv)
     g_test_add_func("/scanner/noticed", test_noticed);
     g_test_add_func("/scanner/two-kernels", test_two_kernels);
     g_test_add_func("/scanner/unsaid", test_unsaid);
+    g_test_add_func("/scanner/boots", test_boots);
+    g_test_add_func("/scanner/boots-again", test_boots_again);
     g_test_add_func("/scanner/budget", test_budget);
     g_test_add_func("/scanner/nested", test_nested);
     return g_test_run();
