@@ -113,6 +113,8 @@ static void check_call(struct run_search *job, struct run_piece *p,
     if (to == s->switch_to) {
         begin_run_part(job, p, b->index + i + 1, b, p->sign);
         p->sign = RUN_UNKNOWN;
+    } else if (to == s->start[0] || to == s->start[1]) {
+        begin_run_part(job, p, b->index + i + 1, b, RUN_IDLE);
     } else if (to == s->lazy) {
         p->sign = RUN_KERNEL;
     } else if (to == s->switch_mm) {
@@ -315,6 +317,8 @@ struct runs *runs_new(const struct btrail_trace *trace, const uint64_t *until,
     add_wanted(&job, symbols->birth);
     add_wanted(&job, symbols->clone);
     add_wanted(&job, symbols->exit);
+    add_wanted(&job, symbols->start[0]);
+    add_wanted(&job, symbols->start[1]);
     g_mutex_init(&job.lock);
     job.events = g_array_new(FALSE, FALSE, sizeof(struct run_event));
     for (i = 0; !btrail_trace_stream(trace, i, &info); i++) {

@@ -6,7 +6,9 @@
  * the idle task have no page table of their own and keep the one in force.
  * Before Linux switches to one of them it calls enter_lazy_tlb(); before it
  * switches to another task it calls switch_mm_irqs_off() for its process.  Then
- * it calls __switch_to_asm().
+ * it calls __switch_to_asm().  Until then, what begins with start_kernel() is
+ * init_task, which is the idle task of the CPU that boots; each other CPU
+ * begins with its own in start_secondary().
  */
 
 #ifndef BTRAIL_RUNS_H
@@ -26,6 +28,7 @@
  * @birth:     ret_from_fork, or ret_from_fork_asm
  * @clone:     kernel_clone, or _do_fork
  * @exit:      do_exit
+ * @start:     start_kernel, start_secondary
  */
 struct runs_symbols {
     uint64_t switch_to;
@@ -38,6 +41,7 @@ struct runs_symbols {
     uint64_t birth;
     uint64_t clone;
     uint64_t exit;
+    uint64_t start[2];
 };
 
 /**

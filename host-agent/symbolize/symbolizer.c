@@ -251,7 +251,8 @@ static void find_runs(struct symbolizer *s)
     static const char *const names[] = {
         "__switch_to_asm", "enter_lazy_tlb", "switch_mm_irqs_off",
         "ret_from_fork_asm", "ret_from_fork", "kernel_clone", "_do_fork",
-        "do_exit", "do_idle", "schedule_idle",
+        "do_exit", "do_idle", "schedule_idle", "start_kernel",
+        "start_secondary",
     };
     struct symbol found[G_N_ELEMENTS(names)];
     const struct symbol *idle = found + 8;
@@ -279,6 +280,7 @@ static void find_runs(struct symbolizer *s)
         .clone = found[5].start ?: found[6].start, .exit = found[7].start,
         .idle = { { idle[0].start, idle[0].end },
                   { idle[1].start, idle[1].end } },
+        .start = { found[10].start, found[11].start },
     };
     if (!symbols.switch_to || !symbols.lazy || !symbols.switch_mm) {
         return;

@@ -20,6 +20,7 @@ static const struct runs_symbols symbols = {
         { KERNEL + 0x400, KERNEL + 0x500 }, { KERNEL + 0x600, KERNEL + 0x610 },
     },
     .birth = KERNEL + 0x700, .clone = KERNEL + 0x800, .exit = KERNEL + 0x900,
+    .start = { KERNEL + 0xa00, KERNEL + 0xb00 },
 };
 
 static char *path;
@@ -353,6 +354,50 @@ static void test_events(void)
     stream_clear(&s);
 }
 
+/*
+ * A kernel begins with its idle task, until it switches to another one, or it
+ * is not known whether it has.
+ */
+static void test_boot(void)
+{
+    struct btrail_writer *w = begin();
+    struct stream s, other;
+    struct runs *r;
+
+    stream_init(&s, w, 0);
+    stream_init(&other, w, 1);
+    put(&s, CODE, symbols.start[0] + 0x10, RUN_UNKNOWN);
+    put(&s, CODE, symbols.start[0], RUN_UNKNOWN);
+    put(&s, symbols.start[0], CODE, RUN_IDLE);
+    flush(&s, 0);
+    put(&s, CODE, CODE, RUN_IDLE);
+    put(&s, CODE, symbols.lazy, RUN_IDLE);
+    put(&s, CODE, symbols.switch_to, RUN_IDLE);
+    put(&s, CODE, CODE, RUN_KERNEL);
+    flush(&s, 0);
+    /* It boots again, */
+    put(&s, CODE, symbols.start[0], RUN_KERNEL);
+    put(&s, CODE, CODE, RUN_IDLE);
+    flush(&s, 0);
+    /* and what is lost may have been a switch. */
+    s.begin = ++s.index;
+    g_array_set_size(s.kinds, s.kinds->len + 1);
+    g_array_index(s.kinds, enum run_kind, s.begin - 1) = RUN_UNKNOWN;
+    put(&s, CODE, CODE, RUN_UNKNOWN);
+    flush(&s, 1);
+    /* Another CPU begins with an idle task, too. */
+    put(&other, CODE, CODE, RUN_UNKNOWN);
+    put(&other, CODE, symbols.start[1], RUN_UNKNOWN);
+    put(&other, CODE, CODE, RUN_IDLE);
+    flush(&other, 0);
+    r = find(w, 2);
+    check(r, &s);
+    check(r, &other);
+    runs_free(r);
+    stream_clear(&s);
+    stream_clear(&other);
+}
+
 int main(int argc, char **argv)
 {
     int ret;
@@ -365,6 +410,7 @@ int main(int argc, char **argv)
     g_test_add_func("/runs/damaged", test_damaged);
     g_test_add_func("/runs/unknown", test_unknown);
     g_test_add_func("/runs/events", test_events);
+    g_test_add_func("/runs/boot", test_boot);
     ret = g_test_run();
     g_unlink(path);
     g_free(path);
