@@ -6,13 +6,11 @@
 #include <string.h>
 
 #include "drain/long-calls.h"
-#include "lib/agent/pause.h"
+#include "drain/thread-calls.h"
 #include "util/hash.h"
-#include "util/search.h"
 
-/* Threads and places of calls that are remembered.  The guest chooses them. */
+/* Threads that are remembered.  The guest chooses them. */
 #define MAX_THREADS 4096
-#define MAX_SITES   4096
 /* Runs that wait for what came before them: of a thread, and of all */
 #define MAX_RUNS    64
 #define MAX_WAITING 4096
@@ -21,51 +19,9 @@
 /* Threads that began a call since the last TIME event of a vCPU */
 #define MAX_BEGUN   8
 
-/* Pauses that are remembered; the time between two old ones counts as one */
-#define MAX_PAUSES  4096
-
-/* The longest call instruction that is in use: REX, FF /2, SIB, disp32 */
-#define MAX_CALL    9
-
-/* A bit for each address to which a call can return, by its lower bits */
-#define BITS        (1u << 16)
-
 /* Threads that no number names: those of an address space, the idle ones */
 #define OF_SPACE    (UINT64_C(1) << 62)     /* not a bit of any root */
 #define OF_VCPU     (UINT64_C(1) << 61)
-
-/* Where a call comes from */
-struct site {
-    uint64_t from;
-    uint64_t known_since;       /* a number of struct long_calls.now */
-    bool returns;               /* so it is no jump */
-};
-
-/**
- * struct call
- * @begin:   at the latest, and later by the pauses since
- * @unsure:  its end may have been missed
- * @any:     nobody says which thread has made it, so pauses of all vCPUs are
- *           left out; of other calls those that are left out are in @begin
- */
-struct call {
-    bool lasts;
-    bool found;                 /* to be too long */
-    bool unsure;
-    bool any;
-    uint64_t from;
-    uint64_t begin;
-};
-
-/*
- * The outermost call of a thread: calls that the function makes of itself are
- * part of it.  One from where none has returned can be a jump, which never
- * ends: the next one takes its place, and it is @outer until it returns.
- */
-struct thread_calls {
-    struct call call;
-    struct call outer;
-};
 
 /**
  * struct thread_run - a thread runs on a vCPU, from a TASK event to the next
@@ -140,23 +96,13 @@ struct vcpu {
     unsigned n_begun;           /* MAX_BEGUN + 1: or any other one */
 };
 
-/* A pause of any vCPU, or some that overlap; @before: the sum of those before
- * it */
-struct any_pause {
-    uint64_t begin;
-    uint64_t end;
-    uint64_t before;
-};
-
 struct long_calls {
-    uint64_t ns, tick;
-    GArray *pauses;             /* of struct any_pause, in order */
+    struct calls_measure by;
+    uint64_t tick;
     uint64_t now;               /* grows with each event and site */
     uint64_t forgotten;         /* what runs were that began before */
     unsigned n_runs;            /* that wait */
     GHashTable *threads;        /* by key */
-    GHashTable *sites;          /* by address */
-    uint64_t returns[BITS / 64];
     unsigned n_vcpus;
     struct vcpu *vcpus;
 };
@@ -175,12 +121,11 @@ struct long_calls *long_calls_new(uint64_t ns)
 {
     struct long_calls *c = g_new0(struct long_calls, 1);
 
-    c->ns = ns;
+    c->by = (struct calls_measure) {
+        .ns = ns, .sites = call_sites_new(), .pauses = any_pauses_new(),
+    };
     c->threads = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, NULL,
                                        free_thread);
-    c->sites = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, NULL,
-                                     g_free);
-    c->pauses = g_array_new(FALSE, FALSE, sizeof(struct any_pause));
     return c;
 }
 
@@ -188,8 +133,8 @@ void long_calls_free(struct long_calls *c)
 {
     if (c) {
         g_hash_table_unref(c->threads);
-        g_hash_table_unref(c->sites);
-        g_array_unref(c->pauses);
+        call_sites_free(c->by.sites);
+        any_pauses_free(c->by.pauses);
         g_free(c->vcpus);
         g_free(c);
     }
@@ -204,66 +149,6 @@ void long_calls_set_device(struct long_calls *c, uint64_t tick_ns,
     c->vcpus = g_new0(struct vcpu, vcpus);
     for (unsigned i = 0; i < vcpus; i++) {
         c->vcpus[i].idle = true;
-    }
-}
-
-/*
- * Pauses
- */
-
-static struct any_pause *get_pause(const struct long_calls *c, size_t i)
-{
-    return &g_array_index(c->pauses, struct any_pause, i);
-}
-
-static uint64_t paused_before(const struct long_calls *c, uint64_t time)
-{
-    size_t i = !c->pauses->len ? 0 :
-               BTRAIL_UP_TO(c->pauses->data, c->pauses->len, struct any_pause,
-                            begin, time);
-    const struct any_pause *p;
-
-    if (!i) {
-        return 0;
-    }
-    p = get_pause(c, i - 1);
-    return p->before + (MIN(time, p->end) - p->begin);
-}
-
-/* How much of a time any vCPU was paused, as far as has been handed over */
-static uint64_t paused_in(const struct long_calls *c, uint64_t begin,
-                          uint64_t end)
-{
-    return begin < end ? paused_before(c, end) - paused_before(c, begin) : 0;
-}
-
-/* Those of several vCPUs come in any order, but nearly in that of time. */
-static void remember_pause(struct long_calls *c,
-                           const struct btrail_pause *pause)
-{
-    struct any_pause new = { pause->begin, pause->end };
-    guint i = c->pauses->len;
-
-    while (i && get_pause(c, i - 1)->end >= new.begin) {
-        const struct any_pause *p = get_pause(c, --i);
-
-        if (p->begin <= new.end) {
-            new.begin = MIN(new.begin, p->begin);
-            new.end = MAX(new.end, p->end);
-            g_array_remove_index(c->pauses, i);
-        }
-    }
-    g_array_insert_val(c->pauses, i, new);
-    if (c->pauses->len > MAX_PAUSES) {
-        /* More than was is better than less: no call seems too long. */
-        get_pause(c, 1)->begin = get_pause(c, 0)->begin;
-        g_array_remove_index(c->pauses, 0);
-        i = 0;
-    }
-    for (; i < c->pauses->len; i++) {
-        const struct any_pause *p = i ? get_pause(c, i - 1) : NULL;
-
-        get_pause(c, i)->before = p ? p->before + (p->end - p->begin) : 0;
     }
 }
 
@@ -327,160 +212,11 @@ static struct thread *running(struct long_calls *c, unsigned vcpu,
     return v->thread;
 }
 
-/*
- * Places
- */
-
-static bool is_return(const struct long_calls *c, uint64_t to)
-{
-    unsigned bit = to % BITS;
-
-    return c->returns[bit / 64] >> bit % 64 & 1;
-}
-
-/* Returns NULL if there are too many. */
-static struct site *make_site(struct long_calls *c, uint64_t from)
-{
-    struct site *site = g_hash_table_lookup(c->sites, &from);
-
-    if (!site && g_hash_table_size(c->sites) < MAX_SITES) {
-        site = g_new0(struct site, 1);
-        site->from = from;
-        site->known_since = ++c->now;
-        g_hash_table_insert(c->sites, &site->from, site);
-        for (unsigned i = 1; i <= MAX_CALL; i++) {
-            unsigned bit = (from + i) % BITS;
-
-            c->returns[bit / 64] |= UINT64_C(1) << bit % 64;
-        }
-    }
-    return site;
-}
-
-/* Can a call from there return to @to? */
-static bool returns_to(uint64_t from, uint64_t to)
-{
-    return to - from - 1 < MAX_CALL;
-}
-
-static bool is_return_of_site(const struct long_calls *c, uint64_t to)
-{
-    for (unsigned i = 1; i <= MAX_CALL; i++) {
-        uint64_t from = to - i;
-
-        if (g_hash_table_contains(c->sites, &from)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool has_returned(const struct long_calls *c, uint64_t from)
-{
-    const struct site *site = g_hash_table_lookup(c->sites, &from);
-
-    return site && site->returns;
-}
-
-/*
- * Calls
- */
-
-static bool is_too_long(const struct long_calls *c,
-                        const struct call *call, uint64_t time)
-{
-    uint64_t paused = call->any ? paused_in(c, call->begin, time) : 0;
-
-    return time > call->begin && time - call->begin - paused > c->ns;
-}
-
-static void begin_call(const struct long_calls *c,
-                       struct thread_calls *calls, const struct call *call)
-{
-    struct call *outer = &calls->outer;
-
-    if (outer->lasts && outer->from == call->from) {
-        /* It must have ended without a return. */
-        outer->lasts = false;
-    } else if (outer->lasts && has_returned(c, outer->from)) {
-        return;
-    }
-    if (calls->call.lasts && calls->call.from != call->from) {
-        if (has_returned(c, calls->call.from)) {
-            return;
-        }
-        *outer = calls->call;
-    }
-    calls->call = *call;
-}
-
-/* Ends a call; returns 1 if it was too long and has not been found before. */
-static unsigned end_one(struct long_calls *c, struct call *call,
-                        uint64_t time)
-{
-    struct site *site = g_hash_table_lookup(c->sites, &call->from);
-
-    site->returns = true;
-    call->lasts = false;
-    return !call->found && is_too_long(c, call, time);
-}
-
-/* Does a branch to @to end a call?  @found grows if that was too long. */
-static bool end_call(struct long_calls *c, struct thread_calls *calls,
-                     uint64_t to, uint64_t time, unsigned *found)
-{
-    if (calls->call.lasts && returns_to(calls->call.from, to)) {
-        *found += end_one(c, &calls->call, time);
-        return true;
-    }
-    if (calls->outer.lasts && returns_to(calls->outer.from, to)) {
-        calls->call.lasts = false;
-        *found += end_one(c, &calls->outer, time);
-        return true;
-    }
-    return false;
-}
-
-static unsigned find_one(const struct long_calls *c, struct call *call,
-                         uint64_t time)
-{
-    if (call->lasts && !call->found && !call->unsure &&
-        is_too_long(c, call, time) && has_returned(c, call->from)) {
-        call->found = true;
-        return 1;
-    }
-    return 0;
-}
-
-/* Those that have not ended at @time, and are too long */
-static unsigned find_lasting(const struct long_calls *c,
-                             struct thread_calls *calls, uint64_t time)
-{
-    return find_one(c, &calls->call, time) + find_one(c, &calls->outer, time);
-}
-
-static void skip(struct call *call, uint64_t ns)
-{
-    call->begin += ns;
-}
-
-/* Some of the time up to now does not count for calls that last. */
-static void skip_calls(struct thread_calls *calls, uint64_t ns)
-{
-    skip(&calls->call, ns);
-    skip(&calls->outer, ns);
-}
-
 /* How much of the time since it left its vCPU counts, up to @time, of a call */
 static uint64_t away_paused(const struct long_calls *c,
                             const struct thread *t, uint64_t time)
 {
-    return t->away ? paused_in(c, t->away, time) : 0;
-}
-
-static bool any_lasts(const struct thread_calls *calls)
-{
-    return calls->call.lasts || calls->outer.lasts;
+    return t->away ? any_pauses_in(c->by.pauses, t->away, time) : 0;
 }
 
 /*
@@ -489,7 +225,7 @@ static bool any_lasts(const struct thread_calls *calls)
 
 static bool has_anything(const struct thread_run *r)
 {
-    return r->n_ends || any_lasts(&r->calls);
+    return r->n_ends || thread_calls_last(&r->calls);
 }
 
 /* Does it matter what a thread did before it came to the vCPU? */
@@ -498,7 +234,7 @@ static bool must_join(const struct vcpu *v)
     const struct thread *t = v->thread;
 
     return t && !v->run.joined && !v->between &&
-           (any_lasts(&t->calls) || (t->runs && t->runs->len) ||
+           (thread_calls_last(&t->calls) || (t->runs && t->runs->len) ||
             has_anything(&v->run));
 }
 
@@ -523,29 +259,6 @@ static bool is_next(struct long_calls *c, const struct thread *t,
     return true;
 }
 
-static bool may_be_missed(const struct long_calls *c,
-                          const struct call *call, uint64_t number)
-{
-    const struct site *site = g_hash_table_lookup(c->sites, &call->from);
-
-    return site->known_since > number;
-}
-
-/*
- * Returns to a place were not looked for in what was handed over before the
- * place was known.
- */
-static void doubt(const struct long_calls *c, struct thread_calls *calls,
-                  uint64_t number)
-{
-    if (calls->call.lasts && may_be_missed(c, &calls->call, number)) {
-        calls->call.unsure = true;
-    }
-    if (calls->outer.lasts && may_be_missed(c, &calls->outer, number)) {
-        calls->outer.unsure = true;
-    }
-}
-
 /* The thread continues with a run. */
 static unsigned join(struct long_calls *c, struct thread *t,
                      struct thread_run *r)
@@ -554,22 +267,23 @@ static unsigned join(struct long_calls *c, struct thread *t,
 
     r->joined = true;
     t->known_from = r->in;
-    skip_calls(&t->calls, away_paused(c, t, r->in));
+    thread_calls_skip(&t->calls, away_paused(c, t, r->in));
     t->away = r->out;
     for (unsigned i = 0; i < r->n_ends; i++) {
-        end_call(c, &t->calls, r->ends[i].to, r->ends[i].time, &found);
+        thread_calls_end(&t->calls, &c->by, r->ends[i].to, r->ends[i].time,
+                         &found);
     }
     /* Ends have their times without these. */
-    skip_calls(&t->calls, r->paused);
-    doubt(c, &t->calls, r->number);
+    thread_calls_skip(&t->calls, r->paused);
+    thread_calls_doubt(&t->calls, &c->by, r->number);
     if (r->calls.outer.lasts) {
-        begin_call(c, &t->calls, &r->calls.outer);
+        thread_calls_begin(&t->calls, &c->by, &r->calls.outer);
     }
     if (r->calls.call.lasts) {
-        begin_call(c, &t->calls, &r->calls.call);
+        thread_calls_begin(&t->calls, &c->by, &r->calls.call);
     }
     if (t->seen_in > r->in) {
-        doubt(c, &t->calls, t->seen_number);
+        thread_calls_doubt(&t->calls, &c->by, t->seen_number);
     }
     return found;
 }
@@ -733,7 +447,7 @@ static unsigned switch_task(struct long_calls *c, unsigned vcpu,
         .joined = idle,
     };
     if (idle) {
-        skip_calls(&t->calls, away_paused(c, t, v->run.in));
+        thread_calls_skip(&t->calls, away_paused(c, t, v->run.in));
         t->away = 0;
     }
     return must_join(v) ? join_runs(c, t, v) : 0;
@@ -743,26 +457,12 @@ static unsigned switch_task(struct long_calls *c, unsigned vcpu,
  * Time
  */
 
-static void delay(struct call *call, uint64_t begin, uint64_t time)
-{
-    if (call->lasts && call->begin == begin) {
-        call->begin = time;
-    }
-}
-
-static void delay_calls(struct thread_calls *calls, uint64_t begin,
-                        uint64_t time)
-{
-    delay(&calls->call, begin, time);
-    delay(&calls->outer, begin, time);
-}
-
 static void delay_thread(struct thread *t, uint64_t begin, uint64_t time)
 {
-    delay_calls(&t->calls, begin, time);
+    thread_calls_delay(&t->calls, begin, time);
     for (unsigned i = 0; t->runs && i < t->runs->len; i++) {
-        delay_calls(&g_array_index(t->runs, struct thread_run, i).calls, begin,
-                    time);
+        thread_calls_delay(&g_array_index(t->runs, struct thread_run, i).calls,
+                           begin, time);
     }
 }
 
@@ -792,7 +492,7 @@ static void begun_before(struct long_calls *c, struct vcpu *v,
         }
     }
     if (v->thread) {
-        delay_calls(&v->run.calls, most, time);
+        thread_calls_delay(&v->run.calls, most, time);
     }
 }
 
@@ -818,8 +518,8 @@ static unsigned set_time(struct long_calls *c, unsigned vcpu,
     if (must_join(v)) {
         found = join_runs(c, t, v);
     }
-    return found + find_lasting(c, v->run.joined ? &t->calls : &v->run.calls,
-                                time);
+    return found + thread_calls_find(v->run.joined ? &t->calls :
+                                     &v->run.calls, &c->by, time);
 }
 
 /* The thread that was on the vCPU was paused; others are asked when they go on,
@@ -829,9 +529,10 @@ static void end_pause(struct long_calls *c, struct vcpu *v,
 {
     uint64_t ns = pause->end - pause->begin;
 
-    remember_pause(c, pause);
+    any_pauses_add(c->by.pauses, pause);
     if (v->thread) {
-        skip_calls(v->run.joined ? &v->thread->calls : &v->run.calls, ns);
+        thread_calls_skip(v->run.joined ? &v->thread->calls : &v->run.calls,
+                          ns);
         v->run.paused += ns;
     }
     v->time = MAX(v->time, pause->end);
@@ -905,7 +606,7 @@ void long_calls_begin(struct long_calls *c, unsigned vcpu,
                       uint64_t cr3, uint64_t from)
 {
     struct vcpu *v = &c->vcpus[vcpu];
-    const struct call call = {
+    const struct lasting_call call = {
         .lasts = true,
         .from = from,
         .begin = v->time + c->tick,
@@ -915,11 +616,11 @@ void long_calls_begin(struct long_calls *c, unsigned vcpu,
     struct thread_run *run;
 
     /* Without a time nothing can be measured. */
-    if (!v->time || !make_site(c, from)) {
+    if (!v->time || !call_sites_add(c->by.sites, from, &c->now)) {
         return;
     }
     t = running(c, vcpu, cr3, &run);
-    begin_call(c, run ? &run->calls : &t->calls, &call);
+    thread_calls_begin(run ? &run->calls : &t->calls, &c->by, &call);
     add_begun(v, t->key);
 }
 
@@ -932,7 +633,7 @@ static void add_end(const struct long_calls *c, struct thread_run *r,
             return;
         }
     }
-    if (r->n_ends < MAX_ENDS && is_return_of_site(c, to)) {
+    if (r->n_ends < MAX_ENDS && call_sites_return(c->by.sites, to)) {
         r->ends[r->n_ends].to = to;
         r->ends[r->n_ends++].time = time - r->paused;
     }
@@ -946,11 +647,12 @@ bool long_calls_end(struct long_calls *c, unsigned vcpu,
     struct thread_run *run;
     unsigned found = 0;
 
-    if (!is_return(c, to)) {
+    if (!call_sites_may_return(c->by.sites, to)) {
         return false;
     }
     t = running(c, vcpu, cr3, &run);
-    if (!end_call(c, run ? &run->calls : &t->calls, to, time, &found) && run) {
+    if (!thread_calls_end(run ? &run->calls : &t->calls, &c->by, to, time,
+                          &found) && run) {
         add_end(c, run, to, time);
     }
     return found;
@@ -1028,8 +730,8 @@ unsigned long_calls_waiting(struct long_calls *c)
             t->seen_number = UINT64_MAX;
         }
         if (!t->waits && !all_wait && !(t->key & (OF_SPACE | OF_VCPU))) {
-            n += find_lasting(c, &t->calls,
-                              until - away_paused(c, t, until));
+            n += thread_calls_find(&t->calls, &c->by,
+                                   until - away_paused(c, t, until));
         }
         t->waits = false;
     }
