@@ -109,7 +109,7 @@ char *analysis_comm_hint(const struct analysis *a);
 int analysis_chosen(const struct analysis *a, uint64_t records,
                     const char *option);
 
-/* Can it be told when tasks have run?  Not where only some are recorded. */
+/* Is it known when tasks have run?  Not where only some are recorded. */
 bool analysis_tells_off_cpu(const struct analysis *a);
 
 /* The same; false after an error message about @option. */

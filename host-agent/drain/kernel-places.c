@@ -112,7 +112,7 @@ static void replace(struct kernel_places *p, struct kernel_addresses *found,
     finish(found);
     g_mutex_lock(&p->lock);
     *to = *found;
-    /* What a kernel has loaded is told after what it is itself. */
+    /* The symbols of what a kernel has loaded come after its own. */
     if (!loaded) {
         g_array_set_size(p->loaded.addresses, 0);
         p->loaded.capped = false;

@@ -37,7 +37,7 @@ struct content {
     struct recent_entry entry;
     uint64_t names;             /* a bit for each wanted one that it has */
     bool before;                /* a mark can begin on the page before */
-    bool behind;                /* a mark can end on the page after */
+    bool after;                 /* a mark can end on the page after */
     uint8_t page[MARK_PAGE];
 };
 
@@ -219,7 +219,7 @@ static void take_mark(void *opaque, uint64_t from, uint64_t to,
     }
     s->content.names |= names;
     s->content.before |= !mark && from >= MARK_PAGE;
-    s->content.behind |= !mark && from < MARK_PAGE;
+    s->content.after |= !mark && from < MARK_PAGE;
     s->code->offsets.bits[bit / 64] |= UINT64_C(1) << bit % 64;
 }
 
@@ -247,7 +247,7 @@ static void add_content(struct marked_code *c, uint64_t number,
     }
     c->newest = MAX(c->newest, number);
     mark_scan(page, take_mark, &s);
-    if (s.content.names || s.content.before || s.content.behind) {
+    if (s.content.names || s.content.before || s.content.after) {
         s.content.entry.key[0] = number;
         memcpy(s.content.page, page, MARK_PAGE);
         if (keep(c, c->contents, g_memdup2(&s.content, sizeof(s.content)),
@@ -382,7 +382,7 @@ static void keep_pages(struct marked_code *c, unsigned vcpu,
     if (content->before) {
         keep_page(c, key - MARK_PAGE, space);
     }
-    if (content->behind) {
+    if (content->after) {
         keep_page(c, key + MARK_PAGE, space);
     }
     keep_page(c, key, space);

@@ -391,16 +391,16 @@ static bool are_kept(const struct lane *l, const struct lane_at *at,
                      size_t before, size_t after)
 {
     ssize_t here = find_kept(l, at);
-    size_t behind;
+    size_t left;
 
     if (here < 0) {
         return false;
     }
-    behind = l->kept->len - 1 - here;
+    left = l->kept->len - 1 - here;
     return (l->first || here >= (ssize_t)before) &&
            /* Without one after it, it need not be the last one up to there. */
-           (l->last || (behind >= after &&
-                        (behind || !lane_before(&g_array_index(
+           (l->last || (left >= after &&
+                        (left || !lane_before(&g_array_index(
                             l->kept, struct lane_record, here).at, at))));
 }
 

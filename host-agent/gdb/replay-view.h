@@ -37,7 +37,7 @@ struct replay_found {
  * @reverse:     what the trace says of the way back, or NULL
  * @hold_ms:     for how long it is not interrupted for others
  * @suspended:   that run was interrupted for another one
- * @lost:        what it has written is, which it has not been told yet
+ * @lost:        what it has written is gone, and it has not been told
  */
 struct replay_view {
     struct replay_target *r;

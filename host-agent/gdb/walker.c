@@ -47,7 +47,7 @@ struct kind {
  *          it is, or -1
  * @block:  after it, once somebody has asked for it
  * @before: records that are read before it the next time
- * @behind: the same after it
+ * @after: the same after it
  * @kinds:  what edges do that it has met
  * @stack:  along the lane, or NULL; and of struct ended, in order
  */
@@ -60,7 +60,7 @@ struct walker {
     struct block block;
     struct walker_spot spot;
     size_t before;
-    size_t behind;
+    size_t after;
     struct kind *kinds;
     struct lane_stack *stack;
     GArray *ended;
@@ -75,7 +75,7 @@ struct walker *walker_new(const struct btrail_trace *trace,
     w->symbols = symbols;
     w->lane = lane;
     w->here = -1;
-    w->before = w->behind = AROUND;
+    w->before = w->after = AROUND;
     return w;
 }
 
@@ -179,7 +179,7 @@ static bool load(struct walker *w, const struct lane_at *at)
 
     /* Its memory may be needed. */
     forget(w);
-    records = lane_read(w->lane, &to, w->before, w->behind, &here);
+    records = lane_read(w->lane, &to, w->before, w->after, &here);
     if (!records->len) {
         lane_release(w->lane, records);
         return false;
@@ -202,7 +202,7 @@ static bool move(struct walker *w, int by)
     if (!record(w, i) || (by > 0 && !record(w, i + 1))) {
         /* To seek takes as long as to read many. */
         w->before = by < 0 ? MIN(w->before * 4, FAR) : AROUND;
-        w->behind = by > 0 ? MIN(w->behind * 4, FAR) : AROUND;
+        w->after = by > 0 ? MIN(w->after * 4, FAR) : AROUND;
         if (!load(w, &at)) {
             return false;
         }
@@ -235,7 +235,7 @@ bool walker_go(struct walker *w, const struct walker_spot *spot)
 {
     const struct walker_spot to = *spot;
 
-    w->before = w->behind = AROUND;
+    w->before = w->after = AROUND;
     if (!load(w, &to.at)) {
         return false;
     }
@@ -518,7 +518,7 @@ static bool go_to_record(struct walker_search *s, const struct lane_at *at)
         return true;
     }
     w->before = s->forward ? AROUND : MIN(w->before * 4, FAR);
-    w->behind = s->forward ? MIN(w->behind * 4, FAR) : AROUND;
+    w->after = s->forward ? MIN(w->after * 4, FAR) : AROUND;
     return load(w, at);
 }
 

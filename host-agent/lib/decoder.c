@@ -290,7 +290,7 @@ MAYBE_STORING void store(const struct path_model *m, uint32_t step,
 }
 
 /* Where to store after @n more records, if anywhere */
-static inline struct btrail_record *behind(struct btrail_record *r, size_t n)
+static inline struct btrail_record *after(struct btrail_record *r, size_t n)
 {
     return r ? r + n : NULL;
 }
@@ -325,7 +325,7 @@ MAYBE_STORING size_t decode_predicted(struct btrail_decoder *dec,
                 *++path = repeat(step);
                 ahead++;
                 store(m, step, r);
-                r = behind(r, 1);
+                r = after(r, 1);
             }
             if (stop == end) {
                 break;
@@ -339,13 +339,13 @@ MAYBE_STORING size_t decode_predicted(struct btrail_decoder *dec,
                     break;
                 }
                 for (i = 0; i < WIDE; i++) {
-                    store(m, ahead[i], behind(r, i));
+                    store(m, ahead[i], after(r, i));
                 }
                 wide_store(path + 1, wide_repeat(steps, is_fork));
                 forks -= n;
                 path += WIDE;
                 ahead += WIDE;
-                r = behind(r, WIDE);
+                r = after(r, WIDE);
             }
         }
 out:
@@ -357,7 +357,7 @@ out:
             forks -= step >= STEP_ONCE;
             *++path = repeat(step);
             store(m, step, r);
-            r = behind(r, 1);
+            r = after(r, 1);
         }
         while (!forks && dec->straight && path < end) {
             uint32_t step = *ahead++;
@@ -365,7 +365,7 @@ out:
             dec->straight--;
             *++path = repeat(step);
             store(m, step, r);
-            r = behind(r, 1);
+            r = after(r, 1);
         }
     }
     dec->forks = forks;
@@ -395,7 +395,7 @@ MAYBE_STORING bool decode_addresses(struct btrail_decoder *dec,
         if (!n) {
             break;
         }
-        r = behind(r, done);
+        r = after(r, done);
 
         edge = decode_miss(dec, &at);
         if (!edge) {
@@ -403,7 +403,7 @@ MAYBE_STORING bool decode_addresses(struct btrail_decoder *dec,
             break;
         }
         store(m, edge, r);
-        r = behind(r, 1);
+        r = after(r, 1);
         dec->have_miss = false;
         n--;
     }

@@ -181,7 +181,7 @@ xmlNode *document_add(xmlNode *parent, const char *name, xmlNs *ns,
 
 void document_remove(xmlNode *node)
 {
-    xmlNode *indent = node->prev, *before, *behind = node->next;
+    xmlNode *indent = node->prev, *before, *after = node->next;
 
     if (is_blank_text(indent)) {
         xmlUnlinkNode(indent);
@@ -191,9 +191,9 @@ void document_remove(xmlNode *node)
     xmlUnlinkNode(node);
     xmlFreeNode(node);
     if (before && before->type == XML_TEXT_NODE &&
-        behind && behind->type == XML_TEXT_NODE) {
+        after && after->type == XML_TEXT_NODE) {
         /* As the parser would have */
-        xmlTextMerge(before, behind);
+        xmlTextMerge(before, after);
     }
 }
 

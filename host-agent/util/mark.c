@@ -108,7 +108,7 @@ static bool parse_head(const uint8_t *head, unsigned n, unsigned padding,
 bool mark_decode(const void *bytes, size_t n, uint64_t from,
                  struct mark *mark)
 {
-    const uint8_t *jump = bytes, *behind = jump + JUMP_SIZE;
+    const uint8_t *jump = bytes, *after = jump + JUMP_SIZE;
     uint8_t head[MARK_SIZE_MAX];
     unsigned size;
 
@@ -118,8 +118,8 @@ bool mark_decode(const void *bytes, size_t n, uint64_t from,
     size = jump[1];
     mark->from = from;
     mark->to = from + JUMP_SIZE + size;
-    return (is_plain_size(size) && parse_head(behind, size, 0, mark)) ||
-           (is_packed_size(size) && unpack(behind, size, head) &&
+    return (is_plain_size(size) && parse_head(after, size, 0, mark)) ||
+           (is_packed_size(size) && unpack(after, size, head) &&
             parse_head(head, size / NOP_SIZE * NOP_BYTES, NOP_BYTES - 1,
                        mark));
 }
@@ -136,17 +136,17 @@ static void scan_jump(const uint8_t *page, int at, mark_scan_fn *fn,
                       void *opaque)
 {
     unsigned size = page[at + 1];
-    int behind = at + JUMP_SIZE;
+    int after = at + JUMP_SIZE;
     uint64_t from = (int64_t)at;
     struct mark mark;
 
     if ((!is_plain_size(size) ||
-         !has_signature(page, behind, plain, sizeof(plain))) &&
+         !has_signature(page, after, plain, sizeof(plain))) &&
         (!is_packed_size(size) ||
-         !has_signature(page, behind, packed, sizeof(packed)))) {
+         !has_signature(page, after, packed, sizeof(packed)))) {
         return;
     }
-    if (at < 0 || behind + size > MARK_PAGE) {
+    if (at < 0 || after + size > MARK_PAGE) {
         fn(opaque, from, from + JUMP_SIZE + size, NULL);
     } else if (mark_decode(page + at, MARK_PAGE - at, from, &mark)) {
         fn(opaque, from, mark.to, &mark);

@@ -256,7 +256,7 @@ class File:
         self.index = 'right'
         self.change_entry = {}  # number: function
         self.change_end = lambda fields: fields
-        self.behind = b''
+        self.after = b''
 
     def of(self, kind):
         return [c for c in self.chunks if c.kind == kind]
@@ -306,13 +306,13 @@ class File:
                 entries.append(change(entry) if change else entry)
             put(chunk)
         if self.index == 'none':
-            return bytes(out) + self.behind
+            return bytes(out) + self.after
         at = len(out)
         if entries or self.index == 'empty':
             put(Chunk(INDEX, b''.join(entries)))
         put(Chunk(END, struct.pack('<3Q', *self.change_end(
             (at, len(entries), 0)))))
-        return bytes(out) + self.behind
+        return bytes(out) + self.after
 
 
 # What is changed: each takes a source of random numbers, the file, and other

@@ -86,7 +86,7 @@ static uint64_t mark_at(unsigned mark)
     return PAGE + 0x100 * (mark + 1);
 }
 
-/* The record of a mark goes behind its name. */
+/* The record of a mark comes after its name. */
 static uint64_t mark_to(unsigned mark)
 {
     uint8_t bytes[64];

@@ -50,7 +50,7 @@ static void test_pieces(void)
     }
 }
 
-static void test_behind(void)
+static void test_after(void)
 {
     char text[8];
     uint64_t offsets[] = { 1000, UINT32_MAX, UINT64_MAX - 1, UINT64_MAX };
@@ -67,6 +67,6 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/blocks-document/pieces", test_pieces);
-    g_test_add_func("/blocks-document/behind", test_behind);
+    g_test_add_func("/blocks-document/after", test_after);
     return g_test_run();
 }

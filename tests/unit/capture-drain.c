@@ -689,7 +689,7 @@ static bool knows(struct btrail_code *code, unsigned vcpu, uint64_t index)
     return btrail_code_read(code, vcpu, index, 0x1000, 0x5000, &byte, 1) == 1;
 }
 
-/* What the producer has lost last is told at the end. */
+/* What the producer has lost last is reported at the end. */
 static void test_end_code(void)
 {
     const struct btrail_code_item bytes = {

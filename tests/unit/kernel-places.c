@@ -96,7 +96,7 @@ static void sum(void *opaque, uint64_t address)
     *(uint64_t *)opaque += address;
 }
 
-/* The kernel's own, beside what it has loaded, which is told as a whole */
+/* The kernel's own, beside what it has loaded, which comes as a whole */
 static void test_loaded(void)
 {
     struct kernel_places *p = kernel_places_new("init");

@@ -458,7 +458,7 @@ static void test_leaves(void)
  * Threads that move.  In the text of a stream, what is at each index: a letter
  * is a thread that begins, "-" an idle task, "!" a gap, "k" a kernel, "K" the
  * same with thread a, "p" a pause, "t" a clock, "." nothing.  Its clock is 1000
- * at the begin and 2000 at the end, or as told, so it is at index I at 1000 + I
+ * at the begin and 2000 at the end, or as given, so it is at index I at 1000 + I
  * * 1000 / length.  @order has what is returned of all streams: each character,
  * and the number of its stream.
  */

@@ -34,7 +34,7 @@ static void test_compare(void)
     check(moment(0, 9, none, 50), moment(1, 1, none, 50), 0);
 }
 
-static void test_behind(void)
+static void test_after(void)
 {
     const struct btrail_record records[] = { { 1, 2, 0 }, { 3, 4, 0 } };
     const struct btrail_batch b = {
@@ -55,6 +55,6 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/moment/compare", test_compare);
-    g_test_add_func("/moment/behind", test_behind);
+    g_test_add_func("/moment/after", test_after);
     return g_test_run();
 }

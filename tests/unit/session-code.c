@@ -94,7 +94,7 @@ static void test_chosen(void)
     page(&r, 1);
     page(&r, 2);
     bytes(&r, 2);
-    /* Told of again: it is there already. */
+    /* Reported again: it is there already. */
     page(&r, 1);
     page(&r, 2);
     /* Too many contents without an item: the oldest is dropped. */

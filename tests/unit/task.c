@@ -49,7 +49,7 @@ static void test_names(void)
     check(0, 1, 1, "\x01\x80\xff\"\\\n", "\x01\x80\xff\"\\\n");
 }
 
-static void test_behind_nul(void)
+static void test_after_nul(void)
 {
     struct btrail_event e = make(0, 1, 1, "a");
     struct btrail_task task;
@@ -282,7 +282,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/task/names", test_names);
-    g_test_add_func("/task/behind-nul", test_behind_nul);
+    g_test_add_func("/task/after-nul", test_after_nul);
     g_test_add_func("/task/unknown", test_unknown);
     g_test_add_func("/task/left", test_left);
     g_test_add_func("/task/wake", test_wake);

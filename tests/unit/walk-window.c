@@ -560,7 +560,7 @@ static void test_same_block(void)
  * Records are missing right after where it stands: it ends there, and has what
  * is before.
  */
-static void test_lost_behind(void)
+static void test_lost_after(void)
 {
     const struct piece blocks[] = {
         { start(0), start(3) }, { start(5), start(6) }, { start(1), start(9) },
@@ -810,7 +810,7 @@ int main(int argc, char **argv)
     g_test_add_func("/walk-window/lost", test_lost);
     g_test_add_func("/walk-window/changed", test_changed);
     g_test_add_func("/walk-window/same-block", test_same_block);
-    g_test_add_func("/walk-window/lost-behind", test_lost_behind);
+    g_test_add_func("/walk-window/lost-after", test_lost_after);
     g_test_add_func("/walk-window/retpoline", test_retpoline);
     g_test_add_func("/walk-window/left-out", test_left_out);
     g_test_add_func("/walk-window/bits", test_bits);

@@ -2,7 +2,7 @@
 # Completion of backtrail for bash: the words are those of "backtrail complete".
 
 # A domain can have any name: it is quoted.  Bash has only the part of the word
-# that is behind the last "=" or ":", which is not quoted.
+# that comes after the last "=" or ":", which is not quoted.
 _backtrail_domains()
 {
     local name quoted begun=$3 missing=$((${#3} - ${#2}))
