@@ -91,6 +91,7 @@ class Account:
     def _read_events(self, text):
         """What the kernel's own tracer has seen of threads that came"""
         renamed = []
+        self.begun = set()
         for line in text.splitlines():
             m = re.search(r'-(\d+) +\[\d+\] .* task_newtask: pid=(\d+) '
                           r'comm=(.*) clone_flags=(\w+) ', line)
@@ -100,6 +101,7 @@ class Account:
                 if int(m[4], 16) & CLONE_THREAD and self.pids[parent]:
                     pid = max(self.pids[parent])
                 self._add(pid, tid, m[3])
+                self.begun.add(tid)
             # Some kernels do not say whose name it is: that of its writer
             m = re.search(r'-(\d+) +\[\d+\] .* task_rename: (?:pid=(\d+) )?'
                           r'oldcomm=(.*) newcomm=(.*) oom_score_adj', line)
@@ -128,8 +130,11 @@ class Account:
             threads = [t for t, pids in self.pids.items() if pid in pids]
             return threads and (comm is None or any(
                 comm in self.comms[t] for t in threads))
+        # A thread of the kernel begins as a copy of kthreadd, with its name.
+        # The tracer misses some while the kernel boots.
+        early = comm == 'kthreadd' and pid == tid and tid not in self.begun
         return tid in self.comms and \
-            (comm is None or comm in self.comms[tid]) and \
+            (comm is None or comm in self.comms[tid] or early) and \
             (pid is None or not self.pids[tid] or pid in self.pids[tid])
 
 
