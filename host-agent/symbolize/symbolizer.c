@@ -259,7 +259,7 @@ static void find_runs(struct symbolizer *s)
     struct runs_symbols symbols;
     uint64_t until[BTRAIL_MAX_VCPUS];
     struct btrail_stream_info info;
-    bool tasks = false;
+    bool tasks = false, signs;
 
     s->searched = true;
     if (!s->owners || !btrail_names_unfiltered(s->names)) {
@@ -282,11 +282,14 @@ static void find_runs(struct symbolizer *s)
                   { idle[1].start, idle[1].end } },
         .start = { found[10].start, found[11].start },
     };
-    if (!symbols.switch_to || !symbols.lazy || !symbols.switch_mm) {
+    /* Linux 7.3 has no enter_lazy_tlb: what it begins with is known still. */
+    signs = symbols.lazy && symbols.switch_mm;
+    if (!symbols.switch_to || (!signs && !symbols.start[0])) {
         return;
     }
     s->runs = runs_new(s->trace, until, &symbols, btrail_parallel_threads());
-    if (s->runs && !tasks && symbols.birth && symbols.clone && symbols.exit) {
+    if (s->runs && !tasks && signs && symbols.birth && symbols.clone &&
+        symbols.exit) {
         s->threads = thread_lives_new(s->runs, s->names, s->owners);
         processes_set_threads(s->processes, s->threads);
     }
