@@ -171,9 +171,10 @@ struct btrail_record {
  * @BTRAIL_EVENT_TIME:   data[0] = host clock (CLOCK_MONOTONIC),
  *                       data[1] = guest TSC as the guest reads it,
  *                       data[2] = icount (instructions), or
- *                       BTRAIL_NO_ICOUNT.  Record i was made at this time,
- *                       and each later one, up to the next TIME event, less
- *                       than tick_ns after it.
+ *                       BTRAIL_NO_ICOUNT.  Record i was made at this time or
+ *                       later, and so was each one up to the next TIME event,
+ *                       less than tick_ns after it; the records before i were
+ *                       made before it.
  * @BTRAIL_EVENT_GAP:    reason = BTRAIL_GAP_*, data[0] = records missing
  *                       before record i, or BTRAIL_LOST_UNKNOWN.  Where the
  *                       number is known, the index i counts the missing

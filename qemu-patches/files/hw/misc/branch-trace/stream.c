@@ -26,8 +26,22 @@
 #define SLAB_EVENT_RESERVE  6
 #define SINK_EVENT_RESERVE  (2 * SLAB_EVENT_RESERVE)
 
+/* These are asked for before they are written. */
+#define EVENTS_AHEAD        4
+
 /* One slab is always kept for the end of the stream. */
 #define RESERVE             1
+
+/*
+ * A switch of tasks, a wake-up and a halt have a TIME event of their own.  Where
+ * the last one is not older than FRESH_NS, there is none: one follows after so
+ * many records, so that the time of those in between is known, too.
+ */
+#define FRESH_NS            80000
+#define FRESH_RECORDS       2048
+
+/* Over longer times, the host may have slept, or moved to another machine. */
+#define CALIBRATION_MAX_NS  (100 * SCALE_MS)
 
 /* Other threads read @cpu, @cpu_index and, atomically, @state. */
 struct BranchTraceStream {
@@ -68,6 +82,18 @@ struct BranchTraceStream {
     struct btrail_event *sink_events;
     uint64_t sink_gap;          /* lost just before the sink's first record */
     uint16_t sink_gap_reason;
+
+    /* The last TIME event.  To read the host's ticks costs less than a clock. */
+    uint64_t time_host;
+    uint64_t time_ticks;
+    uint64_t fresh_ticks;       /* FRESH_NS; 0: that is not known yet */
+    bool owes_time;             /* something has none of its own */
+    /* That of a halt: how many events there were with it, or 0; and what the
+       two were before it */
+    bool halted;
+    unsigned halt_event;
+    uint64_t halt_host;
+    uint64_t halt_ticks;
 
     uint64_t cr3;
     struct btrail_event task;   /* the last one; type 0: there was none */
@@ -191,6 +217,8 @@ static void stream_put_event(BranchTraceStream *s, uint64_t index,
                              uint64_t data0, uint64_t data1, uint64_t data2)
 {
     assert(s->n_events < s->buf->events_per_slab);
+    /* The agent has their cache lines. */
+    __builtin_prefetch(&s->events[s->n_events + EVENTS_AHEAD], 1);
     s->events[s->n_events++] = (struct btrail_event) {
         .index = index,
         .type = type,
@@ -496,23 +524,87 @@ static void stream_add_event(BranchTraceStream *s, uint16_t type,
 
 static void stream_time(BranchTraceStream *s, uint64_t index)
 {
-    uint64_t host, tsc, icount;
+    uint64_t host, tsc, icount, ticks, since;
 
     s->ops->clocks(s->cpu, &host, &tsc, &icount);
+    ticks = cpu_get_host_ticks();
+    since = host - s->time_host;
+    if (since >= FRESH_NS && since <= CALIBRATION_MAX_NS) {
+        s->fresh_ticks = (ticks - s->time_ticks) * FRESH_NS / since;
+    }
+    s->time_host = host;
+    s->time_ticks = ticks;
+    s->owes_time = false;
     stream_put_event(s, index, BTRAIL_EVENT_TIME, 0, host, tsc, icount);
+}
+
+static bool stream_time_is_fresh(BranchTraceStream *s)
+{
+    return cpu_get_host_ticks() - s->time_ticks < s->fresh_ticks;
+}
+
+static bool stream_ends_with_time(BranchTraceStream *s, unsigned n,
+                                  uint64_t index)
+{
+    return s->n_events >= n && s->events[s->n_events - n].index == index &&
+           s->events[s->n_events - n].type == BTRAIL_EVENT_TIME;
+}
+
+/*
+ * The time of what is about to be added.  Without a record in between, the first
+ * one and the last one are enough: there could be any number.
+ */
+static void stream_time_here(BranchTraceStream *s)
+{
+    uint64_t index = branch_trace_stream_index(s);
+
+    while (stream_ends_with_time(s, 1, index) &&
+           stream_ends_with_time(s, 2, index)) {
+        s->n_events--;
+    }
+    stream_time(s, index);
+}
+
+/* It has no time of its own. */
+static void stream_owe_time(BranchTraceStream *s)
+{
+    uintptr_t limit = qatomic_read(&s->cursor->next) +
+                      FRESH_RECORDS * sizeof(struct btrail_record);
+
+    s->owes_time = true;
+    /* The tick may set it meanwhile. */
+    if (limit < s->threshold &&
+        qatomic_read(&s->cursor->limit) == s->threshold) {
+        qatomic_cmpxchg(&s->cursor->limit, s->threshold, limit);
+    }
+}
+
+/* Is a time to be added before what is about to be added? */
+static bool stream_needs_time(BranchTraceStream *s)
+{
+    if (!stream_time_is_fresh(s)) {
+        return true;
+    }
+    stream_owe_time(s);
+    return false;
 }
 
 void branch_trace_stream_limit(BranchTraceStream *s)
 {
     uint64_t index = branch_trace_stream_index(s);
+    uintptr_t limit;
 
     if (index == s->first_index) {
         /* No record since the slab was opened. */
         return;
     }
 
-    /* A tick, or the first record of a slab; or else the slab is full. */
-    if (qatomic_xchg(&s->cursor->limit, s->threshold) != s->threshold) {
+    /*
+     * A tick, or the first record of a slab; or a time is owed, if there was
+     * none meanwhile; or else the slab is full.
+     */
+    limit = qatomic_xchg(&s->cursor->limit, s->threshold);
+    if (!limit || (limit != s->threshold && s->owes_time)) {
         /* Before anything else can happen at this index. */
         stream_time(s, index - 1);
         /* Slabs that are lost may have named these. */
@@ -613,11 +705,20 @@ static bool stream_has_moved(BranchTraceStream *s, uint32_t tid)
     return true;
 }
 
+static void stream_remove_event(BranchTraceStream *s, unsigned i)
+{
+    s->n_events--;
+    memmove(s->events + i, s->events + i + 1,
+            (s->n_events - i) * sizeof(*s->events));
+}
+
 void branch_trace_stream_task(BranchTraceStream *s,
                               const BranchTraceTask *task, uint16_t left)
 {
     struct btrail_event e = { .type = BTRAIL_EVENT_TASK };
     uint64_t index = branch_trace_stream_index(s);
+    struct btrail_event *last;
+    bool again, timed;
 
     if (task) {
         e.reason = task->kernel ? BTRAIL_TASK_KERNEL : 0;
@@ -634,23 +735,35 @@ void branch_trace_stream_task(BranchTraceStream *s,
         return;
     }
     s->task = e;
-    if (task && stream_has_moved(s, task->tid)) {
-        e.clock = (uint32_t)(get_clock() / BTRAIL_CLOCK_NS) ?: 1;
-    }
-    if (s->has_task && s->events[s->last_task].index == index) {
+    /* The agent can write there: it may be other events that were removed. */
+    again = s->has_task && s->last_task < s->n_events &&
+            s->events[s->last_task].index == index;
+    if (again && s->switched) {
         /* The task before has made no record; why it has left does not count. */
-        if (s->switched) {
-            left = s->events[s->last_task].reason & BTRAIL_TASK_LEFT_ALL;
+        left = s->events[s->last_task].reason & BTRAIL_TASK_LEFT_ALL;
+    }
+    timed = task && stream_needs_time(s);
+    if (timed) {
+        if (again) {
+            stream_remove_event(s, s->last_task);
+            again = false;
         }
+        stream_time_here(s);
+    }
+    if (again) {
         e.index = index;
-        e.reason |= task ? left : 0;
         s->events[s->last_task] = e;
-        s->switched = true;
     } else {
         stream_put_task(s, index);
-        s->events[s->last_task].clock = e.clock;
-        s->events[s->last_task].reason |= task ? left : 0;
-        s->switched = true;
+    }
+    last = &s->events[s->last_task];
+    last->reason |= task ? left : 0;
+    if (task && stream_has_moved(s, task->tid)) {
+        last->clock = (uint32_t)((timed ? s->time_host : get_clock()) /
+                                 BTRAIL_CLOCK_NS) ?: 1;
+    }
+    s->switched = true;
+    if (!again) {
         stream_make_room(s);
     }
 }
@@ -658,12 +771,48 @@ void branch_trace_stream_task(BranchTraceStream *s,
 void branch_trace_stream_wake(BranchTraceStream *s,
                               const BranchTraceTask *task, uint16_t flags)
 {
+    if (stream_needs_time(s)) {
+        stream_time_here(s);
+    }
     if (task) {
         flags |= task->kernel ? BTRAIL_WAKE_KERNEL : 0;
         stream_add_event(s, BTRAIL_EVENT_WAKE, flags,
                          (uint64_t)task->pid << 32 | task->tid);
     } else {
         stream_add_event(s, BTRAIL_EVENT_WAKE, flags | BTRAIL_WAKE_UNKNOWN, 0);
+    }
+}
+
+/* What was executed before a halt was executed then, however long that lasts. */
+void branch_trace_stream_halt(BranchTraceStream *s)
+{
+    unsigned n_events = s->n_events;
+
+    s->halted = true;
+    s->halt_host = s->time_host;
+    s->halt_ticks = s->time_ticks;
+    stream_time_here(s);
+    s->halt_event = s->n_events > n_events ? s->n_events : 0;
+    stream_make_room(s);
+}
+
+void branch_trace_stream_halted(BranchTraceStream *s)
+{
+    bool is_last = s->halt_event && s->n_events == s->halt_event &&
+                   s->events[s->n_events - 1].type == BTRAIL_EVENT_TIME;
+
+    if (!s->halted) {
+        return;
+    }
+    s->halted = false;
+    if (!stream_time_is_fresh(s)) {
+        qatomic_set(&s->cursor->limit, 0);
+    } else if (is_last) {
+        /* It was short: many of them would make many events. */
+        s->n_events--;
+        s->time_host = s->halt_host;
+        s->time_ticks = s->halt_ticks;
+        stream_owe_time(s);
     }
 }
 

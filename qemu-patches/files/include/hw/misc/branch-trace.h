@@ -200,6 +200,13 @@ void branch_trace_stream_wake(BranchTraceStream *s,
                               const BranchTraceTask *task, uint16_t flags);
 
 /*
+ * The vCPU waits for an interrupt from here on; and it is about to execute
+ * something, which can be because it does not wait any more.
+ */
+void branch_trace_stream_halt(BranchTraceStream *s);
+void branch_trace_stream_halted(BranchTraceStream *s);
+
+/*
  * From the next record on, kernel @number runs, or none that is described if
  * that is 0.  @flags and @nested_root are as in a KERNEL event.  The task that
  * runs is not known then.

@@ -265,6 +265,7 @@ void x86_branch_trace_do_exec_enter(CPUX86State *env)
     if (env_cpu(env)->exception_index < 0) {
         bt->far = X86_FAR_NONE;
     }
+    branch_trace_stream_halted(bt->stream);
     report_move(env);
     if (icount_enabled()) {
         /* What is counted is taken from the budget: the sum is constant. */
@@ -279,7 +280,12 @@ void x86_branch_trace_do_exec_enter(CPUX86State *env)
 
 void x86_branch_trace_do_exec_exit(CPUX86State *env)
 {
-    env->branch_trace.exit_pc = linear_pc(env);
+    X86BranchTrace *bt = &env->branch_trace;
+
+    bt->exit_pc = linear_pc(env);
+    if (env_cpu(env)->halted) {
+        branch_trace_stream_halt(bt->stream);
+    }
 }
 
 /*
