@@ -333,6 +333,14 @@ static bool same_task(const struct btrail_event *a,
            !memcmp(a->data, b->data, sizeof(a->data));
 }
 
+static void add_time(struct filtering *f, struct filtered *v)
+{
+    if (v->time.type) {
+        add_wanted_event(f, v, &v->time);
+        v->time.type = 0;
+    }
+}
+
 /*
  * Adds what is wanted of records with one CR3 and no event in between; @index
  * is the first one's in the capture.
@@ -371,10 +379,7 @@ static void filter_records(struct filtering *f, unsigned vcpu,
     if (!kept) {
         return;
     }
-    if (v->time.type) {
-        add_wanted_event(f, v, &v->time);
-        v->time.type = 0;
-    }
+    add_time(f, v);
     if (v->kernel.type && !v->named_kernel) {
         add_wanted_event(f, v, &v->kernel);
         v->named_kernel = true;
@@ -492,6 +497,10 @@ void filtering_slab(struct filtering *f, unsigned vcpu,
         switch (e->type) {
         case BTRAIL_EVENT_TIME:
             v->time = *e;
+            /* The last wanted record was made before that. */
+            if (v->kept) {
+                add_time(f, v);
+            }
             continue;
         case BTRAIL_EVENT_TASK:
             set_task(v, e);

@@ -495,6 +495,10 @@ static const struct btrail_slab *filter_items(struct filtering *f,
         case 'w':
             e.type = BTRAIL_EVENT_WAKE;
             break;
+        case '6': case '7': case '8':
+            e.type = BTRAIL_EVENT_TIME;
+            e.data[0] = (uint64_t)(*items - '0');
+            break;
         default:
             /* Capital letters are tasks that the one before left blocked for. */
             e.type = BTRAIL_EVENT_TASK;
@@ -526,6 +530,8 @@ static void assert_items(unsigned privilege, const char *items,
 
             if (e->type == BTRAIL_EVENT_WAKE) {
                 g_string_append_c(got, 'w');
+            } else if (e->type == BTRAIL_EVENT_TIME && e->data[0] > 5) {
+                g_string_append_c(got, (char)('0' + e->data[0]));
             } else if (e->type == BTRAIL_EVENT_TASK) {
                 g_string_append_c(got, (char)(
                     e->reason == BTRAIL_TASK_LEFT_BLOCKED ?
@@ -553,6 +559,14 @@ static void test_wakes(void)
     assert_items(BTRAIL_PRIVILEGE_USER, "aukBkau", "auAu");
 }
 
+/* The time until which records were wanted, and from which on they are again */
+static void test_times(void)
+{
+    assert_items(0, "ak6wk7Bkw", "ak6wk7Bkw");
+    assert_items(BTRAIL_PRIVILEGE_USER, "u6k7k8u", "u68u");
+    assert_items(BTRAIL_PRIVILEGE_KERNEL, "k6wu7k", "k6w7k");
+}
+
 int main(int argc, char **argv)
 {
     unsigned i;
@@ -569,6 +583,7 @@ int main(int argc, char **argv)
     g_test_add_func("/session-filter/marks", test_marks);
     g_test_add_func("/session-filter/vcpus", test_vcpus);
     g_test_add_func("/session-filter/wakes", test_wakes);
+    g_test_add_func("/session-filter/times", test_times);
     g_test_add_func("/session-filter/processes", test_processes);
     g_test_add_func("/session-filter/damaged", test_damaged);
     return g_test_run();
