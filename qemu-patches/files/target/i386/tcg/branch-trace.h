@@ -94,6 +94,21 @@ const void *x86_branch_trace_find_ram(CPUX86State *env, hwaddr addr,
 /* With the BQL held: how the guest's memory is laid out can be remembered. */
 void x86_branch_trace_watch_layout(void);
 
+extern uint64_t x86_branch_trace_layouts;
+
+/*
+ * As long as this is the same number and not 0, RAM of the guest is where it was,
+ * and it is the same kernel that is described, with the state that it has made.
+ * In an RCU critical section, such RAM does not go away meanwhile.
+ */
+static inline uint64_t x86_branch_trace_layout(void)
+{
+    uint64_t layout = qatomic_read(&x86_branch_trace_layouts);
+
+    /* Nobody listens for changes yet, or there is one. */
+    return (uint32_t)layout && layout % 2 == 0 ? layout : 0;
+}
+
 /* Translates an address by page tables of four or five levels. */
 bool x86_branch_trace_translate(CPUX86State *env, uint64_t cr3, vaddr addr,
                                 hwaddr *physical);

@@ -73,13 +73,13 @@ static bool walk(CPUX86State *env, FindRam *find, hwaddr table, int shift,
 
 /*
  * How often the guest's memory was laid out anew, times two; odd: that is being
- * done.
+ * done.  From bit 32 on, how often what was found of the kernel was forgotten.
  */
-static unsigned layouts;
+uint64_t x86_branch_trace_layouts;
 
 static void count_layout(MemoryListener *listener)
 {
-    qatomic_inc(&layouts);
+    qatomic_inc(&x86_branch_trace_layouts);
 }
 
 /* It begins before the RAM that is to go loses any reference. */
@@ -105,7 +105,7 @@ void x86_branch_trace_watch_layout(void)
  */
 typedef struct RamWindow {
     AddressSpace *as;           /* NULL: it has not been looked for */
-    unsigned layout;
+    uint64_t layout;
     hwaddr addr;
     hwaddr size;
     const char *ram;
@@ -115,7 +115,8 @@ static __thread RamWindow window;
 
 static bool in_window(AddressSpace *as, hwaddr addr, unsigned size)
 {
-    return window.as == as && window.layout == qatomic_read(&layouts) &&
+    return window.as == as &&
+           window.layout == qatomic_read(&x86_branch_trace_layouts) &&
            addr >= window.addr && addr - window.addr < window.size &&
            window.size - (addr - window.addr) >= size;
 }
@@ -124,7 +125,7 @@ static bool in_window(AddressSpace *as, hwaddr addr, unsigned size)
 static const void *find_own(CPUX86State *env, hwaddr addr, unsigned size)
 {
     AddressSpace *as = env_cpu(env)->as;
-    unsigned layout = qatomic_read(&layouts);
+    uint64_t layout = x86_branch_trace_layout();
     hwaddr len = HWADDR_MAX, offset;
     MemoryRegion *mr;
     const char *ram;
@@ -140,7 +141,7 @@ static const void *find_own(CPUX86State *env, hwaddr addr, unsigned size)
         return NULL;
     }
     ram = memory_region_get_ram_ptr(mr) + offset;
-    if (layout && layout % 2 == 0) {
+    if (layout) {
         window = (RamWindow) { as, layout, addr, len, ram };
     }
     return ram;
@@ -408,6 +409,7 @@ void x86_branch_trace_forget_kernel(CPUX86State *env)
 {
     X86BranchTrace *bt = &env->branch_trace;
 
+    qatomic_add(&x86_branch_trace_layouts, UINT64_C(1) << 32);
     bt->kernel_state = UNCHECKED;
     bt->kernel = NULL;
     bt->kernel_nested = false;

@@ -175,37 +175,81 @@ static uint64_t kernel_cr3(const CPUX86State *env)
     return bt->kernel && bt->kernel_root ? bt->kernel_root : env->cr[3];
 }
 
+/*
+ * Where pages are that were read: those that tasks are in, and what a CPU has of
+ * its own.  Linux maps them once, when it begins to use the memory, in all page
+ * tables alike; it could not use an address of a task in any other way.  So they
+ * are looked for once: to switch to another process empties the TLB.
+ */
+typedef struct TaskPage {
+    vaddr page;
+    uint64_t layout;        /* see x86_branch_trace_layout(); 0: there is none */
+    const char *ram;
+} TaskPage;
+
+#define TASK_PAGES  256     /* a power of two */
+
+static __thread TaskPage task_pages[TASK_PAGES];
+
 /* Reads the guest's memory as its kernel would, in an RCU critical section. */
 typedef struct TaskReader {
     CPUX86State *env;
+    uint64_t layout;
     vaddr page;             /* that was read last; not aligned: none */
     const char *ram;        /* where it is, or NULL */
 } TaskReader;
 
+/* A hypervisor changes what a nested guest has for its memory at any time. */
 static TaskReader new_reader(CPUX86State *env)
 {
-    return (TaskReader) { .env = env, .page = -1 };
+    return (TaskReader) {
+        .env = env,
+        .layout = env->hflags & HF_GUEST_MASK ? 0 : x86_branch_trace_layout(),
+        .page = -1,
+    };
 }
 
-/*
- * What is read at a switch of tasks is in two or three pages, which the kernel
- * has just used, or is about to use.
- */
+static const char *look_for_page(TaskReader *r, vaddr page)
+{
+    CPUX86State *env = r->env;
+    CPUState *cs = env_cpu(env);
+    const char *ram = NULL;
+    hwaddr physical;
+
+    /* What the TLB has can be from before the last change of the layout. */
+    if (!r->layout) {
+        ram = tlb_find_ram(cs, page, cpu_mmu_index(cs, false));
+    }
+    if (!ram && x86_branch_trace_translate(env, kernel_cr3(env), page,
+                                           &physical)) {
+        ram = x86_branch_trace_find_ram(env, physical, TARGET_PAGE_SIZE);
+    }
+    return ram;
+}
+
 static const char *find_page(TaskReader *r, vaddr page)
 {
-    if (r->page != page) {
-        CPUState *cs = env_cpu(r->env);
-        hwaddr physical;
+    unsigned i = (page >> TARGET_PAGE_BITS) % TASK_PAGES;
+    TaskPage *p = &task_pages[i], *other = &task_pages[i ^ 1];
 
-        r->page = page;
-        r->ram = tlb_find_ram(cs, page, cpu_mmu_index(cs, false));
-        if (!r->ram &&
-            x86_branch_trace_translate(r->env, kernel_cr3(r->env), page,
-                                       &physical)) {
-            r->ram = x86_branch_trace_find_ram(r->env, physical,
-                                               TARGET_PAGE_SIZE);
+    if (r->page == page) {
+        return r->ram;
+    }
+    r->page = page;
+    if (unlikely(p->page != page || p->layout != r->layout)) {
+        if (other->page == page && other->layout == r->layout) {
+            p = other;
+        } else {
+            r->ram = look_for_page(r, page);
+            /* What is not there now can be there the next time. */
+            if (r->layout && r->ram) {
+                *other = *p;
+                *p = (TaskPage) { page, r->layout, r->ram };
+            }
+            return r->ram;
         }
     }
+    r->ram = p->ram;
     return r->ram;
 }
 
@@ -264,7 +308,13 @@ static bool read_name(TaskReader *r, vaddr addr, char *name)
     return true;
 }
 
-/* Reads a pointer to a task, which is in the upper half and aligned. */
+/* A pointer to a task is in the upper half, and aligned. */
+static bool can_be_task(uint64_t addr)
+{
+    return addr >> 63 && addr % sizeof(addr) == 0;
+}
+
+/* Reads a pointer to a task. */
 static bool read_pointer(TaskReader *r, vaddr addr, uint64_t *task)
 {
     uint64_t value;
@@ -273,7 +323,7 @@ static bool read_pointer(TaskReader *r, vaddr addr, uint64_t *task)
         return false;
     }
     *task = le64_to_cpu(value);
-    return *task >> 63 && *task % sizeof(value) == 0;
+    return can_be_task(*task);
 }
 
 /* The task that runs, while GS is the kernel's */
@@ -452,7 +502,7 @@ static void switch_task(CPUX86State *env)
     memset(bt->wakes, 0, sizeof(bt->wakes));
     /* In any other code than it should be, RDI is something else. */
     if (read_current(&reader, tasks, env->segs[R_GS].base, &task) &&
-        task == env->regs[R_EDI]) {
+        task == env->regs[R_EDI] && can_be_task(next)) {
         report_task(&reader, tasks, next, next + tasks->name,
                     read_left(&reader, tasks, task));
     } else {
@@ -542,7 +592,7 @@ static void report_wake(CPUX86State *env, uint16_t flags)
 
     RCU_READ_LOCK_GUARD();
     if (tasks) {
-        known = addr >> 63 && addr % sizeof(addr) == 0 &&
+        known = can_be_task(addr) &&
                 read_numbers(&reader, tasks, addr, &task);
         branch_trace_stream_wake(env->branch_trace.stream,
                                  known ? &task : NULL, flags);
