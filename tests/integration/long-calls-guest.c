@@ -12,13 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-static long now_us(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
+#include "guest-program.h"
 
 __attribute__((noinline)) long slow(int busy, long us);
 

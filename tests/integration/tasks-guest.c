@@ -15,13 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                        \
-    do {                                                        \
-        if (!(condition)) {                                     \
-            printf("BT: error %s\n", #condition);               \
-            _exit(1);                                           \
-        }                                                       \
-    } while (0)
+#include "guest-program.h"
 
 static char *const again[] = { "/storm", "0", NULL };
 

@@ -17,13 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                        \
-    do {                                                        \
-        if (!(condition)) {                                     \
-            printf("BT: error %s\n", #condition);               \
-            _exit(1);                                           \
-        }                                                       \
-    } while (0)
+#include "guest-program.h"
 
 #define EACH    40                      /* turns of a round */
 
