@@ -372,10 +372,7 @@ bool drain_connection_send_tasks(struct drain_connection *conn,
                                  GError **error)
 {
     uint32_t accepts = conn->header.accepts;
-    size_t size = accepts & BTRAIL_ACCEPTS_WAKES ? sizeof(*tasks) :
-                  accepts & BTRAIL_ACCEPTS_KERNELS ?
-                  BTRAIL_TASKS_SIZE_WITHOUT_WAKES :
-                  BTRAIL_TASKS_SIZE_WITHOUT_KERNEL;
+    size_t size = btrail_tasks_size(accepts);
     char bytes[BTRAIL_TASKS_MAX * sizeof(*tasks)];
 
     n = accepts & BTRAIL_ACCEPTS_NESTED ? MIN(n, BTRAIL_TASKS_MAX) : 1;

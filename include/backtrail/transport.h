@@ -720,6 +720,37 @@ struct btrail_tasks {
 #define BTRAIL_TASKS_MIN_ADDRESS    UINT64_C(0xff00000000000000)
 #define BTRAIL_TASKS_NAME           16
 
+/**
+ * btrail_tasks_size - how much of each struct btrail_tasks a message has
+ * @accepts: what the producer accepts that it is sent to, BTRAIL_ACCEPTS_*
+ */
+static inline uint32_t btrail_tasks_size(uint32_t accepts)
+{
+    return accepts & BTRAIL_ACCEPTS_WAKES ? sizeof(struct btrail_tasks) :
+           accepts & BTRAIL_ACCEPTS_KERNELS ? BTRAIL_TASKS_SIZE_WITHOUT_WAKES :
+           BTRAIL_TASKS_SIZE_WITHOUT_KERNEL;
+}
+
+/**
+ * btrail_tasks_size_in - the same, to a producer that accepts all
+ * @size: of all that the message has
+ *
+ * Returns 0 if it cannot have that size.
+ */
+static inline uint32_t btrail_tasks_size_in(uint64_t size)
+{
+    const uint32_t whole = sizeof(struct btrail_tasks);
+    const uint32_t part = BTRAIL_TASKS_SIZE_WITHOUT_WAKES;
+
+    if (size && size % whole == 0 && size / whole <= BTRAIL_TASKS_MAX) {
+        return whole;
+    }
+    if (size && size % part == 0 && size / part <= BTRAIL_TASKS_MAX) {
+        return part;
+    }
+    return size == BTRAIL_TASKS_SIZE_WITHOUT_KERNEL ? size : 0;
+}
+
 /*
  * Memory: where the guest's RAM is
  *

@@ -77,26 +77,10 @@ static bool msg_is_valid(const struct btrail_msg *msg)
            msg->version == BTRAIL_TRANSPORT_VERSION;
 }
 
-/* The size of each description in a message that has @size bytes of them */
-static size_t size_of_each(uint64_t size)
-{
-    static const size_t sizes[] = {
-        sizeof(struct btrail_tasks), BTRAIL_TASKS_SIZE_WITHOUT_WAKES,
-    };
-
-    for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++) {
-        if (size && size % sizes[i] == 0 &&
-            size / sizes[i] <= BTRAIL_TASKS_MAX) {
-            return sizes[i];
-        }
-    }
-    return size == BTRAIL_TASKS_SIZE_WITHOUT_KERNEL ? size : 0;
-}
-
 static bool msg_has_tasks(const struct btrail_msg *msg)
 {
     return msg_is_valid(msg) && msg->type == BTRAIL_MSG_TASKS &&
-           size_of_each(msg->value) && branch_trace_data_accepts_tasks();
+           btrail_tasks_size_in(msg->value) && branch_trace_data_accepts_tasks();
 }
 
 /* Begins descriptions of tasks, of which the rest is 0. */
@@ -171,7 +155,7 @@ static bool take_tasks(BranchTraceData *data)
 {
     BranchTraceKernels *kernels = &data->kernels;
     struct btrail_tasks tasks[BTRAIL_TASKS_MAX] = { };
-    size_t size = size_of_each(data->in.msg.value);
+    size_t size = btrail_tasks_size_in(data->in.msg.value);
     unsigned n = data->in.msg.value / size;
 
     for (unsigned i = 0; i < n; i++) {
