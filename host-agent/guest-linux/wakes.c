@@ -23,25 +23,6 @@
 #define ENTRIES_MAX (1u << 18)
 #define AT_ONCE     4096
 
-/* Where the next function begins; 0 if there is none */
-static uint64_t end_of(const struct linux_kernel *k, uint64_t function)
-{
-    uint32_t n = kallsyms_count(k->symbols);
-    uint64_t end = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        uint64_t address;
-        const char *name;
-        char type;
-
-        kallsyms_get(k->symbols, i, &address, &type, &name);
-        if (address > function && (!end || address < end)) {
-            end = address;
-        }
-    }
-    return end;
-}
-
 static uint64_t get64(const uint8_t *p)
 {
     uint64_t value;
@@ -60,30 +41,69 @@ static uint64_t get_signed32(const uint8_t *p)
 
 /* A function, and where a tracepoint is in it: at most @max places */
 struct search {
-    uint64_t function;
-    uint64_t end;
-    uint64_t key;               /* of the tracepoint */
+    const char *name;
+    const char *tracepoint;
     uint64_t *places;
     unsigned max;
+    uint64_t function;
+    uint64_t end;               /* where the next one begins; 0: there is none */
+    uint64_t key;               /* of the tracepoint */
     unsigned n;
 };
 
-/* Searches some entries; false if a place is not in the function. */
+enum { WAKE, WAKE_NEW, SEARCHES };
+
+static bool find_names(const struct linux_kernel *k, struct search *s)
+{
+    for (unsigned i = 0; i < SEARCHES; i++) {
+        if (!kallsyms_find(k->symbols, s[i].name, &s[i].function) ||
+            !kallsyms_find(k->symbols, s[i].tracepoint, &s[i].key) ||
+            s[i].function < BTRAIL_TASKS_MIN_ADDRESS) {
+            return false;
+        }
+        s[i].key += k->layout.tracepoint_key;
+    }
+    return true;
+}
+
+static void find_ends(const struct linux_kernel *k, struct search *s)
+{
+    uint32_t n = kallsyms_count(k->symbols);
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t address;
+        const char *name;
+        char type;
+
+        kallsyms_get(k->symbols, i, &address, &type, &name);
+        for (unsigned j = 0; j < SEARCHES; j++) {
+            if (address > s[j].function && (!s[j].end || address < s[j].end)) {
+                s[j].end = address;
+            }
+        }
+    }
+}
+
+/* Searches some entries; false if a place is not in its function. */
 static bool search_entries(struct search *s, uint64_t at, const uint8_t *table,
                            size_t size)
 {
     for (size_t i = 0; i < size; i += ENTRY_SIZE) {
         const uint8_t *entry = table + i;
         uint64_t code = at + i + ENTRY_CODE + get_signed32(entry + ENTRY_CODE);
+        uint64_t key = (at + i + ENTRY_KEY + get64(entry + ENTRY_KEY)) &
+                       ~UINT64_C(3);
 
-        if (((at + i + ENTRY_KEY + get64(entry + ENTRY_KEY)) &
-             ~UINT64_C(3)) != s->key) {
-            continue;
+        for (unsigned j = 0; j < SEARCHES; j++) {
+            if (key != s[j].key) {
+                continue;
+            }
+            if (code <= s[j].function || code >= s[j].end ||
+                s[j].n == s[j].max) {
+                return false;
+            }
+            s[j].places[s[j].n++] = code;
         }
-        if (code <= s->function || code >= s->end || s->n == s->max) {
-            return false;
-        }
-        s->places[s->n++] = code;
     }
     return true;
 }
@@ -107,38 +127,35 @@ static bool search_table(struct linux_kernel *k, struct search *s)
             return false;
         }
     }
-    return s->n;
-}
-
-static bool find(struct linux_kernel *k, const char *name,
-                 const char *tracepoint, uint64_t *function, uint64_t *places,
-                 unsigned max)
-{
-    struct search s = { .places = places, .max = max };
-
-    if (!kallsyms_find(k->symbols, name, function) ||
-        !kallsyms_find(k->symbols, tracepoint, &s.key) ||
-        *function < BTRAIL_TASKS_MIN_ADDRESS) {
-        return false;
-    }
-    s.function = *function;
-    s.end = end_of(k, *function);
-    s.key += k->layout.tracepoint_key;
-    return search_table(k, &s);
+    return s[WAKE].n && s[WAKE_NEW].n;
 }
 
 bool linux_wakes_find(struct linux_kernel *k)
 {
+    struct search s[SEARCHES] = {
+        [WAKE] = {
+            "try_to_wake_up", "__tracepoint_sched_waking", k->waking,
+            BTRAIL_TASKS_WAKING,
+        },
+        [WAKE_NEW] = {
+            "wake_up_new_task", "__tracepoint_sched_wakeup_new",
+            &k->waking_new, 1,
+        },
+    };
+
     k->wakes_sought = true;
-    memset(k->waking, 0, sizeof(k->waking));
-    if (k->layout.tracepoint_key != LINUX_NONE &&
-        find(k, "try_to_wake_up", "__tracepoint_sched_waking", &k->wake,
-             k->waking, BTRAIL_TASKS_WAKING) &&
-        find(k, "wake_up_new_task", "__tracepoint_sched_wakeup_new",
-             &k->wake_new, &k->waking_new, 1)) {
-        return true;
-    }
     k->wake = k->wake_new = k->waking_new = 0;
     memset(k->waking, 0, sizeof(k->waking));
-    return false;
+    if (k->layout.tracepoint_key == LINUX_NONE || !find_names(k, s)) {
+        return false;
+    }
+    find_ends(k, s);
+    if (!search_table(k, s)) {
+        k->waking_new = 0;
+        memset(k->waking, 0, sizeof(k->waking));
+        return false;
+    }
+    k->wake = s[WAKE].function;
+    k->wake_new = s[WAKE_NEW].function;
+    return true;
 }
