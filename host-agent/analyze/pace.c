@@ -6,6 +6,7 @@
 #include <glib.h>
 
 #include "analyze/pace.h"
+#include "lib/agent/event-clock.h"
 #include "lib/agent/meta.h"
 #include "lib/agent/pause.h"
 
@@ -18,20 +19,6 @@ struct paces {
     uint64_t clock;             /* at the end of @pace */
     bool ended;
 };
-
-/* The clock of an event; 0 if it has none */
-static uint64_t clock_of(const struct btrail_event *e)
-{
-    switch (e->type) {
-    case BTRAIL_EVENT_TIME:
-    case BTRAIL_EVENT_PAUSE:
-    case BTRAIL_EVENT_RESUME:
-    case BTRAIL_EVENT_END:
-        return e->data[0];
-    default:
-        return 0;
-    }
-}
 
 /* Reads events up to the next one that has a clock.  False at the end.
  * @lost:   gets how many records are missing before
@@ -53,7 +40,7 @@ static bool read_clock(struct paces *p, uint64_t *clock, uint64_t *index,
             *paused = false;
         }
         btrail_pause_watch_event(&p->watch, e, &pause);
-        *clock = clock_of(e);
+        *clock = btrail_event_clock(e);
         *index = e->index;
         if (*clock) {
             return true;

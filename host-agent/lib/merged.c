@@ -18,6 +18,7 @@
 #include <glib.h>
 
 #include "lib/agent/batch.h"
+#include "lib/agent/event-clock.h"
 #include "lib/agent/merged.h"
 #include "lib/agent/meta.h"
 #include "lib/agent/thread.h"
@@ -178,20 +179,6 @@ uint64_t btrail_merged_damage(const struct btrail_merged *m)
     return sum;
 }
 
-/* The clock of an event, or 0 */
-static uint64_t clock_of(const struct btrail_event *e)
-{
-    switch (e->type) {
-    case BTRAIL_EVENT_TIME:
-    case BTRAIL_EVENT_PAUSE:
-    case BTRAIL_EVENT_RESUME:
-    case BTRAIL_EVENT_END:
-        return e->data[0];
-    default:
-        return 0;
-    }
-}
-
 /* Does an event say which thread runs after it?  Idle tasks are all No 0. */
 static bool says_thread(const struct btrail_batch *b, uint64_t *thread)
 {
@@ -231,7 +218,7 @@ static int read_point(struct merged_lane *l)
             return ret;
         }
         p = (struct ahead_point) {
-            .index = b.index, .host = clock_of(b.event),
+            .index = b.index, .host = btrail_event_clock(b.event),
         };
         p.runs = says_thread(&b, &p.thread);
     } while (!p.host && !p.runs);
@@ -287,7 +274,7 @@ static uint64_t shared_time(const struct merged_lane *l)
 static int estimate(struct merged_lane *l)
 {
     const struct btrail_batch *b = &l->batch;
-    uint64_t host = b->event ? clock_of(b->event) : 0;
+    uint64_t host = b->event ? btrail_event_clock(b->event) : 0;
     bool met = false;           /* the next clock is this event */
     int ret = 0;
 
