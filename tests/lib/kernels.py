@@ -173,6 +173,11 @@ def module(folder, name):
     return _plain(_paths(folder)[name.replace('-', '_')])
 
 
+def modules(kernel):
+    """The names of the modules of a Kernel"""
+    return set(_paths(unpacked(kernel)))
+
+
 def add_modules(folder, root, names):
     """Put modules, and those that they need, below root, where modprobe finds
     them; names that the kernel has no module for are returned."""
@@ -195,10 +200,12 @@ def add_modules(folder, root, names):
             add(needed)
 
     def closure(name):
+        """Each one before those that it needs: modprobe begins with the last
+        one"""
         result = []
         for needed in depends[name]:
             result += [needed, *closure(needed)]
-        return result
+        return dict.fromkeys(reversed(result))
 
     for name in names:
         if name.replace('-', '_') in paths:
@@ -209,7 +216,7 @@ def add_modules(folder, root, names):
               encoding='ascii') as f:
         for name in depends:
             f.write(f'{name}.ko:' + ''.join(
-                f' {needed}.ko' for needed in dict.fromkeys(closure(name))) +
+                f' {needed}.ko' for needed in reversed(closure(name))) +
                 '\n')
     return missing
 
