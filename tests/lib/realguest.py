@@ -209,23 +209,24 @@ class RealGuest:
             time.sleep(0.05)
         self.vm.qmp.command('cont')
 
-    def recorded(self, path, qmp=None):
+    def recorded(self, path, qmp=None, options=()):
         """A backtrail.Record of it, which has not begun"""
         self.record = backtrail.Record(qmp or self.vm.qmp_paths[1], path,
-                                       path + '.log', '--force')
+                                       path + '.log', '--force', *options)
         return self.record
 
     @contextlib.contextmanager
-    def traced(self, name, named=True, less=None):
+    def traced(self, name, named=True, less=None, options=()):
         """While the guest is traced; yields the trace's path.  The producer
-        says less than it can: {'tasks': bool}, see older.Older."""
+        says less than it can: {'tasks': bool}, see older.Older.  options are
+        those of record."""
         path = os.path.join(self.folder, name)
         with contextlib.ExitStack() as stack:
             qmp = None
             if less is not None:
                 qmp = stack.enter_context(
                     older.Older(self.vm.qmp_paths[1], **less)).path
-            record = stack.enter_context(self.recorded(path, qmp))
+            record = stack.enter_context(self.recorded(path, qmp, options))
             if named:
                 time.sleep(guest.NAMED_S)
             yield path
