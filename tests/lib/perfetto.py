@@ -6,13 +6,57 @@ SCHEMA = '''
 syntax = "proto2";
 message Trace { repeated TracePacket packet = 1; }
 message TracePacket {
+  optional FtraceEventBundle ftrace_events = 1;
+  optional ProcessTree process_tree = 2;
   optional uint64 timestamp = 8;
   optional uint32 trusted_packet_sequence_id = 10;
   optional TrackEvent track_event = 11;
   optional InternedData interned_data = 12;
   optional uint32 sequence_flags = 13;
+  optional SystemInfo system_info = 45;
   optional TrackDescriptor track_descriptor = 60;
 }
+message FtraceEventBundle {
+  message CompactSched {
+    repeated string intern_table = 5;
+    repeated uint64 switch_timestamp = 1 [packed = true];
+    repeated int64 switch_prev_state = 2 [packed = true];
+    repeated int32 switch_next_pid = 3 [packed = true];
+    repeated int32 switch_next_prio = 4 [packed = true];
+    repeated uint32 switch_next_comm_index = 6 [packed = true];
+    repeated uint64 waking_timestamp = 7 [packed = true];
+    repeated int32 waking_pid = 8 [packed = true];
+    repeated int32 waking_target_cpu = 9 [packed = true];
+    repeated int32 waking_prio = 10 [packed = true];
+    repeated uint32 waking_comm_index = 11 [packed = true];
+  }
+  optional uint32 cpu = 1;
+  repeated FtraceEvent event = 2;
+  optional CompactSched compact_sched = 4;
+}
+message FtraceEvent {
+  optional uint64 timestamp = 1;
+  optional uint32 pid = 2;
+  optional SchedWakingFtraceEvent sched_waking = 20;
+}
+message SchedWakingFtraceEvent {
+  optional string comm = 1;
+  optional int32 pid = 2;
+}
+message ProcessTree {
+  message Thread {
+    optional int32 tid = 1;
+    optional string name = 2;
+    optional int32 tgid = 3;
+  }
+  repeated Thread threads = 2;
+}
+message Utsname {
+  optional string sysname = 1;
+  optional string release = 3;
+  optional string machine = 4;
+}
+message SystemInfo { optional Utsname utsname = 1; }
 message InternedData { repeated EventName event_names = 2; }
 message EventName { optional uint64 iid = 1; optional string name = 2; }
 message TrackDescriptor {

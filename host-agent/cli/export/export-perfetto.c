@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail export --format perfetto: calls, marks and spans on a timeline
+ * backtrail export --format perfetto: what vCPUs run and why tasks do not,
+ * calls, marks and spans on a timeline
  */
+
+#include <inttypes.h>
+#include <string.h>
 
 #include "analyze/call-tracks.h"
 #include "cli/export/export.h"
 #include "cli/export/perfetto.h"
+#include "cli/export/sched-bundles.h"
 #include "cli/export/span-tracks.h"
+#include "util/json.h"
 
 /**
  * struct timeline
@@ -185,25 +191,110 @@ static bool put_spans(struct timeline *l)
     return true;
 }
 
+/* Is it known where tasks leave?  Why not, or NULL */
+static const char *lacks_schedule(JsonObject *meta)
+{
+    const char *privilege = btrail_json_string(meta, "privilege");
+
+    return json_object_has_member(meta, "cr3_filter") ||
+           json_object_has_member(meta, "processes") ?
+           "only a part of the processes" :
+           privilege && !strcmp(privilege, "user") ? "only user mode" : NULL;
+}
+
+/*
+ * The release of the guest's kernel, by which readers take the states of tasks.
+ * Those that are written are of Linux 4.14 and later.
+ */
+static char *find_release(const struct cli_trace *t)
+{
+    JsonObject *names = btrail_json_object(t->meta, "names");
+    JsonArray *kernels = names ? btrail_json_array(names, "kernels") : NULL;
+    const char *release = NULL;
+    unsigned major, minor;
+
+    for (unsigned i = 0; kernels && !release &&
+                         i < json_array_get_length(kernels); i++) {
+        JsonNode *node = json_array_get_element(kernels, i);
+
+        release = JSON_NODE_HOLDS_OBJECT(node) ? btrail_json_string(
+            json_node_get_object(node), "release") : NULL;
+    }
+    if (release && sscanf(release, "%u.%u.", &major, &minor) == 2 &&
+        (major > 4 || (major == 4 && minor >= 14))) {
+        return g_strdup(release);
+    }
+    return release ? g_strdup_printf("4.14.states (%s)", release) :
+           g_strdup("4.14.states (unknown)");
+}
+
+static void say_unknown(const struct timeline *l,
+                        const struct schedule_sums *sums)
+{
+    const char *path = l->e->in.trace.path;
+
+    if (!sums->woken && sums->unknown) {
+        cli_error("%s: who wakes tasks is not in the trace: tasks that wait "
+                  "are in an unknown state", path);
+    } else if (sums->unknown) {
+        cli_error("%s: of %" PRIu64 " of %" PRIu64 " switches of tasks it is "
+                  "not known in which state the task before was then", path,
+                  sums->unknown, sums->runs);
+    }
+}
+
+/* Puts which tasks vCPUs run, and why others do not.  0 or a negative enum
+ * btrail_error */
+static int put_schedule(struct timeline *l, struct sched_bundles *bundles)
+{
+    const struct analysis *in = &l->e->in;
+    const char *lacks = lacks_schedule(in->trace.meta);
+    const struct schedule_options options = {
+        .window = in->window, .tick = in->trace.tick,
+        .some = json_object_has_member(in->trace.meta, "vcpu_filter"),
+    };
+    g_autofree char *release = find_release(&in->trace);
+    struct schedule_sums sums;
+    int ret;
+
+    if (lacks) {
+        cli_error("%s: which tasks vCPUs run is left out: %s was recorded",
+                  in->trace.path, lacks);
+        return 0;
+    }
+    perfetto_release(l->out, release);
+    ret = schedule_read(in->trace.trace, &options, &sched_bundles_ops, bundles,
+                        &sums);
+    sched_bundles_end(bundles);
+    if (!ret) {
+        say_unknown(l, &sums);
+    }
+    return ret;
+}
+
 int export_perfetto(struct export *e)
 {
     static const struct call_tracks_ops ops = {
         put_begin, put_whole, put_end,
     };
     struct timeline l = { .e = e, .out = perfetto_new(e->out) };
+    struct sched_bundles *bundles = sched_bundles_new(l.out);
     struct call_tree t;
     int ret;
 
     l.tracks = call_tracks_new(&(struct call_tracks_options) {
         .shortest = e->shortest, .ops = &ops, .opaque = &l,
     });
-    ret = analysis_read_calls(&e->in, &t, &call_tracks_tree_ops, l.tracks);
+    ret = put_schedule(&l, bundles) ?:
+          analysis_read_calls(&e->in, &t, &call_tracks_tree_ops, l.tracks);
     if (!ret) {
         call_tracks_end(l.tracks, e->in.trace.trace, &e->in.window);
         export_end_calls(e, &t);
         ret = put_marks(&l) && put_spans(&l) ? 0 : EXPORT_FAILED;
+        sched_bundles_threads(bundles, l.out);
         perfetto_processes(l.out);
     }
+    sched_bundles_free(bundles);
     call_tracks_free(l.tracks);
     perfetto_free(l.out);
     return ret;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/export/perfetto.h"
-#include "lib/agent/bytes.h"
+#include "cli/export/protobuf.h"
 #include "util/hash.h"
 #include "util/quote.h"
 
@@ -16,11 +16,14 @@
 /* Fields of the schema */
 enum {
     TRACE_PACKET = 1,
+    PACKET_FTRACE = 1,
+    PACKET_PROCESS_TREE = 2,
     PACKET_TIMESTAMP = 8,
     PACKET_SEQUENCE = 10,
     PACKET_TRACK_EVENT = 11,
     PACKET_INTERNED = 12,
     PACKET_SEQUENCE_FLAGS = 13,
+    PACKET_SYSTEM_INFO = 45,
     PACKET_DESCRIPTOR = 60,
     INTERNED_EVENT_NAMES = 2,
     EVENT_NAME_IID = 1,
@@ -42,6 +45,14 @@ enum {
     THREAD_PID = 1,
     THREAD_TID = 2,
     THREAD_NAME = 5,
+    TREE_THREADS = 2,
+    TREE_THREAD_TID = 1,
+    TREE_THREAD_NAME = 2,
+    TREE_THREAD_PID = 3,
+    SYSTEM_UTSNAME = 1,
+    UTSNAME_SYSTEM = 1,
+    UTSNAME_RELEASE = 3,
+    UTSNAME_MACHINE = 4,
 };
 
 enum {
@@ -51,13 +62,15 @@ enum {
 
 /**
  * struct perfetto
- * @processes: numbers of processes -> the thread that they are called after
+ * @processes: numbers of processes -> their names, those of threads
+ * @threads: numbers of threads that were described
  * @names: that are interned -> their numbers
  * @begun: an event was written
  */
 struct perfetto {
     FILE *out;
     GHashTable *processes;
+    GHashTable *threads;
     GHashTable *names;
     bool begun;
     GByteArray *packet;
@@ -72,7 +85,8 @@ struct perfetto *perfetto_new(FILE *out)
     p->out = out;
     p->names = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
                                      NULL);
-    p->processes = g_hash_table_new(NULL, NULL);
+    p->processes = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    p->threads = g_hash_table_new(NULL, NULL);
     p->packet = g_byte_array_new();
     p->part = g_byte_array_new();
     p->small = g_byte_array_new();
@@ -82,6 +96,7 @@ struct perfetto *perfetto_new(FILE *out)
 void perfetto_free(struct perfetto *p)
 {
     g_hash_table_unref(p->processes);
+    g_hash_table_unref(p->threads);
     g_hash_table_unref(p->names);
     g_byte_array_unref(p->packet);
     g_byte_array_unref(p->part);
@@ -89,32 +104,11 @@ void perfetto_free(struct perfetto *p)
     g_free(p);
 }
 
-static void put_varint(GByteArray *a, uint64_t v)
-{
-    uint8_t bytes[BTRAIL_VARINT_MAX];
-
-    g_byte_array_append(a, bytes, btrail_put_varint(bytes, v) - bytes);
-}
-
-static void put_number(GByteArray *a, unsigned field, uint64_t v)
-{
-    put_varint(a, field << 3);
-    put_varint(a, v);
-}
-
-static void put_bytes(GByteArray *a, unsigned field, const void *bytes,
-                      size_t n)
-{
-    put_varint(a, field << 3 | 2);
-    put_varint(a, n);
-    g_byte_array_append(a, bytes, n);
-}
-
 static void put_name(GByteArray *a, unsigned field, const char *name)
 {
     g_autofree char *quoted = btrail_quote(name, "");
 
-    put_bytes(a, field, quoted, strlen(quoted));
+    protobuf_bytes(a, field, quoted, strlen(quoted));
 }
 
 static void write_packet(struct perfetto *p)
@@ -122,8 +116,8 @@ static void write_packet(struct perfetto *p)
     GByteArray *head = p->small;
 
     g_byte_array_set_size(head, 0);
-    put_varint(head, TRACE_PACKET << 3 | 2);
-    put_varint(head, p->packet->len);
+    protobuf_varint(head, TRACE_PACKET << 3 | 2);
+    protobuf_varint(head, p->packet->len);
     fwrite(head->data, 1, head->len, p->out);
     fwrite(p->packet->data, 1, p->packet->len, p->out);
     g_byte_array_set_size(p->packet, 0);
@@ -133,13 +127,13 @@ static void write_packet(struct perfetto *p)
 static void begin_descriptor(struct perfetto *p, uint64_t uuid)
 {
     g_byte_array_set_size(p->part, 0);
-    put_number(p->part, DESCRIPTOR_UUID, uuid);
+    protobuf_number(p->part, DESCRIPTOR_UUID, uuid);
 }
 
 static void end_descriptor(struct perfetto *p)
 {
-    put_number(p->packet, PACKET_SEQUENCE, 1);
-    put_bytes(p->packet, PACKET_DESCRIPTOR, p->part->data, p->part->len);
+    protobuf_number(p->packet, PACKET_SEQUENCE, 1);
+    protobuf_bytes(p->packet, PACKET_DESCRIPTOR, p->part->data, p->part->len);
     write_packet(p);
 }
 
@@ -157,38 +151,86 @@ void perfetto_processes(struct perfetto *p)
 {
     uint64_t track = PERFETTO_TRACKS;
     GHashTableIter iter;
-    gpointer value;
+    gpointer pid, name;
 
     g_hash_table_iter_init(&iter, p->processes);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const struct process *thread = value;
-
+    while (g_hash_table_iter_next(&iter, &pid, &name)) {
         g_byte_array_set_size(p->small, 0);
-        put_number(p->small, PROCESS_PID, number_of(thread, thread->pid));
-        put_name(p->small, PROCESS_NAME, thread->comm);
+        protobuf_number(p->small, PROCESS_PID, GPOINTER_TO_SIZE(pid));
+        put_name(p->small, PROCESS_NAME, name);
         begin_descriptor(p, track++);
-        put_bytes(p->part, DESCRIPTOR_PROCESS, p->small->data, p->small->len);
+        protobuf_bytes(p->part, DESCRIPTOR_PROCESS, p->small->data,
+                       p->small->len);
         end_descriptor(p);
     }
+}
+
+/* Notes a thread, and what its process is called after it. */
+static void note_thread(struct perfetto *p, uint64_t pid, uint64_t tid,
+                        const char *name)
+{
+    if (tid == pid ||
+        !g_hash_table_contains(p->processes, GSIZE_TO_POINTER(pid))) {
+        g_hash_table_insert(p->processes, GSIZE_TO_POINTER(pid),
+                            g_strdup(name));
+    }
+    g_hash_table_add(p->threads, GSIZE_TO_POINTER(tid));
 }
 
 void perfetto_thread(struct perfetto *p, uint64_t track,
                      const struct process *thread)
 {
     uint64_t pid = number_of(thread, thread->pid);
+    uint64_t tid = number_of(thread, thread->tid);
 
-    if (thread->tid == thread->pid ||
-        !g_hash_table_contains(p->processes, GSIZE_TO_POINTER(pid))) {
-        g_hash_table_insert(p->processes, GSIZE_TO_POINTER(pid),
-                            (gpointer)thread);
-    }
+    note_thread(p, pid, tid, thread->comm);
     g_byte_array_set_size(p->small, 0);
-    put_number(p->small, THREAD_PID, pid);
-    put_number(p->small, THREAD_TID, number_of(thread, thread->tid));
+    protobuf_number(p->small, THREAD_PID, pid);
+    protobuf_number(p->small, THREAD_TID, tid);
     put_name(p->small, THREAD_NAME, thread->comm);
     begin_descriptor(p, track);
-    put_bytes(p->part, DESCRIPTOR_THREAD, p->small->data, p->small->len);
+    protobuf_bytes(p->part, DESCRIPTOR_THREAD, p->small->data, p->small->len);
     end_descriptor(p);
+}
+
+void perfetto_task(struct perfetto *p, uint32_t pid, uint32_t tid,
+                   const char *name)
+{
+    if (g_hash_table_contains(p->threads, GSIZE_TO_POINTER(tid))) {
+        return;
+    }
+    note_thread(p, pid, tid, name);
+    g_byte_array_set_size(p->small, 0);
+    protobuf_number(p->small, TREE_THREAD_TID, tid);
+    put_name(p->small, TREE_THREAD_NAME, name);
+    protobuf_number(p->small, TREE_THREAD_PID, pid);
+    g_byte_array_set_size(p->part, 0);
+    protobuf_bytes(p->part, TREE_THREADS, p->small->data, p->small->len);
+    protobuf_number(p->packet, PACKET_SEQUENCE, 1);
+    protobuf_bytes(p->packet, PACKET_PROCESS_TREE, p->part->data,
+                   p->part->len);
+    write_packet(p);
+}
+
+void perfetto_ftrace(struct perfetto *p, const GByteArray *bundle)
+{
+    protobuf_number(p->packet, PACKET_SEQUENCE, 1);
+    protobuf_bytes(p->packet, PACKET_FTRACE, bundle->data, bundle->len);
+    write_packet(p);
+}
+
+void perfetto_release(struct perfetto *p, const char *release)
+{
+    g_byte_array_set_size(p->small, 0);
+    put_name(p->small, UTSNAME_SYSTEM, "Linux");
+    put_name(p->small, UTSNAME_RELEASE, release);
+    put_name(p->small, UTSNAME_MACHINE, "x86_64");
+    g_byte_array_set_size(p->part, 0);
+    protobuf_bytes(p->part, SYSTEM_UTSNAME, p->small->data, p->small->len);
+    protobuf_number(p->packet, PACKET_SEQUENCE, 1);
+    protobuf_bytes(p->packet, PACKET_SYSTEM_INFO, p->part->data,
+                   p->part->len);
+    write_packet(p);
 }
 
 void perfetto_track(struct perfetto *p, uint64_t track, uint64_t parent,
@@ -197,7 +239,7 @@ void perfetto_track(struct perfetto *p, uint64_t track, uint64_t parent,
     begin_descriptor(p, track);
     put_name(p->part, DESCRIPTOR_NAME, name);
     if (parent) {
-        put_number(p->part, DESCRIPTOR_PARENT, parent);
+        protobuf_number(p->part, DESCRIPTOR_PARENT, parent);
     }
     end_descriptor(p);
 }
@@ -211,12 +253,12 @@ static unsigned intern(struct perfetto *p, const char *text)
     if (!number) {
         number = g_hash_table_size(p->names) + 1;
         g_byte_array_set_size(p->small, 0);
-        put_number(p->small, EVENT_NAME_IID, number);
-        put_bytes(p->small, EVENT_NAME_NAME, name, strlen(name));
+        protobuf_number(p->small, EVENT_NAME_IID, number);
+        protobuf_bytes(p->small, EVENT_NAME_NAME, name, strlen(name));
         g_byte_array_set_size(p->part, 0);
-        put_bytes(p->part, INTERNED_EVENT_NAMES, p->small->data,
+        protobuf_bytes(p->part, INTERNED_EVENT_NAMES, p->small->data,
                   p->small->len);
-        put_bytes(p->packet, PACKET_INTERNED, p->part->data, p->part->len);
+        protobuf_bytes(p->packet, PACKET_INTERNED, p->part->data, p->part->len);
         g_hash_table_insert(p->names, g_steal_pointer(&name),
                             GUINT_TO_POINTER(number));
     }
@@ -227,8 +269,8 @@ static void put_value(struct perfetto *p, uint64_t value)
 {
     g_byte_array_set_size(p->small, 0);
     put_name(p->small, ANNOTATION_NAME, "value");
-    put_number(p->small, ANNOTATION_UINT, value);
-    put_bytes(p->part, EVENT_ANNOTATION, p->small->data, p->small->len);
+    protobuf_number(p->small, ANNOTATION_UINT, value);
+    protobuf_bytes(p->part, EVENT_ANNOTATION, p->small->data, p->small->len);
 }
 
 void perfetto_event(struct perfetto *p, const struct perfetto_event *e)
@@ -236,21 +278,21 @@ void perfetto_event(struct perfetto *p, const struct perfetto_event *e)
     unsigned number = e->name && e->often ? intern(p, e->name) : 0;
 
     g_byte_array_set_size(p->part, 0);
-    put_number(p->part, EVENT_TYPE, e->type);
-    put_number(p->part, EVENT_TRACK, e->track);
+    protobuf_number(p->part, EVENT_TYPE, e->type);
+    protobuf_number(p->part, EVENT_TRACK, e->track);
     if (number) {
-        put_number(p->part, EVENT_IID, number);
+        protobuf_number(p->part, EVENT_IID, number);
     } else if (e->name) {
         put_name(p->part, EVENT_NAME, e->name);
     }
     if (e->value) {
         put_value(p, *e->value);
     }
-    put_number(p->packet, PACKET_TIMESTAMP, e->time);
-    put_number(p->packet, PACKET_SEQUENCE, 1);
-    put_number(p->packet, PACKET_SEQUENCE_FLAGS,
+    protobuf_number(p->packet, PACKET_TIMESTAMP, e->time);
+    protobuf_number(p->packet, PACKET_SEQUENCE, 1);
+    protobuf_number(p->packet, PACKET_SEQUENCE_FLAGS,
                NEEDS_STATE | (p->begun ? 0 : CLEARED));
-    put_bytes(p->packet, PACKET_TRACK_EVENT, p->part->data, p->part->len);
+    protobuf_bytes(p->packet, PACKET_TRACK_EVENT, p->part->data, p->part->len);
     write_packet(p);
     p->begun = true;
 }

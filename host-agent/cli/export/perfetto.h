@@ -41,13 +41,22 @@ struct perfetto;
 struct perfetto *perfetto_new(FILE *out);
 void perfetto_free(struct perfetto *p);
 
-/* Describe a track, which has a number of its own: of a thread, which outlives
- * @p, or below another one (0 for none).  Numbers are below PERFETTO_TRACKS. */
+/* Describe a track, which has a number of its own: of a thread, or below
+ * another one (0 for none).  Numbers are below PERFETTO_TRACKS. */
 #define PERFETTO_TRACKS     (UINT64_C(1) << 32)
 void perfetto_thread(struct perfetto *p, uint64_t track,
                      const struct process *thread);
 void perfetto_track(struct perfetto *p, uint64_t track, uint64_t parent,
                     const char *name);
+
+/* Describes a thread of the guest's own kernel, which has no track; unless it is
+ * described. */
+void perfetto_task(struct perfetto *p, uint32_t pid, uint32_t tid,
+                   const char *name);
+
+/* A packet with an FtraceEventBundle, and one that says the kernel's release */
+void perfetto_ftrace(struct perfetto *p, const GByteArray *bundle);
+void perfetto_release(struct perfetto *p, const char *release);
 
 /*
  * Describes the processes of all threads.  A process has the name that its

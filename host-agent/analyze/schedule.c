@@ -1,0 +1,672 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which task each vCPU runs: see schedule.h
+ *
+ * Whether a state lasts is known only when its task is back.  So a first
+ * reading notes that of each state, in the order in which states begin, and a
+ * second one reports them.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "analyze/pace.h"
+#include "analyze/schedule.h"
+#include "lib/agent/merged.h"
+#include "util/hash.h"
+
+#define NOWHERE     UINT32_MAX
+#define NO_STATE    UINT64_MAX
+
+/**
+ * struct schedule_task - a task
+ * @key:    its kernel, process and number
+ * @vcpu:   that runs it, or NOWHERE
+ * @last:   when something was reported of it
+ * @number: of the state that it is in, or NO_STATE
+ * @state:  that; UNKNOWN of a task that is woken and was not seen to leave
+ * @left:   it was seen to leave
+ * @woken:  it was woken since then
+ * @sure:   in the second reading: that state, and whether it is woken from it,
+ *          is known
+ * @forgets, @strangers, @told: those of struct schedule_walk when the state
+ *          began
+ * @early:  it was woken, at @early_wake, and was not yet seen to leave
+ * @behind: a vCPU that is read later has not left it yet, although it runs on
+ *          @vcpu; or NOWHERE.  @behind_early, @behind_wake: the same of that
+ * @came:   when it came to @vcpu
+ * @past:   the state that it was in before, since @past_since; RUNNABLE, too, if
+ *          it was woken or nobody knows
+ */
+struct schedule_task {
+    struct btrail_task task;
+    uint64_t key[2];
+    uint32_t vcpu;
+    uint64_t last;
+    uint64_t number;
+    enum schedule_state state;
+    bool left;
+    bool woken;
+    bool sure;
+    uint64_t forgets;
+    uint64_t strangers;
+    bool told;
+    bool early;
+    struct schedule_wake early_wake;
+    uint32_t behind;
+    bool behind_early;
+    struct schedule_wake behind_wake;
+    uint64_t came;
+    enum schedule_state past;
+    uint64_t past_since;
+};
+
+/**
+ * struct schedule_lane - a vCPU
+ * @pace:  of the last batch; NULL before the first one
+ * @n:     records of it that were read
+ * @begun: it has run something: @runs, or if that is NULL nobody knows what
+ * @shown: that was reported
+ * @state: in which @runs leaves, as far as the next event says
+ * @last:  the time of its last report
+ * @bound: its reports come at the latest then, up to where it leaves @runs,
+ *         which runs elsewhere after that
+ * @kernel: the number of the last one
+ * @end:   when its stream has ended, or 0
+ */
+struct schedule_lane {
+    struct paces *paces;
+    const struct pace *pace;
+    uint64_t n;
+    bool begun;
+    bool shown;
+    struct schedule_task *runs;
+    enum schedule_state state;
+    uint64_t last;
+    uint64_t bound;
+    unsigned kernel;
+    uint64_t end;
+};
+
+/**
+ * struct schedule_walk
+ * @ops:       NULL in the first reading
+ * @unsure:    a bit for each state
+ * @states:    up to now
+ * @forgets:   how often nobody knew which tasks run
+ * @strangers: how often somebody was woken, and it is not known who
+ * @told:      somebody was woken
+ * @begin:     of what is reported
+ * @until:     the last clock that was read
+ */
+struct schedule_walk {
+    const struct schedule_options *options;
+    const struct schedule_ops *ops;
+    void *opaque;
+    struct schedule_sums *sums;
+    struct btrail_merged *merged;
+    struct schedule_lane lanes[BTRAIL_MAX_VCPUS];
+    GHashTable *tasks;          /* key -> struct schedule_task */
+    GByteArray *unsure;
+    uint64_t states;
+    uint64_t forgets;
+    uint64_t strangers;
+    bool told;
+    uint64_t begin;
+    uint64_t until;
+};
+
+static void set_unsure(struct schedule_walk *w, uint64_t number)
+{
+    if (number / 8 >= w->unsure->len) {
+        guint old = w->unsure->len;
+
+        g_byte_array_set_size(w->unsure, MAX(2 * old, number / 8 + 4096));
+        memset(w->unsure->data + old, 0, w->unsure->len - old);
+    }
+    w->unsure->data[number / 8] |= 1u << number % 8;
+}
+
+static bool is_unsure(const struct schedule_walk *w, uint64_t number)
+{
+    return number / 8 < w->unsure->len &&
+           w->unsure->data[number / 8] >> number % 8 & 1;
+}
+
+/* A task begins to be in a state in which it does not run. */
+static void begin_state(struct schedule_walk *w, struct schedule_task *t,
+                        enum schedule_state state, bool left)
+{
+    t->number = w->states++;
+    t->state = state;
+    t->left = left;
+    t->woken = false;
+    t->forgets = w->forgets;
+    t->strangers = w->strangers;
+    t->told = w->told;
+    t->sure = w->ops && !is_unsure(w, t->number);
+}
+
+/* The state of a task ends, because it runs, or because all does. */
+static void end_state(struct schedule_walk *w, struct schedule_task *t)
+{
+    bool waits = t->left && t->state != SCHEDULE_RUNNABLE && !t->woken;
+
+    if (t->number != NO_STATE && !w->ops && t->state != SCHEDULE_DEAD &&
+        (t->forgets != w->forgets || w->options->some ||
+         (waits && (!t->told || t->strangers != w->strangers)))) {
+        set_unsure(w, t->number);
+    }
+    t->number = NO_STATE;
+}
+
+static void get_key(uint64_t key[2], const struct btrail_batch *b,
+                    uint32_t tid, uint32_t pid)
+{
+    key[0] = b->kernel.known ? b->kernel.number : 0;
+    /* Idle tasks are many with one number, one of each vCPU. */
+    key[1] = !tid ? 0 : (uint64_t)pid << 32 | tid;
+}
+
+static struct schedule_task *new_task(struct schedule_walk *w,
+                                      const uint64_t key[2])
+{
+    unsigned most = w->options->most ?: SCHEDULE_MOST;
+    struct schedule_task *t;
+
+    if (g_hash_table_size(w->tasks) >= most) {
+        return NULL;
+    }
+    t = g_new0(struct schedule_task, 1);
+    memcpy(t->key, key, sizeof(t->key));
+    t->vcpu = t->behind = NOWHERE;
+    t->number = NO_STATE;
+    t->past = SCHEDULE_RUNNABLE;
+    t->forgets = w->forgets;
+    g_hash_table_insert(w->tasks, t->key, t);
+    return t;
+}
+
+/* The task that made the records of a batch; NULL if there are too many. */
+static struct schedule_task *task_of(struct schedule_walk *w,
+                                     const struct btrail_batch *b)
+{
+    struct schedule_task *t;
+    uint64_t key[2];
+
+    get_key(key, b, b->task.tid, b->task.pid);
+    t = g_hash_table_lookup(w->tasks, key) ?: new_task(w, key);
+    if (t) {
+        t->task = b->task;
+    }
+    return t;
+}
+
+static bool is_idle(const struct schedule_task *t)
+{
+    return t && !t->key[1];
+}
+
+/* Are moments reported? */
+static bool reports(const struct schedule_walk *w, uint64_t time)
+{
+    return w->ops && time && time >= w->begin;
+}
+
+static void put_run(struct schedule_walk *w, unsigned vcpu, uint64_t time,
+                    const struct schedule_task *t, enum schedule_state state,
+                    bool unknown)
+{
+    struct schedule_lane *l = &w->lanes[vcpu];
+    const struct schedule_run run = {
+        .vcpu = vcpu, .time = time, .task = t ? t->task :
+        (struct btrail_task) { .known = false }, .state = state,
+        .first = !l->shown,
+    };
+
+    if (!reports(w, time)) {
+        return;
+    }
+    w->sums->runs++;
+    w->sums->unknown += unknown && l->shown;
+    w->ops->run(w->opaque, &run);
+    l->shown = true;
+}
+
+static void put_wake(struct schedule_walk *w, struct schedule_task *t,
+                     const struct schedule_wake *wake)
+{
+    /* Who could run already is not woken. */
+    if (reports(w, wake->time) && t->sure &&
+        !(t->left && t->state == SCHEDULE_RUNNABLE)) {
+        w->sums->wakes++;
+        w->ops->wake(w->opaque, wake);
+    }
+}
+
+/* A vCPU leaves a task, which is in a state since then, for another one. */
+static void put_leave(struct schedule_walk *w, unsigned vcpu,
+                      const struct schedule_task *t,
+                      const struct schedule_task *left)
+{
+    enum schedule_state state = left->sure ? left->state : SCHEDULE_UNKNOWN;
+
+    put_run(w, vcpu, left->last, t, state, state == SCHEDULE_UNKNOWN);
+}
+
+/* A task that has left was woken before that was seen. */
+static void put_early(struct schedule_walk *w, struct schedule_task *t,
+                      bool early, struct schedule_wake *wake)
+{
+    if (early) {
+        wake->time = MAX(wake->time, t->last + 1);
+        t->last = wake->time;
+        t->woken = true;
+        put_wake(w, t, wake);
+    }
+}
+
+/* Nobody knows which tasks run. */
+static void forget(struct schedule_walk *w)
+{
+    w->forgets++;
+}
+
+/* A vCPU goes to another task, or to NULL, at a moment. */
+static void change(struct schedule_walk *w, unsigned vcpu, uint64_t time,
+                   struct schedule_task *t)
+{
+    struct schedule_lane *l = &w->lanes[vcpu];
+    struct schedule_task *before = l->runs;
+
+    l->runs = t;
+    l->begun = true;
+    l->last = time;
+    l->bound = UINT64_MAX;
+    if (is_idle(before) || (before && before->vcpu != vcpu &&
+                            before->behind != vcpu)) {
+        before = NULL;
+    }
+    if (!before) {
+        put_run(w, vcpu, time, t, SCHEDULE_UNKNOWN, false);
+    } else if (before->behind == vcpu) {
+        struct schedule_task past = *before;
+
+        /* It is back already, elsewhere. */
+        before->behind = NOWHERE;
+        past.last = time;
+        begin_state(w, &past, l->state, true);
+        put_leave(w, vcpu, t, &past);
+        put_early(w, &past, past.behind_early, &past.behind_wake);
+        end_state(w, &past);
+    } else {
+        before->vcpu = NOWHERE;
+        before->last = time;
+        begin_state(w, before, l->state, true);
+        put_leave(w, vcpu, t, before);
+        put_early(w, before, before->early, &before->early_wake);
+        before->early = false;
+    }
+    l->state = SCHEDULE_UNKNOWN;
+}
+
+/* A task runs here, although the vCPU where it was has not left it: that is
+ * read later, and it does so before. */
+static uint64_t come_early(struct schedule_walk *w, struct schedule_task *t,
+                           uint64_t time)
+{
+    struct schedule_lane *other = &w->lanes[t->vcpu];
+
+    if (t->behind != NOWHERE) {
+        w->lanes[t->behind].state = SCHEDULE_UNKNOWN;
+        change(w, t->behind, w->lanes[t->behind].bound, NULL);
+    }
+    time = MAX(time, other->last + 3);
+    other->bound = time - 2;
+    t->behind = t->vcpu;
+    t->behind_early = t->early;
+    t->behind_wake = t->early_wake;
+    t->early = false;
+    return time;
+}
+
+/* A task begins to run on a vCPU. */
+static void come(struct schedule_walk *w, unsigned vcpu, uint64_t time,
+                 struct schedule_task *t)
+{
+    struct schedule_lane *l = &w->lanes[vcpu];
+
+    time = MAX(time, l->last);
+    if (t && !is_idle(t)) {
+        if (t->vcpu != NOWHERE && t->vcpu != vcpu) {
+            time = come_early(w, t, time);
+            t->past = SCHEDULE_RUNNABLE;
+        } else {
+            t->past = t->number == NO_STATE || t->woken || !t->sure ?
+                      SCHEDULE_RUNNABLE : t->state;
+            t->past_since = t->last;
+        }
+        if (t->last >= time) {
+            time = t->last + 1;
+        }
+        end_state(w, t);
+    }
+    if (time > l->bound) {
+        change(w, vcpu, l->bound, NULL);
+    }
+    change(w, vcpu, time, t);
+    if (t && !is_idle(t)) {
+        t->vcpu = vcpu;
+        t->last = t->came = time;
+    }
+}
+
+/* Moves on to the pace in force at an event, after the clock before it. */
+static void reach_event(struct schedule_lane *l, const struct btrail_batch *b)
+{
+    while (l->pace && b->index >= l->pace->end &&
+           b->time.host >= l->pace->until) {
+        l->pace = paces_next(l->paces);
+        l->n = 0;
+    }
+}
+
+/* The time after the records of a vCPU that were read; 0 if nobody knows */
+static uint64_t time_now(const struct schedule_lane *l)
+{
+    return !l->pace || !l->pace->time ? 0 : l->pace->time +
+           MIN(l->n, UINT64_MAX / 4 / MAX(l->pace->ticks, 1)) *
+           l->pace->ticks / PACE_TICKS;
+}
+
+/* Goes to the pace of a record. */
+static void reach_record(struct schedule_lane *l, uint64_t index)
+{
+    while (l->pace && index >= l->pace->end) {
+        l->pace = paces_next(l->paces);
+        l->n = 0;
+    }
+    if (!l->pace) {
+        l->pace = paces_at(l->paces, index);
+    }
+}
+
+/* Reports what a vCPU has run since before the window. */
+static void show(struct schedule_walk *w, unsigned vcpu,
+                 const struct schedule_task *t)
+{
+    struct schedule_lane *l = &w->lanes[vcpu];
+
+    if (!l->shown && l->begun) {
+        l->last = MAX(l->last, w->begin);
+        put_run(w, vcpu, l->last, t, SCHEDULE_UNKNOWN, false);
+    }
+}
+
+static void follow(struct schedule_walk *w, unsigned vcpu,
+                   const struct btrail_batch *b)
+{
+    struct schedule_lane *l = &w->lanes[vcpu];
+    struct schedule_task *t = b->task.known ? task_of(w, b) : NULL;
+    uint64_t time = time_now(l);
+
+    if (b->kernel.known && b->kernel.number) {
+        if (l->kernel && l->kernel != b->kernel.number) {
+            forget(w);
+        }
+        l->kernel = b->kernel.number;
+    }
+    if (!t) {
+        /* It can be any of those that do not run. */
+        forget(w);
+    }
+    w->sums->named |= t != NULL;
+    if (!l->begun || l->runs != t) {
+        come(w, vcpu, time, t);
+    } else {
+        if (time >= w->begin) {
+            show(w, vcpu, t);
+        }
+        /* It was away without a record of another task. */
+        l->state = SCHEDULE_UNKNOWN;
+    }
+}
+
+static void add_batch(struct schedule_walk *w, unsigned vcpu,
+                      const struct btrail_batch *b)
+{
+    struct schedule_lane *l = &w->lanes[vcpu];
+    uint64_t index = b->index, end = b->index + b->count;
+
+    reach_record(l, index);
+    if (!b->task.nested && !b->kernel.nested) {
+        follow(w, vcpu, b);
+    }
+    while (index < end) {
+        uint64_t n;
+
+        reach_record(l, index);
+        n = MIN(end, l->pace->end) - index;
+        l->n += n;
+        index += n;
+    }
+}
+
+/* The task of a vCPU leaves, for one that is named now. */
+static void note_state(struct schedule_lane *l, const struct btrail_event *e)
+{
+    struct btrail_left left;
+
+    btrail_event_left(e, &left);
+    if (left.known && l->runs) {
+        l->state = left.runnable ? SCHEDULE_RUNNABLE :
+                   left.dead ? SCHEDULE_DEAD :
+                   left.interruptible ? SCHEDULE_INTERRUPTIBLE :
+                   left.uninterruptible ? SCHEDULE_UNINTERRUPTIBLE :
+                   SCHEDULE_UNKNOWN;
+    }
+}
+
+/* Somebody wakes a task that is seen to run: what is read first is not always
+ * what was first, and a task can be woken while it leaves. */
+static void wake_running(struct schedule_walk *w, struct schedule_task *t,
+                         const struct schedule_wake *wake)
+{
+    if (wake->time >= t->came) {
+        t->early = true;
+        t->early_wake = *wake;
+    } else if (t->past != SCHEDULE_RUNNABLE && t->past != SCHEDULE_DEAD &&
+               wake->time > t->past_since) {
+        t->past = SCHEDULE_RUNNABLE;
+        if (reports(w, wake->time)) {
+            w->sums->wakes++;
+            w->ops->wake(w->opaque, wake);
+        }
+    }
+}
+
+static void add_wake(struct schedule_walk *w, unsigned vcpu,
+                     const struct btrail_batch *b)
+{
+    struct schedule_lane *l = &w->lanes[vcpu];
+    struct schedule_wake wake = { .vcpu = vcpu };
+    struct schedule_task *t;
+    uint64_t key[2];
+
+    btrail_event_wake(b->event, &wake.task);
+    w->told = w->sums->woken = true;
+    if (!wake.task.known) {
+        w->strangers++;
+    }
+    if (!wake.task.known || b->kernel.nested || !wake.task.tid) {
+        return;
+    }
+    reach_event(l, b);
+    if (b->task.known && !b->task.nested) {
+        /* It has no record yet. */
+        follow(w, vcpu, b);
+    }
+    get_key(key, b, wake.task.tid, wake.task.pid);
+    t = g_hash_table_lookup(w->tasks, key) ?: new_task(w, key);
+    if (!t || t == l->runs || t->woken) {
+        return;
+    }
+    if (!t->task.known) {
+        t->task.tid = wake.task.tid;
+        t->task.pid = wake.task.pid;
+    }
+    wake.time = MAX(time_now(l), l->last);
+    if (l->runs) {
+        wake.waker = l->runs->task;
+    }
+    if (t->vcpu != NOWHERE) {
+        wake.late = true;
+        wake_running(w, t, &wake);
+        return;
+    }
+    if (t->number == NO_STATE) {
+        begin_state(w, t, SCHEDULE_UNKNOWN, false);
+    }
+    t->woken = true;
+    if (t->last >= wake.time) {
+        wake.time = t->last + 1;
+    }
+    t->last = wake.time;
+    wake.late = wake.time > l->bound;
+    if (!wake.late) {
+        if (wake.time >= w->begin) {
+            show(w, vcpu, l->runs);
+        }
+        l->last = wake.time;
+    }
+    put_wake(w, t, &wake);
+}
+
+static void add_event(struct schedule_walk *w, unsigned vcpu,
+                      const struct btrail_batch *b)
+{
+    struct schedule_lane *l = &w->lanes[vcpu];
+
+    switch (b->event->type) {
+    case BTRAIL_EVENT_GAP:
+        reach_event(l, b);
+        forget(w);
+        if (l->begun && l->runs) {
+            l->state = SCHEDULE_UNKNOWN;
+            come(w, vcpu, time_now(l), NULL);
+        }
+        break;
+    case BTRAIL_EVENT_TASK:
+        note_state(l, b->event);
+        break;
+    case BTRAIL_EVENT_WAKE:
+        add_wake(w, vcpu, b);
+        break;
+    case BTRAIL_EVENT_END:
+        l->end = b->event->data[0];
+        w->until = MAX(w->until, l->end);
+        break;
+    default:
+        break;
+    }
+}
+
+static int read_all(struct schedule_walk *w)
+{
+    const struct window *window = &w->options->window;
+    struct btrail_batch b;
+    unsigned vcpu;
+    int ret;
+
+    while (!(ret = btrail_merged_next(w->merged, &vcpu, NULL, &b))) {
+        w->until = MAX(w->until, b.time.host);
+        if (window_past(window, b.time.host)) {
+            btrail_merged_end_stream(w->merged);
+        } else if (b.event) {
+            add_event(w, vcpu, &b);
+        } else {
+            add_batch(w, vcpu, &b);
+        }
+    }
+    return ret == -BTRAIL_ERR_END ? 0 : ret;
+}
+
+/* A vCPU whose stream ended before the others does not run its last task. */
+static void end_lanes(struct schedule_walk *w)
+{
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        struct schedule_lane *l = &w->lanes[i];
+
+        if (l->end && l->runs && w->until - l->end > 2 * w->options->tick &&
+            w->options->tick) {
+            forget(w);
+            l->state = SCHEDULE_UNKNOWN;
+            come(w, i, l->end, NULL);
+        }
+    }
+}
+
+static void end_tasks(struct schedule_walk *w)
+{
+    GHashTableIter iter;
+    gpointer task;
+
+    g_hash_table_iter_init(&iter, w->tasks);
+    while (g_hash_table_iter_next(&iter, NULL, &task)) {
+        end_state(w, task);
+    }
+}
+
+static int read_once(struct schedule_walk *w, const struct btrail_trace *trace)
+{
+    struct btrail_stream_info info;
+    int ret = btrail_merged_open(&w->merged, trace, NULL, 0,
+                                 BTRAIL_CURSOR_COUNTS_ONLY,
+                                 BTRAIL_MERGED_GRAIN), error;
+
+    w->tasks = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
+                                     NULL, g_free);
+    for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
+        w->lanes[info.vcpu].bound = UINT64_MAX;
+        ret = paces_open(&w->lanes[info.vcpu].paces, trace, info.vcpu,
+                         w->options->tick);
+    }
+    ret = ret ?: read_all(w);
+    error = errno;
+    if (!ret) {
+        end_lanes(w);
+        end_tasks(w);
+    }
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        paces_close(w->lanes[i].paces);
+    }
+    btrail_merged_close(w->merged);
+    g_hash_table_unref(w->tasks);
+    errno = error;
+    return ret;
+}
+
+int schedule_read(const struct btrail_trace *trace,
+                  const struct schedule_options *options,
+                  const struct schedule_ops *ops, void *opaque,
+                  struct schedule_sums *sums)
+{
+    g_autoptr(GByteArray) unsure = g_byte_array_new();
+    const struct window *window = &options->window;
+    int ret = 0;
+
+    *sums = (struct schedule_sums) { 0 };
+    for (unsigned i = 0; !ret && i < 2; i++) {
+        g_autofree struct schedule_walk *w = g_new0(struct schedule_walk, 1);
+
+        w->options = options;
+        w->ops = i ? ops : NULL;
+        w->opaque = opaque;
+        w->sums = sums;
+        w->unsure = unsure;
+        w->begin = !window->begin ? 0 : window->start +
+                   MIN(window->begin, UINT64_MAX - window->start);
+        ret = read_once(w, trace);
+    }
+    return ret;
+}
