@@ -340,6 +340,21 @@ struct pauses_sum pauses_of_all(const struct pauses *p)
     return all;
 }
 
+bool pauses_get(const struct pauses *p, unsigned vcpu, size_t i,
+                uint64_t *begin, uint64_t *end)
+{
+    const struct pause_list *l = vcpu == PAUSES_GUEST ? &p->guest :
+                                 vcpu < BTRAIL_MAX_VCPUS ? &p->vcpus[vcpu] :
+                                 NULL;
+
+    if (!l || i >= l->n) {
+        return false;
+    }
+    *begin = l->pauses[i].begin;
+    *end = l->pauses[i].end;
+    return true;
+}
+
 uint64_t pauses_unknown(const struct pauses *p)
 {
     return p->unknown;

@@ -49,6 +49,12 @@ void pauses_free(struct pauses *p);
 struct pauses_sum pauses_of_vcpu(const struct pauses *p, unsigned vcpu);
 struct pauses_sum pauses_of_all(const struct pauses *p);
 
+/* Pause @i of a vCPU, or of the whole guest for PAUSES_GUEST, in order; false if
+ * there are not as many. */
+#define PAUSES_GUEST    UINT32_MAX
+bool pauses_get(const struct pauses *p, unsigned vcpu, size_t i,
+                uint64_t *begin, uint64_t *end);
+
 /*
  * Pauses of which the trace does not have all: the begin or the end is missing,
  * records are missing and may have had others in between, or there were more

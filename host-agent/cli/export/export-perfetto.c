@@ -8,11 +8,20 @@
 #include <string.h>
 
 #include "analyze/call-tracks.h"
+#include "analyze/pauses.h"
 #include "cli/export/export.h"
 #include "cli/export/perfetto.h"
 #include "cli/export/sched-bundles.h"
+#include "cli/export/slices.h"
 #include "cli/export/span-tracks.h"
 #include "util/json.h"
+
+/* Numbers of tracks, beside those of calls, spans and processes */
+#define PAUSES      (2 * PERFETTO_TRACKS)
+#define LEFT_OUT    (3 * PERFETTO_TRACKS)
+
+/* Bytes of what says how much is left out, at most */
+#define LEFT_OUT_SIZE   400
 
 /**
  * struct timeline
@@ -21,6 +30,7 @@
 struct timeline {
     struct export *e;
     struct perfetto *out;
+    struct slices *slices;
     struct call_tracks *tracks;
 };
 
@@ -61,11 +71,8 @@ static void put_begin(void *opaque, struct call_track *t, unsigned i)
     char buf[256];
 
     describe_track(l, t);
-    perfetto_event(l->out, &(struct perfetto_event) {
-        .type = PERFETTO_BEGIN, .track = t->number, .time = s->begin,
-        .name = call_tree_name_of(s->process, s->function, buf, sizeof(buf)),
-        .often = true,
-    });
+    slices_begin(l->slices, t->number, s->begin, call_tree_name_of(
+        s->process, s->function, buf, sizeof(buf)), NULL);
 }
 
 static void put_end(void *opaque, struct call_track *t, unsigned i,
@@ -74,9 +81,7 @@ static void put_end(void *opaque, struct call_track *t, unsigned i,
     struct timeline *l = opaque;
 
     describe_track(l, t);
-    perfetto_event(l->out, &(struct perfetto_event) {
-        .type = PERFETTO_END, .track = t->number, .time = time,
-    });
+    slices_end(l->slices, t->number, time);
 }
 
 static void put_whole(void *opaque, struct call_track *t, unsigned i,
@@ -104,12 +109,9 @@ static void put_mark(struct timeline *l, struct clock_order *order,
     struct marks_found found;
 
     if (marks_read(marks, at->vcpu, &b, &found)) {
-        perfetto_event(l->out, &(struct perfetto_event) {
-            .type = PERFETTO_INSTANT, .name = found.mark.name,
-            .track = track_of(l, at->vcpu, &at->task),
-            .time = clock_order_time(order, at),
-            .value = found.known ? &found.value : NULL,
-        });
+        slices_instant(l->slices, track_of(l, at->vcpu, &at->task),
+                       clock_order_time(order, at), found.mark.name,
+                       found.known ? &found.value : NULL);
     }
 }
 
@@ -170,7 +172,7 @@ static bool put_spans(struct timeline *l)
         return false;
     }
     name = g_strdup_printf("%s to %s", b->texts[0], b->texts[1]);
-    tracks = span_tracks_new(l->out, name);
+    tracks = span_tracks_new(l->out, l->slices, name);
     for (size_t i = 0; (span = spans_get(b->spans, i)); i++) {
         unended += !span->end;
         if (span->end) {
@@ -243,9 +245,23 @@ static void say_unknown(const struct timeline *l,
     }
 }
 
+/* Adds the events of a schedule, unless they are more than half of a timeline
+ * that has a limit.  False after a message about that. */
+static bool add_schedule(struct timeline *l, const char *events, size_t size,
+                         bool whole)
+{
+    if (!whole || !perfetto_append(l->out, events, size)) {
+        cli_error("%s: which tasks vCPUs run is left out: it takes more than "
+                  "half of the size; --time, --size and --all show more",
+                  l->e->in.trace.path);
+        return false;
+    }
+    return true;
+}
+
 /* Puts which tasks vCPUs run, and why others do not.  0 or a negative enum
  * btrail_error */
-static int put_schedule(struct timeline *l, struct sched_bundles *bundles)
+static int put_schedule(struct timeline *l, struct sched_bundles **bundles)
 {
     const struct analysis *in = &l->e->in;
     const char *lacks = lacks_schedule(in->trace.meta);
@@ -255,6 +271,11 @@ static int put_schedule(struct timeline *l, struct sched_bundles *bundles)
     };
     g_autofree char *release = find_release(&in->trace);
     struct schedule_sums sums;
+    struct perfetto *out = l->out;
+    char *events = NULL;
+    size_t size = 0;
+    FILE *memory = NULL;
+    bool written = true;
     int ret;
 
     if (lacks) {
@@ -263,13 +284,126 @@ static int put_schedule(struct timeline *l, struct sched_bundles *bundles)
         return 0;
     }
     perfetto_release(l->out, release);
-    ret = schedule_read(in->trace.trace, &options, &sched_bundles_ops, bundles,
-                        &sums);
-    sched_bundles_end(bundles);
-    if (!ret) {
+    if (l->e->size) {
+        memory = open_memstream(&events, &size);
+        out = perfetto_new(memory);
+        perfetto_set_limit(out, l->e->size / 2);
+    }
+    *bundles = sched_bundles_new(out);
+    ret = schedule_read(in->trace.trace, &options, &sched_bundles_ops,
+                        *bundles, &sums);
+    sched_bundles_end(*bundles);
+    if (memory) {
+        bool whole = !perfetto_refused(out);
+
+        perfetto_free(out);
+        fclose(memory);
+        written = !ret && add_schedule(l, events, size, whole);
+        free(events);
+    }
+    if (!ret && written) {
         say_unknown(l, &sums);
     }
     return ret;
+}
+
+/* The pauses of one vCPU, or of the whole guest, on a track of their own */
+static void put_pauses_of(struct timeline *l, const struct pauses *p,
+                          unsigned vcpu, const char *name)
+{
+    const struct window *w = &l->e->in.window;
+    uint64_t track = PAUSES + vcpu, begin, end;
+    uint64_t from = w->start + w->begin, to = w->end == UINT64_MAX ?
+                    UINT64_MAX : w->start + w->end;
+    bool described = false;
+
+    for (size_t i = 0; pauses_get(p, vcpu, i, &begin, &end); i++) {
+        begin = MAX(begin, w->begin ? from : 0);
+        end = MIN(end, to);
+        if (begin >= end) {
+            continue;
+        }
+        if (!described) {
+            perfetto_track(l->out, track, 0, name);
+            described = true;
+        }
+        slices_begin(l->slices, track, begin, "paused", NULL);
+        slices_end(l->slices, track, end);
+    }
+}
+
+/* Puts when vCPUs were paused.  False after an error message. */
+static bool put_pauses(struct timeline *l)
+{
+    const struct cli_trace *t = &l->e->in.trace;
+    struct btrail_stream_info info;
+    bool known;
+    struct pauses *p = cli_trace_pauses(t, &known);
+    g_autofree char *unknown = p ? cli_unknown_pauses(p, known) : NULL;
+
+    if (!p) {
+        return false;
+    }
+    for (unsigned i = 0; !btrail_trace_stream(t->trace, i, &info); i++) {
+        g_autofree char *name = g_strdup_printf("pauses of vCPU %u",
+                                                info.vcpu);
+
+        put_pauses_of(l, p, info.vcpu, name);
+    }
+    put_pauses_of(l, p, PAUSES_GUEST, "pauses of the guest");
+    if (known && unknown) {
+        cli_error("%s: %s", t->path, unknown);
+    }
+    pauses_free(p);
+    return true;
+}
+
+/* Says what there was no room for, also on the timeline. */
+static void say_left_out(struct timeline *l, const struct slices_sums *sums)
+{
+    const char *path = l->e->in.trace.path;
+    char shortest[CLI_TIME_SIZE];
+    g_autofree char *text = NULL;
+
+    if (sums->left_out) {
+        text = g_strdup_printf(
+            "%" PRIu64 " of %" PRIu64 " slices are left out, those shorter "
+            "than %s s: they are part of those around them", sums->left_out,
+            sums->slices, cli_format_ns(sums->shortest, shortest));
+        cli_error("%s: %s; --time, --size and --all show more", path, text);
+        perfetto_track(l->out, LEFT_OUT, 0, "left out");
+        perfetto_event(l->out, &(struct perfetto_event) {
+            .type = PERFETTO_BEGIN, .track = LEFT_OUT, .time = sums->begin,
+            .name = text,
+        });
+        perfetto_event(l->out, &(struct perfetto_event) {
+            .type = PERFETTO_END, .track = LEFT_OUT, .time = sums->end,
+        });
+    }
+    if (sums->instants) {
+        cli_error("%s: %" PRIu64 " marks are left out: there is no room for "
+                  "them", path, sums->instants);
+    }
+    if (perfetto_refused(l->out)) {
+        cli_error("%s: %" PRIu64 " names of threads, tracks or processes are "
+                  "left out: there is no room for them", path,
+                  perfetto_refused(l->out));
+    }
+}
+
+/* Writes what is left, after all was read. */
+static void end_timeline(struct timeline *l,
+                         const struct sched_bundles *bundles)
+{
+    struct slices_sums sums;
+
+    if (bundles) {
+        sched_bundles_threads(bundles, l->out);
+    }
+    sums = slices_write(l->slices, perfetto_processes_size(l->out) +
+                        LEFT_OUT_SIZE);
+    perfetto_processes(l->out);
+    say_left_out(l, &sums);
 }
 
 int export_perfetto(struct export *e)
@@ -278,24 +412,29 @@ int export_perfetto(struct export *e)
         put_begin, put_whole, put_end,
     };
     struct timeline l = { .e = e, .out = perfetto_new(e->out) };
-    struct sched_bundles *bundles = sched_bundles_new(l.out);
+    struct sched_bundles *bundles = NULL;
     struct call_tree t;
     int ret;
 
+    perfetto_set_limit(l.out, e->size);
+    l.slices = slices_new(l.out, e->size);
     l.tracks = call_tracks_new(&(struct call_tracks_options) {
         .shortest = e->shortest, .ops = &ops, .opaque = &l,
     });
-    ret = put_schedule(&l, bundles) ?:
+    ret = put_schedule(&l, &bundles) ?:
           analysis_read_calls(&e->in, &t, &call_tracks_tree_ops, l.tracks);
     if (!ret) {
         call_tracks_end(l.tracks, e->in.trace.trace, &e->in.window);
         export_end_calls(e, &t);
-        ret = put_marks(&l) && put_spans(&l) ? 0 : EXPORT_FAILED;
-        sched_bundles_threads(bundles, l.out);
-        perfetto_processes(l.out);
+        ret = put_marks(&l) && put_spans(&l) && put_pauses(&l) ? 0 :
+              EXPORT_FAILED;
+        end_timeline(&l, bundles);
     }
-    sched_bundles_free(bundles);
+    if (bundles) {
+        sched_bundles_free(bundles);
+    }
     call_tracks_free(l.tracks);
+    slices_free(l.slices);
     perfetto_free(l.out);
     return ret;
 }

@@ -9,6 +9,10 @@
 #include "cli/export/export.h"
 #include "cli/result.h"
 
+/* A timeline of a default size is read by a browser in a moment. */
+#define DEFAULT_SIZE    (UINT64_C(16) << 20)
+#define LEAST_SIZE      (UINT64_C(64) << 10)
+
 static const struct {
     const char *name;
     int (*write)(struct export *e);
@@ -79,10 +83,34 @@ static bool check_between(const struct export *e, int format)
     return true;
 }
 
+/* Parses how much of a timeline is written.  False after an error message. */
+static bool parse_amount(struct export *e, const char *shortest,
+                         const char *size, bool all)
+{
+    if (all && size) {
+        cli_error("--all and --size exclude each other");
+        return false;
+    }
+    e->shortest = all ? 0 : 1000;
+    e->size = all ? 0 : DEFAULT_SIZE;
+    if ((shortest && !cli_parse_duration("--shortest", shortest,
+                                         &e->shortest)) ||
+        (size && !cli_parse_size("--size", size, &e->size))) {
+        return false;
+    }
+    if (size && e->size < LEAST_SIZE) {
+        cli_error("--size: %s is less than 64K", size);
+        return false;
+    }
+    return true;
+}
+
 int cmd_export(int argc, char **argv)
 {
-    struct export e = { .shortest = 1000 };
+    struct export e = { .by_time = FALSE };
     g_autofree char *path = NULL, *format = NULL, *shortest = NULL;
+    g_autofree char *size = NULL;
+    gboolean all = FALSE;
     int code = CLI_USAGE, n;
     const GOptionEntry entries[] = {
         { "format", 'f', 0, G_OPTION_ARG_STRING, &format,
@@ -95,6 +123,11 @@ int cmd_export(int argc, char **argv)
         { "shortest", 0, 0, G_OPTION_ARG_STRING, &shortest,
           "perfetto: leave out shorter calls (default: 0.000001)",
           "TIME" },
+        { "size", 0, 0, G_OPTION_ARG_STRING, &size,
+          "perfetto: write at most as much, and leave out the shortest calls "
+          "(default: 16M)", "SIZE" },
+        { "all", 0, 0, G_OPTION_ARG_NONE, &all,
+          "perfetto: write all calls, of any length, without a limit", NULL },
         BETWEEN_ENTRIES(&e.between, "perfetto: also spans from A to B, which "
                         "are the first two operands"),
         ANALYSIS_ENTRIES(&e.in),
@@ -109,8 +142,7 @@ int cmd_export(int argc, char **argv)
                   "lcov.") &&
         (n = find_format(format)) >= 0 && check_between(&e, n) &&
         between_parse(&e.between, &argc, &argv) &&
-        (!shortest || cli_parse_duration("--shortest", shortest,
-                                         &e.shortest)) &&
+        parse_amount(&e, shortest, size, all) &&
         analysis_parse(&e.in)) {
         code = run(&e, argv + 1, n, path);
     }

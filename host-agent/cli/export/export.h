@@ -17,6 +17,7 @@
  * @between:  spans that are on a timeline
  * @by_time:  folded stacks have microseconds, not branches
  * @shortest: calls shorter than this, in nanoseconds, are not on a timeline
+ * @size:     bytes that a timeline may have; 0 for any number
  * @records:  gets the number of records that were chosen
  * @damage:   gets the damage that was found while reading
  */
@@ -25,6 +26,7 @@ struct export {
     struct between between;
     gboolean by_time;
     uint64_t shortest;
+    uint64_t size;
     uint64_t records;
     uint64_t damage;
     FILE *out;

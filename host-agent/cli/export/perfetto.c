@@ -7,6 +7,7 @@
 
 #include "cli/export/perfetto.h"
 #include "cli/export/protobuf.h"
+#include "lib/agent/bytes.h"
 #include "util/hash.h"
 #include "util/quote.h"
 
@@ -66,6 +67,9 @@ enum {
  * @threads: numbers of threads that were described
  * @names: that are interned -> their numbers
  * @begun: an event was written
+ * @limit: of bytes; 0 if there is none
+ * @written: bytes
+ * @refused: packets that would have been more than the limit
  */
 struct perfetto {
     FILE *out;
@@ -73,6 +77,9 @@ struct perfetto {
     GHashTable *threads;
     GHashTable *names;
     bool begun;
+    uint64_t limit;
+    uint64_t written;
+    uint64_t refused;
     GByteArray *packet;
     GByteArray *part;
     GByteArray *small;
@@ -118,9 +125,75 @@ static void write_packet(struct perfetto *p)
     g_byte_array_set_size(head, 0);
     protobuf_varint(head, TRACE_PACKET << 3 | 2);
     protobuf_varint(head, p->packet->len);
-    fwrite(head->data, 1, head->len, p->out);
-    fwrite(p->packet->data, 1, p->packet->len, p->out);
+    if (p->limit && p->written + head->len + p->packet->len > p->limit) {
+        p->refused++;
+    } else {
+        fwrite(head->data, 1, head->len, p->out);
+        fwrite(p->packet->data, 1, p->packet->len, p->out);
+        p->written += head->len + p->packet->len;
+    }
     g_byte_array_set_size(p->packet, 0);
+}
+
+void perfetto_set_limit(struct perfetto *p, uint64_t bytes)
+{
+    p->limit = bytes;
+}
+
+uint64_t perfetto_written(const struct perfetto *p)
+{
+    return p->written;
+}
+
+uint64_t perfetto_refused(const struct perfetto *p)
+{
+    return p->refused;
+}
+
+bool perfetto_append(struct perfetto *p, const void *packets, size_t n)
+{
+    if (p->limit && p->written + n > p->limit) {
+        return false;
+    }
+    fwrite(packets, 1, n, p->out);
+    p->written += n;
+    return true;
+}
+
+/* Bytes that a number takes */
+static unsigned varint_size(uint64_t v)
+{
+    uint8_t bytes[BTRAIL_VARINT_MAX];
+
+    return btrail_put_varint(bytes, v) - bytes;
+}
+
+unsigned perfetto_event_size(const struct perfetto_event *e)
+{
+    /* What each event has, the lengths of messages, and the number of a name */
+    return 14 + varint_size(e->time) + varint_size(e->track) +
+           (e->name ? 5 : 0) + (e->value ? 14 + varint_size(*e->value) : 0);
+}
+
+unsigned perfetto_name_size(const char *text)
+{
+    g_autofree char *name = btrail_quote(text, "");
+    size_t n = strlen(name);
+
+    return n + 3 * varint_size(n) + 12;
+}
+
+uint64_t perfetto_processes_size(const struct perfetto *p)
+{
+    GHashTableIter iter;
+    uint64_t sum = 0;
+    gpointer name;
+
+    g_hash_table_iter_init(&iter, p->processes);
+    while (g_hash_table_iter_next(&iter, NULL, &name)) {
+        sum += perfetto_name_size(name) + 24;
+    }
+    return sum;
 }
 
 /* Begins a descriptor. */

@@ -41,6 +41,20 @@ struct perfetto;
 struct perfetto *perfetto_new(FILE *out);
 void perfetto_free(struct perfetto *p);
 
+/* Have no more than so many bytes written: packets beyond are refused. */
+void perfetto_set_limit(struct perfetto *p, uint64_t bytes);
+uint64_t perfetto_written(const struct perfetto *p);
+uint64_t perfetto_refused(const struct perfetto *p);
+
+/* Appends whole packets; false if they are more than the limit. */
+bool perfetto_append(struct perfetto *p, const void *packets, size_t n);
+
+/* How many bytes an event takes, a name once, and perfetto_processes(): at
+ * most */
+unsigned perfetto_event_size(const struct perfetto_event *e);
+unsigned perfetto_name_size(const char *text);
+uint64_t perfetto_processes_size(const struct perfetto *p);
+
 /* Describe a track, which has a number of its own: of a thread, or below
  * another one (0 for none).  Numbers are below PERFETTO_TRACKS. */
 #define PERFETTO_TRACKS     (UINT64_C(1) << 32)

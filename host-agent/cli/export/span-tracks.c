@@ -33,6 +33,7 @@ struct track {
  */
 struct span_tracks {
     struct perfetto *out;
+    struct slices *slices;
     const char *name;
     GHashTable *threads;
     uint64_t n;
@@ -46,11 +47,13 @@ static void clear_track(gpointer p)
     g_array_unref(t->ends);
 }
 
-struct span_tracks *span_tracks_new(struct perfetto *out, const char *name)
+struct span_tracks *span_tracks_new(struct perfetto *out,
+                                    struct slices *slices, const char *name)
 {
     struct span_tracks *s = g_new0(struct span_tracks, 1);
 
     s->out = out;
+    s->slices = slices;
     s->name = name;
     s->threads = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, g_free,
                                        (GDestroyNotify)g_array_unref);
@@ -89,9 +92,7 @@ static void end_spans(struct span_tracks *s, struct track *t, uint64_t time)
 
     while ((end = innermost(t)) && *end <= time) {
         t->time = MAX(t->time, *end);
-        perfetto_event(s->out, &(struct perfetto_event) {
-            .type = PERFETTO_END, .track = t->number, .time = t->time,
-        });
+        slices_end(s->slices, t->number, t->time);
         g_array_set_size(t->ends, t->ends->len - 1);
     }
 }
@@ -139,11 +140,8 @@ void span_tracks_add(struct span_tracks *s, uint64_t parent,
         return;
     }
     t->time = MAX(t->time, begin);
-    perfetto_event(s->out, &(struct perfetto_event) {
-        .type = PERFETTO_BEGIN, .track = t->number, .time = t->time,
-        .name = s->name, .often = true,
-        .value = span->begin->known ? &span->begin->value : NULL,
-    });
+    slices_begin(s->slices, t->number, t->time, s->name,
+                 span->begin->known ? &span->begin->value : NULL);
     end = MAX(end, t->time);
     g_array_append_val(t->ends, end);
 }

@@ -7,13 +7,14 @@
 #ifndef BTRAIL_CLI_SPAN_TRACKS_H
 #define BTRAIL_CLI_SPAN_TRACKS_H
 
-#include "cli/export/perfetto.h"
+#include "cli/export/slices.h"
 #include "find/spans.h"
 
 struct span_tracks;
 
-/* @name: of spans and tracks; outlives the result, as does @out */
-struct span_tracks *span_tracks_new(struct perfetto *out, const char *name);
+/* @name: of spans and tracks; outlives the result, as do @out and @slices */
+struct span_tracks *span_tracks_new(struct perfetto *out,
+                                    struct slices *slices, const char *name);
 void span_tracks_free(struct span_tracks *s);
 
 /* Adds a span that has ended.  They come in the order in which they begin.
