@@ -238,6 +238,37 @@ static void add_wait_before(struct call_reader *r, struct call_block *k)
     add_wait(r, k, r->vcpu, wait);
 }
 
+/* Adds who is woken, and when: after the records before the event. */
+static void add_wake(struct call_reader *r, struct call_block *k)
+{
+    struct call_lane *l = &r->lanes[r->vcpu];
+    struct call_step step = {
+        .kind = CALL_STEP_WAKE, .vcpu = r->vcpu, .index = r->batch.index,
+        .kernel = symbolizer_kernel(&r->batch.kernel),
+    };
+
+    btrail_event_wake(r->batch.event, &step.wake);
+    add_wait_before(r, k);
+    if (l->pace && l->pace->time) {
+        step.time = l->pace->time + (!l->pace->ticks ? 0 : MIN(
+            l->n, UINT64_MAX / 4 / l->pace->ticks) * l->pace->ticks /
+                                     PACE_TICKS);
+    }
+    if (!r->batch.kernel.nested) {
+        g_array_append_val(k->steps, step);
+    }
+}
+
+static void add_left(struct call_reader *r, struct call_block *k)
+{
+    struct call_step step = { .kind = CALL_STEP_LEFT, .vcpu = r->vcpu };
+
+    btrail_event_left(r->batch.event, &step.left);
+    if (step.left.known) {
+        g_array_append_val(k->steps, step);
+    }
+}
+
 static void add_event(struct call_reader *r, struct call_block *k)
 {
     const struct call_step step = {
@@ -249,6 +280,12 @@ static void add_event(struct call_reader *r, struct call_block *k)
         r->sums.gaps += !r->before && r->batch.event->data[0];
         add_wait_before(r, k);
         g_array_append_val(k->steps, step);
+    } else if (r->batch.event->type == BTRAIL_EVENT_WAKE &&
+               r->options->leaves) {
+        add_wake(r, k);
+    } else if (r->batch.event->type == BTRAIL_EVENT_TASK &&
+               r->options->leaves) {
+        add_left(r, k);
     }
 }
 

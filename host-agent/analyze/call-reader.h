@@ -30,7 +30,8 @@
  * @times:  the time that counts; NULL for that in the window
  * @whole:  the set of @filter has all records of all vCPUs at @times, so that
  *          a record that is not in it can have time there, too
- * @leaves: struct call_step's @leaves is needed
+ * @leaves: struct call_step's @leaves is needed, and CALL_STEP_LEFT and
+ *          CALL_STEP_WAKE
  * @tick:   of the session, in nanoseconds; 0 if it is not known
  * @many_edges: this many different edges are classified anew; 0:
  *          STACK_MANY_EDGES
@@ -66,6 +67,8 @@ enum call_step_kind {
     CALL_STEP_WAIT,
     CALL_STEP_GAP,
     CALL_STEP_RECORDS,
+    CALL_STEP_LEFT,
+    CALL_STEP_WAKE,
 };
 
 /**
@@ -81,6 +84,9 @@ enum call_step_kind {
  * @leaves: time after the last record of the part counts, as far as it is in
  *          the times that count
  * @pace:   of the batch
+ * @left:   CALL_STEP_LEFT: why the task of the last records leaves, if it does
+ * @wake:   CALL_STEP_WAKE: who is woken, of kernel @kernel, at @time, which is 0
+ *          if it is not known
  */
 struct call_step {
     enum call_step_kind kind;
@@ -93,6 +99,10 @@ struct call_step {
     bool last;
     bool leaves;
     struct pace pace;
+    struct btrail_left left;
+    struct btrail_wake wake;
+    uint32_t kernel;
+    uint64_t time;
 };
 
 struct call_reader;

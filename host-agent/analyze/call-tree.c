@@ -17,6 +17,7 @@ G_STATIC_ASSERT(PACE_TICKS == STACK_TICKS);
  * struct call_stream - a vCPU
  * @runs:   @task does, of which @until is the end of its last record
  * @leaves: as in struct call_step
+ * @why:    it leaves, as far as the next event says
  */
 struct call_stream {
     uint64_t index;             /* of the last batch */
@@ -27,6 +28,7 @@ struct call_stream {
     uint64_t since;             /* first record in that node */
     bool runs;
     bool leaves;
+    enum off_cpu_why why;
     struct task task;
     uint64_t until;
 };
@@ -121,16 +123,23 @@ static const struct stack_part *next_part(void *opaque, unsigned n)
     return call_reader_next_part(w->reader, w->step, n);
 }
 
-/* A task was away up to a moment. */
-static void add_away(const struct call_walk *w, const struct off_cpu_wait *wait,
-                     uint64_t until)
+static uint64_t count_away(void *opaque, uint64_t since, uint64_t until)
 {
-    const struct times *times = w->options->times ?: w->times;
+    const struct call_walk *w = opaque;
+
+    return times_count(w->options->times ?: w->times, since, 0,
+                       (until - since) * PACE_TICKS);
+}
+
+/* A task was away up to a moment; @back: it is back then. */
+static void add_away(const struct call_walk *w, const struct off_cpu_wait *wait,
+                     uint64_t until, bool back)
+{
     uint64_t ticks = 0;
 
     if (wait->counts && wait->node && wait->since && wait->since < until) {
-        ticks = times_count(times, wait->since, 0,
-                            (until - wait->since) * PACE_TICKS);
+        ticks = off_cpu_sums_add(w->tree->away, wait, until, back, count_away,
+                                 (gpointer)w);
     }
     if (ticks) {
         stacks_left(w->tree->stacks, wait->node, ticks);
@@ -142,23 +151,30 @@ static void follow_task(struct call_walk *w, const struct call_step *step)
 {
     struct call_stream *s = &w->streams[step->vcpu];
     const struct task *task = &step->part.task;
+    bool moves = !s->runs || !task_is_same(&s->task, task);
+    enum off_cpu_why why = s->why;
     struct off_cpu_wait wait;
 
+    s->why = OFF_CPU_WHY_UNKNOWN;
     if (task->tid < 0) {
         off_cpu_forget(w->off);
         s->runs = false;
         return;
     }
     w->tree->tasks = true;
-    if (s->runs && off_cpu_follows(&s->task) && !task_is_same(&s->task, task)) {
+    if (s->runs && off_cpu_follows(&s->task) && moves) {
         wait = (struct off_cpu_wait) {
             stacks_where(w->tree->stacks, step->vcpu), s->until, s->leaves,
+            .why = why,
         };
         off_cpu_leaves(w->off, &s->task, &wait);
     }
     if (off_cpu_follows(task) && off_cpu_returns(w->off, task, &wait)) {
         add_away(w, &wait, time_in(&step->pace,
-                                   step->index + step->part.first));
+                                   step->index + step->part.first), true);
+    }
+    if (moves) {
+        off_cpu_comes(w->off, task);
     }
     s->runs = true;
     s->task = *task;
@@ -223,6 +239,29 @@ static void add_part(struct call_walk *w, const struct call_step *step)
     }
 }
 
+/* Notes why the task of the last records leaves, if it does. */
+static void note_left(struct call_walk *w, const struct call_step *step)
+{
+    w->streams[step->vcpu].why = step->left.runnable ? OFF_CPU_COULD_RUN :
+                                 step->left.dead ? OFF_CPU_IS_DEAD :
+                                 OFF_CPU_IS_BLOCKED;
+}
+
+static void note_wake(struct call_walk *w, const struct call_step *step)
+{
+    const struct task task = {
+        .tid = step->wake.tid, .where = { .kernel = step->kernel },
+    };
+
+    w->tree->told = true;
+    if (!step->wake.known || !step->time) {
+        off_cpu_wakes_unknown(w->off);
+    } else if (off_cpu_follows(&task)) {
+        off_cpu_wakes(w->off, &task, step->time,
+                      stacks_where(w->tree->stacks, step->vcpu));
+    }
+}
+
 static void take_step(struct call_walk *w, const struct call_step *step)
 {
     struct call_stream *s = &w->streams[step->vcpu];
@@ -249,20 +288,27 @@ static void take_step(struct call_walk *w, const struct call_step *step)
     case CALL_STEP_RECORDS:
         add_part(w, step);
         break;
+    case CALL_STEP_LEFT:
+        note_left(w, step);
+        break;
+    case CALL_STEP_WAKE:
+        note_wake(w, step);
+        break;
     }
 }
 
 /*
  * A task that has not come back was away up to the end, unless it may have
- * ended, which only functions of the kernel tell.
+ * ended, which only functions of the kernel tell if no event does.
  */
 static void add_last_away(void *opaque, const struct off_cpu_wait *wait)
 {
     const struct call_walk *w = opaque;
     const struct function *f = wait->node ? wait->node->function : NULL;
 
-    if (f && f->known && f->module->kernel) {
-        add_away(w, wait, w->until);
+    if (wait->why != OFF_CPU_WHY_UNKNOWN ||
+        (f && f->known && f->module->kernel)) {
+        add_away(w, wait, w->until, false);
     } else {
         w->tree->forgotten++;
     }
@@ -303,6 +349,7 @@ int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
     });
     w->reader = r;
     w->off = options->off_cpu ? off_cpu_new() : NULL;
+    t->away = options->off_cpu ? off_cpu_sums_new(0) : NULL;
     w->times = w->off && !options->times ? times_new(&options->window, NULL) :
                NULL;
     while ((steps = call_reader_next(r, &n))) {
@@ -336,6 +383,7 @@ void call_tree_clear(struct call_tree *t)
 {
     stacks_free(t->stacks);
     t->stacks = NULL;
+    g_clear_pointer(&t->away, off_cpu_sums_free);
 }
 
 static void add_sums(struct call_sum *sums, const struct stack_node *n)

@@ -6,6 +6,7 @@
 #ifndef BTRAIL_CALL_TREE_H
 #define BTRAIL_CALL_TREE_H
 
+#include "analyze/off-cpu-sums.h"
 #include "analyze/times.h"
 #include "symbolize/filter.h"
 #include "symbolize/stack.h"
@@ -79,6 +80,8 @@ struct call_tree_options {
  * @gaps:    where records are missing in the window
  * @tasks:   with @off_cpu: some are named by events
  * @forgotten: how often it is not known how long a task was away
+ * @away:    with @off_cpu: the same times as of nodes, by who woke the task
+ * @told:    the trace says who is woken
  */
 struct call_tree {
     struct stacks *stacks;
@@ -88,6 +91,8 @@ struct call_tree {
     uint64_t gaps;
     bool tasks;
     uint64_t forgotten;
+    struct off_cpu_sums *away;
+    bool told;
 };
 
 /*

@@ -11,16 +11,33 @@
 
 #include "symbolize/stack-tree.h"
 
+/* Why a task has left a vCPU */
+enum off_cpu_why {
+    OFF_CPU_WHY_UNKNOWN,
+    OFF_CPU_COULD_RUN,
+    OFF_CPU_IS_BLOCKED,
+    OFF_CPU_IS_DEAD,
+};
+
 /**
  * struct off_cpu_wait
  * @node:   where the task has left, or NULL if that is not known
  * @since:  when: host clock
  * @counts: its last record counts
+ * @why:    it has left
+ * @woken:  when it was woken, if it was OFF_CPU_IS_BLOCKED; or 0
+ * @waker:  where the vCPU was that woke it, or NULL
+ * @surely: if it has no @woken, nobody was seen to wake it, although that can be
+ *          seen; set by off_cpu_returns() and off_cpu_each()
  */
 struct off_cpu_wait {
     const struct stack_node *node;
     uint64_t since;
     bool counts;
+    enum off_cpu_why why;
+    uint64_t woken;
+    const struct stack_node *waker;
+    bool surely;
 };
 
 struct off_cpu;
@@ -36,6 +53,16 @@ static inline bool off_cpu_follows(const struct task *task)
 {
     return task->tid > 0;
 }
+
+/* A vCPU comes to another task than before. */
+void off_cpu_comes(struct off_cpu *o, const struct task *task);
+
+/* A task is woken; it can be seen to leave after that. */
+void off_cpu_wakes(struct off_cpu *o, const struct task *task, uint64_t time,
+                   const struct stack_node *waker);
+
+/* Some task is woken, and it is not known which. */
+void off_cpu_wakes_unknown(struct off_cpu *o);
 
 /* These are of tasks that can be followed. */
 void off_cpu_leaves(struct off_cpu *o, const struct task *task,

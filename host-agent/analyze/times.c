@@ -83,6 +83,40 @@ void times_free(struct times *t)
     }
 }
 
+struct times *times_except(const struct times *t, const struct window *window,
+                           const GArray *spans)
+{
+    const struct times_span in = window_span(window);
+    const struct times_span *all = t ? t->spans : &in;
+    const struct times_span *out = (const void *)spans->data;
+    struct times *rest = g_new0(struct times, 1);
+    size_t n = t ? t->n : 1, k = 0;
+
+    /* Each span that goes makes at most one more. */
+    rest->spans = g_new(struct times_span, n + spans->len);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t begin = all[i].begin;
+
+        while (k < spans->len && out[k].end <= begin) {
+            k++;
+        }
+        for (size_t j = k; j < spans->len && out[j].begin < all[i].end; j++) {
+            if (begin < out[j].begin) {
+                rest->spans[rest->n++] = (struct times_span) {
+                    begin, out[j].begin,
+                };
+            }
+            begin = MAX(begin, out[j].end);
+        }
+        if (begin < all[i].end) {
+            rest->spans[rest->n++] = (struct times_span) {
+                begin, all[i].end,
+            };
+        }
+    }
+    return rest;
+}
+
 bool times_after(const struct times *t, uint64_t host)
 {
     return t->n && host < t->spans[t->n - 1].end;

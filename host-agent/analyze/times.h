@@ -25,6 +25,11 @@ struct times;
 struct times *times_new(const struct window *window, const GArray *spans);
 void times_free(struct times *t);
 
+/* The same time without that of spans, which are in order and apart from each
+ * other; NULL instead of @t: of all time in the window */
+struct times *times_except(const struct times *t, const struct window *window,
+                           const GArray *spans);
+
 /* Does any time from a moment of the host's clock on count? */
 bool times_after(const struct times *t, uint64_t host);
 

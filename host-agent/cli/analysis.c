@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyze/pauses.h"
 #include "cli/analysis.h"
 #include "cli/disk-image.h"
 #include "cli/guest-files.h"
@@ -111,6 +112,7 @@ void analysis_clear(struct analysis *a)
     symbolizer_free(a->names);
     debuginfod_free(a->debuginfod);
     filter_free(a->filter);
+    times_free(a->unpaused);
     if (a->trace.trace) {
         cli_trace_close(&a->trace);
     }
@@ -224,6 +226,27 @@ bool analysis_check_off_cpu(const struct analysis *a, const char *option)
                   "this one, only some were recorded", a->trace.path, option);
     }
     return tells;
+}
+
+bool analysis_leave_out_pauses(struct analysis *a)
+{
+    g_autoptr(GArray) spans = g_array_new(FALSE, FALSE,
+                                          sizeof(struct times_span));
+    struct times_span span;
+    bool known;
+    struct pauses *p = cli_trace_pauses(&a->trace, &known);
+
+    for (size_t i = 0; p && pauses_get(p, PAUSES_GUEST, i, &span.begin,
+                                       &span.end); i++) {
+        g_array_append_val(spans, span);
+    }
+    if (p) {
+        a->paused = pauses_whole_guest(p, 0, UINT64_MAX);
+        a->unpaused = times_except(a->times, &a->window, spans);
+        a->times = a->unpaused;
+        pauses_free(p);
+    }
+    return p;
 }
 
 int analysis_read_calls(const struct analysis *a, struct call_tree *t,

@@ -20,6 +20,8 @@
  * @time_text:   parsed into @window
  * @within:      @filter chooses only records of --between, too
  * @times:       of its spans, in @window; NULL without them
+ * @unpaused:    what analysis_leave_out_pauses() has made of it, or NULL
+ * @paused:      how long the whole guest was paused, in nanoseconds
  * @whole:       these have all records of all vCPUs
  * @off_cpu:     call stacks are those that tasks have left vCPUs with; see
  *               struct call_tree_options
@@ -42,6 +44,8 @@ struct analysis {
     struct filter *filter;
     bool within;
     const struct times *times;
+    struct times *unpaused;
+    uint64_t paused;
     bool whole;
     gboolean off_cpu;
     struct window window;
@@ -114,6 +118,12 @@ bool analysis_tells_off_cpu(const struct analysis *a);
 
 /* The same; false after an error message about @option. */
 bool analysis_check_off_cpu(const struct analysis *a, const char *option);
+
+/*
+ * Has time not count in which the whole guest was paused.  False after an error
+ * message.
+ */
+bool analysis_leave_out_pauses(struct analysis *a);
 
 /* Reads the call stacks.  Returns as call_tree_read(). */
 int analysis_read_calls(const struct analysis *a, struct call_tree *t,

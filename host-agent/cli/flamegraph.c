@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/analysis.h"
+#include "cli/away-frames.h"
 #include "cli/between.h"
 #include "cli/complete.h"
 #include "cli/result.h"
@@ -22,16 +23,18 @@ enum { AFTER, BEFORE, TRACES };
 /* A function, by name, as called along a path */
 struct frame {
     unsigned name;
-    unsigned kind;              /* 0: command, 1: user, 2: kernel */
+    unsigned kind;              /* 0: command, 1: user, 2: kernel, 3: text */
     uint64_t records[TRACES];   /* without those of the frames in it */
     uint64_t ticks[TRACES];
     GPtrArray *frames;          /* that it called */
 };
 
+/* @timed: something took time */
 struct flame {
     FILE *out;
     bool compares;
     bool off_cpu;
+    bool timed;
     double min_share;
     GHashTable *names;          /* name -> its number + 1 */
     GPtrArray *list;            /* of char *, in the order of numbers */
@@ -39,11 +42,12 @@ struct flame {
     GPtrArray *notes;           /* of char * */
 };
 
-/* A trace that is added */
+/* A trace that is added.  @frames: of nodes, by their ids, or NULL */
 struct flame_trace {
     struct flame *flame;
     unsigned which;
     const struct call_sum *sums;
+    struct frame **frames;
     struct call_sum all;
 };
 
@@ -79,13 +83,10 @@ static struct frame *new_frame(unsigned name, unsigned kind)
     return frame;
 }
 
-/* The frame of a node in another frame */
-static struct frame *frame_in(struct flame *f, struct frame *around,
-                              const struct stack_node *n)
+static struct frame *frame_named(struct flame *f, struct frame *around,
+                                 const char *text, unsigned kind)
 {
-    char buf[256];
-    unsigned name = name_number(f, call_tree_name(n, buf, sizeof(buf)));
-    unsigned kind = !n->function ? 0 : n->function->module->kernel ? 2 : 1;
+    unsigned name = name_number(f, text);
     uint64_t key[2] = { (uintptr_t)around, (uint64_t)name << 2 | kind };
     struct frame *frame = g_hash_table_lookup(f->frames, key);
 
@@ -95,6 +96,16 @@ static struct frame *frame_in(struct flame *f, struct frame *around,
         g_hash_table_insert(f->frames, g_memdup2(key, sizeof(key)), frame);
     }
     return frame;
+}
+
+/* The frame of a node in another frame */
+static struct frame *frame_in(struct flame *f, struct frame *around,
+                              const struct stack_node *n)
+{
+    unsigned kind = !n->function ? 0 : n->function->module->kernel ? 2 : 1;
+    char buf[256];
+
+    return frame_named(f, around, call_tree_name(n, buf, sizeof(buf)), kind);
 }
 
 static bool is_large(const struct flame_trace *t, const struct stack_node *n)
@@ -129,8 +140,33 @@ static void add_nodes(struct flame_trace *t, struct frame *around,
         frame = frame_in(t->flame, around, n);
         frame->records[t->which] += records;
         frame->ticks[t->which] += ticks;
+        if (t->frames) {
+            t->frames[n->id] = frame;
+        }
         add_nodes(t, frame, n->child);
     }
+}
+
+/* Moves what tasks were away from a function to what stands on it. */
+static void add_away(struct flame_trace *t, const struct off_cpu_sum *sum)
+{
+    g_autoptr(GArray) frames = away_frames(sum);
+    struct frame *frame = t->frames[sum->node->id];
+
+    if (!frame || sum->ticks < t->flame->min_share * t->all.ticks) {
+        return;
+    }
+    frame->records[t->which] -= sum->times;
+    frame->ticks[t->which] -= sum->ticks;
+    for (guint i = 0; i < frames->len; i++) {
+        const struct away_frame *on = &g_array_index(frames, struct away_frame,
+                                                     i);
+
+        frame = on->node ? frame_in(t->flame, frame, on->node) :
+                frame_named(t->flame, frame, on->text, 3);
+    }
+    frame->records[t->which] += sum->times;
+    frame->ticks[t->which] += sum->ticks;
 }
 
 static gint by_name(gconstpointer a, gconstpointer b, gpointer opaque)
@@ -202,7 +238,12 @@ static void note_choice(struct flame *f, const struct analysis *a,
     };
 
     if (a->off_cpu) {
-        note(f, "the time in which tasks did not run, by where they were then");
+        note(f, "the time in which tasks did not run, by where they were then, "
+             "and who woke them");
+    }
+    if (a->paused) {
+        note(f, "without %.3f s in which the whole guest was paused",
+             a->paused / 1e9);
     }
     for (unsigned i = 0; i < G_N_ELEMENTS(options); i++) {
         if (options[i].text) {
@@ -251,6 +292,7 @@ static int add_trace(struct flame *f, const struct analysis *a,
                      unsigned which, struct frame *root)
 {
     struct flame_trace trace = { .flame = f, .which = which };
+    const struct off_cpu_sum *sum;
     const struct stack_node *n;
     struct call_tree t;
     int ret = analysis_read_calls(a, &t, NULL, NULL), code;
@@ -263,9 +305,20 @@ static int add_trace(struct flame *f, const struct analysis *a,
         trace.all.records += trace.sums[n->id].records;
         trace.all.ticks += trace.sums[n->id].ticks;
     }
+    trace.frames = !a->off_cpu ? NULL :
+                   g_new0(struct frame *, stacks_nodes(t.stacks) + 1);
     add_nodes(&trace, root, stacks_roots(t.stacks));
+    for (size_t i = 0; a->off_cpu && (sum = off_cpu_sums_get(t.away, i));
+         i++) {
+        add_away(&trace, sum);
+    }
+    g_free(trace.frames);
     g_free((gpointer)trace.sums);
+    f->timed |= trace.all.ticks > 0;
     note_counts(f, a->trace.path, &t);
+    if (a->off_cpu && !t.told) {
+        note(f, "who woke tasks, and when, is not in the trace");
+    }
     analysis_warn(&t);
     /* Tasks can be away while none runs. */
     code = analysis_chosen(a, a->off_cpu ? trace.all.records : t.chosen,
@@ -293,6 +346,9 @@ static void put_page(const struct flame *f, const char *title,
     }
     if (f->off_cpu) {
         fputs(",\"offCpu\":true", f->out);
+    }
+    if (f->timed) {
+        fputs(",\"timed\":true", f->out);
     }
     fputs(",\"notes\":", f->out);
     put_texts(f->out, f->notes);
@@ -355,7 +411,8 @@ static bool open_trace(struct analysis *a, struct between *b,
 {
     return analysis_open(a, paths, true) &&
            (!a->off_cpu || analysis_check_off_cpu(a, "--off-cpu")) &&
-           (!b->given || between_restrict(b, a));
+           (!b->given || between_restrict(b, a)) &&
+           (!a->off_cpu || analysis_leave_out_pauses(a));
 }
 
 /* Opens the traces, and draws them. */
@@ -380,6 +437,7 @@ static int open_and_draw(struct analysis *a, struct between *b,
     /* Its options are those of the other one. */
     between_clear(&before_b);
     filter_free(before.filter);
+    times_free(before.unpaused);
     symbolizer_free(before.names);
     if (before.trace.trace) {
         cli_trace_close(&before.trace);

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/away-frames.h"
 #include "cli/export/export.h"
 #include "util/quote.h"
 
@@ -25,31 +26,74 @@ static bool ends_in_number(const char *name)
     return !*end;
 }
 
-/* The tree is at most STACK_MAX_DEPTH deep. */
-static void put_stacks(const struct export *e, const struct stack_node *n,
-                GString *line)
+static void put_frame(GString *line, const struct stack_node *n)
 {
-    size_t len = line->len;
     const char *name;
     char buf[256];
+
+    if (line->len) {
+        g_string_append_c(line, ';');
+    }
+    name = call_tree_name(n, buf, sizeof(buf));
+    btrail_quote_append(line, name, ends_in_number(name) ? " ;" : ";");
+    if (n->function && n->function->module->kernel) {
+        g_string_append(line, "_[k]");
+    }
+}
+
+/* The tree is at most STACK_MAX_DEPTH deep. */
+static void put_stacks(const struct export *e, const struct stack_node *n,
+                       GString *line)
+{
+    size_t len = line->len;
 
     for (; n; n = n->next) {
         uint64_t value = e->by_time ? n->ticks / STACK_TICKS / 1000 :
                          n->records;
 
-        if (len) {
-            g_string_append_c(line, ';');
-        }
-        name = call_tree_name(n, buf, sizeof(buf));
-        btrail_quote_append(line, name, ends_in_number(name) ? " ;" : ";");
-        if (n->function && n->function->module->kernel) {
-            g_string_append(line, "_[k]");
-        }
+        put_frame(line, n);
         if (value) {
             fprintf(e->out, "%s %" PRIu64 "\n", line->str, value);
         }
         put_stacks(e, n->child, line);
         g_string_truncate(line, len);
+    }
+}
+
+static void put_path(GString *line, const struct stack_node *n)
+{
+    if (n->parent) {
+        put_path(line, n->parent);
+    }
+    put_frame(line, n);
+}
+
+/* Puts for how many microseconds tasks did not run, by where, and who woke
+ * them. */
+static void put_away(const struct export *e, const struct call_tree *t)
+{
+    g_autoptr(GString) line = g_string_new(NULL);
+    const struct off_cpu_sum *sum;
+
+    for (size_t i = 0; (sum = off_cpu_sums_get(t->away, i)); i++) {
+        g_autoptr(GArray) frames = away_frames(sum);
+        uint64_t us = sum->ticks / STACK_TICKS / 1000;
+
+        g_string_truncate(line, 0);
+        put_path(line, sum->node);
+        for (guint k = 0; k < frames->len; k++) {
+            const struct away_frame *on = &g_array_index(
+                frames, struct away_frame, k);
+
+            if (on->node) {
+                put_frame(line, on->node);
+            } else {
+                g_string_append_printf(line, ";%s", on->text);
+            }
+        }
+        if (us) {
+            fprintf(e->out, "%s %" PRIu64 "\n", line->str, us);
+        }
     }
 }
 
@@ -65,11 +109,26 @@ int export_folded(struct export *e)
 {
     static const struct call_tree_ops ops = { .spill = put_tree };
     struct call_tree t;
-    int ret = analysis_read_calls(&e->in, &t, &ops, e);
+    bool off_cpu = e->in.off_cpu;
+    int ret;
 
-    if (!ret) {
-        put_tree(e, &t);
-        export_end_calls(e, &t);
+    if (off_cpu && (!analysis_check_off_cpu(&e->in, "--off-cpu") ||
+                    !analysis_leave_out_pauses(&e->in))) {
+        return EXPORT_FAILED;
     }
+    ret = analysis_read_calls(&e->in, &t, off_cpu ? NULL : &ops, e);
+    if (ret) {
+        return ret;
+    }
+    if (off_cpu && !t.tasks) {
+        cli_error("%s: --off-cpu: the trace names no tasks; see backtrail "
+                  "info", e->in.trace.path);
+        ret = EXPORT_FAILED;
+    } else if (off_cpu) {
+        put_away(e, &t);
+    } else {
+        put_tree(e, &t);
+    }
+    export_end_calls(e, &t);
     return ret;
 }

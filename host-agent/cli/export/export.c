@@ -74,10 +74,14 @@ static int run(struct export *e, char *const *paths, int format,
 }
 
 /* False after an error message. */
-static bool check_between(const struct export *e, int format)
+static bool check_options(const struct export *e, int format)
 {
     if (e->between.given && formats[format].write != export_perfetto) {
         cli_error("--between is for the format perfetto");
+        return false;
+    }
+    if (e->in.off_cpu && formats[format].write != export_folded) {
+        cli_error("--off-cpu is for the format folded");
         return false;
     }
     return true;
@@ -120,6 +124,9 @@ int cmd_export(int argc, char **argv)
         ANALYSIS_CPU_ENTRY(&e.in),
         { "by-time", 0, 0, G_OPTION_ARG_NONE, &e.by_time,
           "folded: microseconds instead of branches", NULL },
+        { "off-cpu", 0, 0, G_OPTION_ARG_NONE, &e.in.off_cpu,
+          "folded: microseconds in which tasks did not run, by where they were, "
+          "and who woke them", NULL },
         { "shortest", 0, 0, G_OPTION_ARG_STRING, &shortest,
           "perfetto: leave out shorter calls (default: 0.000001)",
           "TIME" },
@@ -140,7 +147,7 @@ int cmd_export(int argc, char **argv)
                   "Write a trace as folded stacks, as the text of perf "
                   "script, as a timeline for Perfetto, or as coverage for "
                   "lcov.") &&
-        (n = find_format(format)) >= 0 && check_between(&e, n) &&
+        (n = find_format(format)) >= 0 && check_options(&e, n) &&
         between_parse(&e.between, &argc, &argv) &&
         parse_amount(&e, shortest, size, all) &&
         analysis_parse(&e.in)) {
