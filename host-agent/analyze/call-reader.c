@@ -248,6 +248,9 @@ static void add_wake(struct call_reader *r, struct call_block *k)
     };
 
     btrail_event_wake(r->batch.event, &step.wake);
+    if (!l->pace && r->batch.time.host) {
+        l->pace = paces_at(l->paces, r->batch.index);
+    }
     add_wait_before(r, k);
     if (l->pace && l->pace->time) {
         step.time = l->pace->time + (!l->pace->ticks ? 0 : MIN(

@@ -330,12 +330,27 @@ static uint64_t come_early(struct schedule_walk *w, struct schedule_task *t,
     return time;
 }
 
+/* Reports what a vCPU has run since before the window. */
+static void show(struct schedule_walk *w, unsigned vcpu,
+                 const struct schedule_task *t)
+{
+    struct schedule_lane *l = &w->lanes[vcpu];
+
+    if (!l->shown && l->begun) {
+        l->last = MAX(l->last, w->begin);
+        put_run(w, vcpu, l->last, t, SCHEDULE_UNKNOWN, false);
+    }
+}
+
 /* A task begins to run on a vCPU. */
 static void come(struct schedule_walk *w, unsigned vcpu, uint64_t time,
                  struct schedule_task *t)
 {
     struct schedule_lane *l = &w->lanes[vcpu];
 
+    if (time >= w->begin) {
+        show(w, vcpu, l->runs);
+    }
     time = MAX(time, l->last);
     if (t && !is_idle(t)) {
         if (t->vcpu != NOWHERE && t->vcpu != vcpu) {
@@ -346,7 +361,7 @@ static void come(struct schedule_walk *w, unsigned vcpu, uint64_t time,
                       SCHEDULE_RUNNABLE : t->state;
             t->past_since = t->last;
         }
-        if (t->last >= time) {
+        if (time && t->last >= time) {
             time = t->last + 1;
         }
         end_state(w, t);
@@ -364,6 +379,9 @@ static void come(struct schedule_walk *w, unsigned vcpu, uint64_t time,
 /* Moves on to the pace in force at an event, after the clock before it. */
 static void reach_event(struct schedule_lane *l, const struct btrail_batch *b)
 {
+    if (!l->pace && b->time.host) {
+        l->pace = paces_at(l->paces, b->index);
+    }
     while (l->pace && b->index >= l->pace->end &&
            b->time.host >= l->pace->until) {
         l->pace = paces_next(l->paces);
@@ -388,18 +406,6 @@ static void reach_record(struct schedule_lane *l, uint64_t index)
     }
     if (!l->pace) {
         l->pace = paces_at(l->paces, index);
-    }
-}
-
-/* Reports what a vCPU has run since before the window. */
-static void show(struct schedule_walk *w, unsigned vcpu,
-                 const struct schedule_task *t)
-{
-    struct schedule_lane *l = &w->lanes[vcpu];
-
-    if (!l->shown && l->begun) {
-        l->last = MAX(l->last, w->begin);
-        put_run(w, vcpu, l->last, t, SCHEDULE_UNKNOWN, false);
     }
 }
 
@@ -495,13 +501,14 @@ static void add_wake(struct schedule_walk *w, unsigned vcpu,
 
     btrail_event_wake(b->event, &wake.task);
     w->told = w->sums->woken = true;
-    if (!wake.task.known) {
+    reach_event(l, b);
+    if (!wake.task.known || !time_now(l)) {
         w->strangers++;
-    }
-    if (!wake.task.known || b->kernel.nested || !wake.task.tid) {
         return;
     }
-    reach_event(l, b);
+    if (b->kernel.nested || !wake.task.tid) {
+        return;
+    }
     if (b->task.known && !b->task.nested) {
         /* It has no record yet. */
         follow(w, vcpu, b);

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Timelines of Perfetto, as tests read them."""
 
+import collections
+import re
+
 # The part of Perfetto's published schema that is used, by its numbers
 SCHEMA = '''
 syntax = "proto2";
@@ -93,3 +96,67 @@ message TrackEvent {
   optional string name = 23;
 }
 '''
+
+# States of tasks that leave, by what sched_switch says of them, since Linux 4.14
+STATES = {0: 'R', 1: 'S', 2: 'D', 16: 'X', 0x200: None}
+
+
+def bundles(text):
+    """What a timeline that protoc has decoded has of ftrace: {cpu: [(time,
+    'switch', thread, state of the one before)]}, and [(time, cpu, 'wake',
+    thread, waker or None)], of which None is what runs there"""
+    switches, wakes = collections.defaultdict(list), []
+    for packet in text.split('\npacket {'):
+        if 'ftrace_events {' not in packet:
+            continue
+        cpu = int(re.search(r'cpu: (\d+)', packet)[1])
+
+        def column(name):
+            return [int(n) for n in re.findall(rf'\b{name}: (\d+)', packet)]
+
+        def times(name):
+            total = 0
+            for delta in column(name):
+                total += delta
+                yield total
+
+        rows = (column('switch_next_pid'), column('switch_prev_state'),
+                column('switch_next_comm_index'), column('switch_next_prio'))
+        at = list(times('switch_timestamp'))
+        assert {len(row) for row in rows} == {len(at)}
+        switches[cpu] += [(time, 'switch', pid, STATES[state])
+                          for time, pid, state in zip(at, *rows[:2])]
+        at = list(times('waking_timestamp'))
+        woken = column('waking_pid')
+        assert len(woken) == len(at) == len(column('waking_target_cpu'))
+        wakes += [(time, cpu, 'wake', pid, None)
+                  for time, pid in zip(at, woken)]
+        for event in re.findall(r'timestamp: (\d+)\s+pid: (\d+)\s+'
+                                r'sched_waking {[^}]*pid: (\d+)', packet):
+            wakes.append((int(event[0]), cpu, 'wake', int(event[2]),
+                          int(event[1])))
+    return switches, wakes
+
+
+def thread_states(text):
+    """{thread: [(time, state, vCPU or waker)]}, as trace_processor finds them:
+    state is Running, or as in sched_switch, or None where it is not known"""
+    switches, wakes = bundles(text)
+    # Switches of a bundle come before its wake-ups.
+    events = [(time, cpu, kind, pid, state)
+              for cpu, rows in switches.items()
+              for time, kind, pid, state in rows] + wakes
+    states, runs = collections.defaultdict(list), {}
+    for time, cpu, kind, pid, more in sorted(events, key=lambda e: e[0]):
+        if kind == 'switch':
+            # The first one of a CPU only says who runs before the second one.
+            before = runs.get(cpu)
+            runs[cpu] = pid
+            if before:
+                states[before].append((time, more, None))
+            if before is not None and pid:
+                states[pid].append((time, 'Running', cpu))
+        elif not states[pid] or states[pid][-1][1] not in ('R', 'Running'):
+            states[pid].append((time, 'R', more if more is not None else
+                                runs.get(cpu)))
+    return states

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads|exec|
- *                         tree|syscalls|paused|waits|switches|wakes|marks|
- *                         mapped:BUILD-ID
+ *                         tree|syscalls|paused|waits|switches|woken|wakes|
+ *                         marks|mapped:BUILD-ID
  *                    [PART-SIZE [RING-SIZE]]
  *
  * Writes the sample trace (see trace-samples.h) for tests in other languages;
@@ -642,6 +642,113 @@ static void write_waits(const char *path,
 }
 
 /*
+ * Two threads on vCPU 0, of which the second one wakes the first one, while vCPU 1
+ * is idle: see the slabs.  A slab takes half a millisecond; before that at PAUSE,
+ * the guest is stopped for 10 ms.
+ */
+static void write_woken(const char *path)
+{
+    enum { EACH = 5, SLAB = 500000, START = 5000000, PAUSE = 3,
+           PAUSED = 10000000,
+           DISK = BTRAIL_TASK_LEFT_BLOCKED | BTRAIL_TASK_LEFT_UNINTERRUPTIBLE,
+           SLEEP = BTRAIL_TASK_LEFT_BLOCKED | BTRAIL_TASK_LEFT_INTERRUPTIBLE };
+    static const char json[] = "{\"tick_ns\": 1000000, "
+                               "\"start\": {\"monotonic\": 5000000}, "
+                               "\"overflow\": \"pause\", \"vcpus\": 2, "
+                               "\"privilege\": \"all\"}";
+    /* @tid: runs; the one before has @left; @wakes: a thread, before the
+     * records in @function, the last of which calls @calls */
+    static const struct {
+        unsigned tid, left, wakes, function, calls;
+    } slabs[] = {
+        { 11, 0, 13, 0x1000, 0x2000 }, { 12, DISK, 0, 0x3000, 0 },
+        { 12, 0, 0, 0x3000, 0 }, { 12, 0, 0, 0x3000, 0x4000 },
+        { 12, 0, 11, 0x4000, 0 },
+        { 11, BTRAIL_TASK_LEFT_RUNNABLE, 0, 0x2000, 0 },
+        { 12, SLEEP, 0, 0x4000, 0 },
+        { 0, BTRAIL_TASK_LEFT_DEAD, 0, 0x5000, 0 },
+    };
+    static const char names[][4] = { "idle", "one", "two" };
+    struct btrail_writer *w;
+    uint64_t host = START;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
+                    0);
+    g_assert_cmpint(btrail_writer_meta(w, json, strlen(json)), ==, 0);
+    for (unsigned i = 0; i <= G_N_ELEMENTS(slabs); i++, host += SLAB) {
+        struct btrail_record records[EACH];
+        struct btrail_event events[8];
+        struct btrail_slab slab = {
+            .first_index = i * EACH, .cr3 = 0x5000, .events = events,
+            .records = records,
+        };
+        bool ends = i == G_N_ELEMENTS(slabs);
+        unsigned tid = ends ? 0 : slabs[i].tid;
+
+        if (i == PAUSE) {
+            add_event(&slab, events, i * EACH, BTRAIL_EVENT_PAUSE,
+                      BTRAIL_PAUSE_VM_STOP, host);
+            host += PAUSED;
+            add_event(&slab, events, i * EACH, BTRAIL_EVENT_RESUME,
+                      BTRAIL_PAUSE_VM_STOP, host);
+        }
+        add_event(&slab, events, i * EACH, BTRAIL_EVENT_TIME, 0, host);
+        events[slab.n_events - 1].data[2] = BTRAIL_NO_ICOUNT;
+        if (ends) {
+            add_event(&slab, events, i * EACH, BTRAIL_EVENT_END,
+                      BTRAIL_END_STOPPED, host);
+        } else {
+            add_event(&slab, events, i * EACH, BTRAIL_EVENT_TASK,
+                      slabs[i].left,
+                      tid ? UINT64_C(11) << 32 | tid : 0);
+            memcpy(&events[slab.n_events - 1].data[1],
+                   names[tid ? tid - 10 : 0], 4);
+            if (slabs[i].wakes) {
+                add_event(&slab, events, i * EACH, BTRAIL_EVENT_WAKE,
+                          slabs[i].wakes == 13 ? BTRAIL_WAKE_NEW : 0,
+                          UINT64_C(11) << 32 | slabs[i].wakes);
+            }
+            for (unsigned k = 0; k < EACH; k++) {
+                unsigned f = slabs[i].function;
+
+                records[k] = (struct btrail_record) {
+                    f + 0x10, i < 2 && !k ? f : f + 8, 0,
+                };
+            }
+            if (slabs[i].calls) {
+                records[EACH - 1].to = slabs[i].calls;
+            }
+            slab.n_records = EACH;
+        }
+        g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        const struct btrail_record record = { 0x5010, 0x5008, 0 };
+        struct btrail_event events[5];
+        struct btrail_slab slab = {
+            .first_index = i, .cr3 = 0x5000, .events = events,
+            .records = &record, .n_records = !i,
+        };
+
+        if (i) {
+            add_event(&slab, events, 1, BTRAIL_EVENT_PAUSE,
+                      BTRAIL_PAUSE_VM_STOP, START + PAUSE * SLAB);
+            add_event(&slab, events, 1, BTRAIL_EVENT_RESUME,
+                      BTRAIL_PAUSE_VM_STOP, START + PAUSE * SLAB + PAUSED);
+        }
+        add_event(&slab, events, i, i ? BTRAIL_EVENT_END : BTRAIL_EVENT_TIME,
+                  i ? BTRAIL_END_STOPPED : 0, i ? host - SLAB : START);
+        events[slab.n_events - 1].data[2] = BTRAIL_NO_ICOUNT;
+        if (!i) {
+            add_event(&slab, events, 0, BTRAIL_EVENT_TASK, 0, 0);
+            memcpy(&events[slab.n_events - 1].data[1], "idle", 4);
+        }
+        g_assert_cmpint(btrail_writer_append(w, 1, &slab), ==, 0);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
+/*
  * A process that has mapped the first page of code of /bin/sample, a file with
  * this build-id and offset, and one of a file that is nowhere
  */
@@ -833,6 +940,8 @@ int main(int argc, char **argv)
         write_waits(argv[1], &options, true);
     } else if (!strcmp(argv[2], "wakes")) {
         write_wakes(argv[1], &options);
+    } else if (!strcmp(argv[2], "woken")) {
+        write_woken(argv[1]);
     } else if (!strcmp(argv[2], "marks")) {
         write_marks(argv[1], &options);
     } else if (!strcmp(argv[2], "code")) {

@@ -10,8 +10,13 @@
 #include "util/hash.h"
 #include "util/search.h"
 
-/* The first time by which slices are chosen, in ns */
-#define FIRST   1000u
+/* Times by which slices are chosen, in ns: these, ten times as much, and so on */
+static const uint16_t steps[] = {
+    1000, 1500, 2000, 3000, 4000, 5000, 6000, 8000,
+};
+
+/* Longer than a trace: 31 years */
+#define LONGEST (UINT64_C(1000000000) * 1000000000)
 
 /* When slices are left out, so are some more, for others to have room */
 #define SOME(room)  ((room) / 4 * 3)
@@ -150,13 +155,26 @@ static uint64_t room(const struct slices *s, uint64_t reserve)
     return s->limit > taken ? s->limit - taken : 0;
 }
 
+/* The next one of the times */
+static uint64_t next_time(uint64_t time)
+{
+    unsigned i = 0;
+    uint64_t tens = 1;
+
+    while (steps[i] * tens <= time) {
+        i = (i + 1) % G_N_ELEMENTS(steps);
+        tens *= i ? 1 : 10;
+    }
+    return steps[i] * tens;
+}
+
 /* Leaves out slices that are too short, until the rest takes few bytes. */
 static void leave_out(struct slices *s, uint64_t most)
 {
-    while (s->cost > most && s->sums.shortest <= INT64_MAX) {
+    while (s->cost > most && s->sums.shortest < LONGEST) {
         guint n = 0;
 
-        s->sums.shortest = s->sums.shortest ? 2 * s->sums.shortest : FIRST;
+        s->sums.shortest = next_time(s->sums.shortest);
         for (guint i = 0; i < s->slices->len; i++) {
             struct slice *c = &g_array_index(s->slices, struct slice, i);
 

@@ -3,8 +3,8 @@
  * Slices of a timeline: all of them, or the longest ones that there is room for
  *
  * With a limit, slices are kept in memory up to the end.  Each time there is no
- * room for one more, those that are shorter than twice the time so far are left
- * out.  What is left out is within what stays: a slice is as long as all that it
+ * room for one more, those that are shorter than some more time than before are
+ * left out.  What is left out is within what stays: a slice is as long as all that it
  * is around.
  */
 
