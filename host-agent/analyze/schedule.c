@@ -35,8 +35,8 @@
  * @behind: a vCPU that is read later has not left it yet, although it runs on
  *          @vcpu; or NOWHERE.  @behind_early, @behind_wake: the same of that
  * @came:   when it came to @vcpu
- * @past:   the state that it was in before, since @past_since; RUNNABLE, too, if
- *          it was woken or nobody knows
+ * @past:   the state that it was in before, since @past_since, which is known if
+ *          @past_sure; RUNNABLE, too, if it was woken
  */
 struct schedule_task {
     struct btrail_task task;
@@ -59,6 +59,7 @@ struct schedule_task {
     uint64_t came;
     enum schedule_state past;
     uint64_t past_since;
+    bool past_sure;
 };
 
 /**
@@ -236,9 +237,10 @@ static void put_run(struct schedule_walk *w, unsigned vcpu, uint64_t time,
 static void put_wake(struct schedule_walk *w, struct schedule_task *t,
                      const struct schedule_wake *wake)
 {
-    /* Who could run already is not woken. */
+    /* Who could run already is not woken, nor is who has ended. */
     if (reports(w, wake->time) && t->sure &&
-        !(t->left && t->state == SCHEDULE_RUNNABLE)) {
+        !(t->left && (t->state == SCHEDULE_RUNNABLE ||
+                      (t->state == SCHEDULE_DEAD && !wake->task.is_new)))) {
         w->sums->wakes++;
         w->ops->wake(w->opaque, wake);
     }
@@ -357,14 +359,16 @@ static void come(struct schedule_walk *w, unsigned vcpu, uint64_t time,
             time = come_early(w, t, time);
             t->past = SCHEDULE_RUNNABLE;
         } else {
-            t->past = t->number == NO_STATE || t->woken || !t->sure ?
+            t->past = t->number == NO_STATE || t->woken || !t->left ?
                       SCHEDULE_RUNNABLE : t->state;
             t->past_since = t->last;
+            t->past_sure = t->sure;
         }
         if (time && t->last >= time) {
             time = t->last + 1;
         }
         end_state(w, t);
+        t->woken = false;
     }
     if (time > l->bound) {
         change(w, vcpu, l->bound, NULL);
@@ -473,18 +477,25 @@ static void note_state(struct schedule_lane *l, const struct btrail_event *e)
     }
 }
 
-/* Somebody wakes a task that is seen to run: what is read first is not always
- * what was first, and a task can be woken while it leaves. */
+/*
+ * Somebody wakes a task that is seen to run.  The order of vCPUs is as exact as
+ * their clocks: if it was blocked before and nobody was seen to wake it, this
+ * was then.  Otherwise it is about to leave.
+ */
 static void wake_running(struct schedule_walk *w, struct schedule_task *t,
-                         const struct schedule_wake *wake)
+                         struct schedule_wake *wake)
 {
-    if (wake->time >= t->came) {
+    if (t->woken || t->past == SCHEDULE_RUNNABLE ||
+        t->past == SCHEDULE_DEAD) {
+        /* Who was woken already runs meanwhile, which is read later. */
         t->early = true;
         t->early_wake = *wake;
-    } else if (t->past != SCHEDULE_RUNNABLE && t->past != SCHEDULE_DEAD &&
-               wake->time > t->past_since) {
-        t->past = SCHEDULE_RUNNABLE;
-        if (reports(w, wake->time)) {
+        return;
+    }
+    t->past = SCHEDULE_RUNNABLE;
+    if (t->came > t->past_since + 1) {
+        wake->time = CLAMP(wake->time, t->past_since + 1, t->came - 1);
+        if (reports(w, wake->time) && t->past_sure) {
             w->sums->wakes++;
             w->ops->wake(w->opaque, wake);
         }
@@ -515,7 +526,7 @@ static void add_wake(struct schedule_walk *w, unsigned vcpu,
     }
     get_key(key, b, wake.task.tid, wake.task.pid);
     t = g_hash_table_lookup(w->tasks, key) ?: new_task(w, key);
-    if (!t || t == l->runs || t->woken) {
+    if (!t || t == l->runs) {
         return;
     }
     if (!t->task.known) {
@@ -526,7 +537,7 @@ static void add_wake(struct schedule_walk *w, unsigned vcpu,
     if (l->runs) {
         wake.waker = l->runs->task;
     }
-    if (t->vcpu != NOWHERE) {
+    if (t->vcpu != NOWHERE || t->woken) {
         wake.late = true;
         wake_running(w, t, &wake);
         return;

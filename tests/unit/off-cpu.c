@@ -4,7 +4,7 @@
  * those of one number that are not the same
  */
 
-#include "analyze/off-cpu.h"
+#include "analyze/off-cpu-sums.h"
 
 static const struct module kernel = { .name = "[kernel.kallsyms]",
                                       .kernel = true };
@@ -113,10 +113,78 @@ static void test_forget(void)
     off_cpu_free(o);
 }
 
+static uint64_t count(void *opaque, uint64_t since, uint64_t until)
+{
+    return until - since;
+}
+
+/* Requires one sum, which is taken away from what is left. */
+static void take(const struct off_cpu_sums *s, size_t i, enum off_cpu_kind kind,
+                 const struct stack_node *waker, uint64_t times,
+                 uint64_t ticks)
+{
+    const struct off_cpu_sum *sum = off_cpu_sums_get(s, i);
+
+    g_assert_nonnull(sum);
+    g_assert_true(sum->node == &alive);
+    g_assert_cmpint(sum->kind, ==, kind);
+    g_assert_true(sum->waker == waker);
+    g_assert_cmpuint(sum->times, ==, times);
+    g_assert_cmpuint(sum->ticks, ==, ticks);
+}
+
+/* Tasks that are woken while they are away, before that, or unseen */
+static void test_wakes(void)
+{
+    static const enum off_cpu_why why[] = {
+        OFF_CPU_WHY_UNKNOWN, OFF_CPU_IS_BLOCKED, OFF_CPU_IS_BLOCKED,
+        OFF_CPU_COULD_RUN, OFF_CPU_IS_BLOCKED, OFF_CPU_IS_BLOCKED,
+        OFF_CPU_IS_DEAD,
+    };
+    struct off_cpu *o = off_cpu_new();
+    struct off_cpu_sums *s = off_cpu_sums_new(0);
+    struct off_cpu_wait wait;
+
+    /* 1 leaves before anybody was woken. */
+    for (unsigned i = 1; i < G_N_ELEMENTS(why); i++) {
+        const struct task task = task_of(i, 1, 0);
+
+        wait = (struct off_cpu_wait) { &alive, 100, true, why[i] };
+        if (i == 2) {
+            /* It is seen to leave later. */
+            off_cpu_wakes(o, &task, 90, &end_node);
+        }
+        off_cpu_leaves(o, &task, &wait);
+        if (i == 4 || i == 3) {
+            off_cpu_wakes(o, &task, 130, &root);
+            off_cpu_wakes(o, &task, 150, &end_node);
+        }
+    }
+    for (unsigned i = 1; i < G_N_ELEMENTS(why); i++) {
+        const struct task task = task_of(i, 1, 0);
+
+        g_assert_cmpint(off_cpu_returns(o, &task, &wait), ==, i < 6);
+        if (i < 6) {
+            g_assert_cmpint(wait.surely, ==, i >= 2);
+            g_assert_cmpuint(off_cpu_sums_add(s, &wait, 200, true, count,
+                                              NULL), ==, 100);
+        }
+    }
+    take(s, 0, OFF_CPU_PLAIN, NULL, 1, 100);
+    take(s, 1, OFF_CPU_BLOCKED, &end_node, 1, 0);
+    take(s, 2, OFF_CPU_WAITED, NULL, 1, 100 + 100 + 70);
+    take(s, 3, OFF_CPU_BLOCKED, &root, 1, 30);
+    take(s, 4, OFF_CPU_BLOCKED, NULL, 1, 100);
+    g_assert_null(off_cpu_sums_get(s, 5));
+    off_cpu_sums_free(s);
+    off_cpu_free(o);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/off-cpu/returns", test_returns);
+    g_test_add_func("/off-cpu/wakes", test_wakes);
     g_test_add_func("/off-cpu/dead", test_dead);
     g_test_add_func("/off-cpu/forget", test_forget);
     return g_test_run();

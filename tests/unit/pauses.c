@@ -154,6 +154,23 @@ static void test_random(void)
     sample_remove(path);
 }
 
+/* Pauses are a list in order, apart from each other, of all that is summed up. */
+static void check_list(const struct pauses *p, unsigned vcpu)
+{
+    uint64_t sum = 0, last = 0, begin, end;
+
+    for (size_t i = 0; pauses_get(p, vcpu, i, &begin, &end); i++) {
+        g_assert_cmpuint(begin, >=, last);
+        g_assert_cmpuint(end, >, begin);
+        sum += end - begin;
+        last = end;
+    }
+    g_assert_cmpuint(sum, >, 0);
+    g_assert_cmpuint(sum, ==, vcpu == PAUSES_GUEST ?
+                     pauses_whole_guest(p, 0, UINT64_MAX) :
+                     pauses_vcpu(p, vcpu, 0, UINT64_MAX));
+}
+
 /* Not all vCPUs are in the trace: only a stop is one of the whole guest. */
 static void test_some_vcpus(void)
 {
@@ -177,6 +194,8 @@ static void test_some_vcpus(void)
         g_assert_cmpuint(pauses_of_all(p).n, ==, 1);
         g_assert_cmpuint(pauses_of_all(p).ns, ==, 50);
         g_assert_cmpuint(pauses_vcpu(p, BTRAIL_MAX_VCPUS, 0, 1000), ==, 0);
+    check_list(p, 0);
+    check_list(p, PAUSES_GUEST);
         pauses_free(p);
     }
     pauses_free(NULL);

@@ -610,10 +610,67 @@ static void test_spans(void)
     clear_timed(&t);
 }
 
+/* Time without that of other spans: each nanosecond by itself */
+static void test_except(void)
+{
+    GRand *rand = g_rand_new_with_seed(5);
+
+    for (unsigned round = 0; round < 200; round++) {
+        g_autoptr(GArray) in = g_array_new(FALSE, FALSE,
+                                           sizeof(struct times_span));
+        g_autoptr(GArray) out = g_array_new(FALSE, FALSE,
+                                            sizeof(struct times_span));
+        const struct window window = WINDOW_ALL(0);
+        bool counts[256] = { false };
+        struct times *t, *rest;
+        uint64_t at = 0;
+
+        for (unsigned i = 0; i < 5; i++) {
+            uint64_t begin = g_rand_int_range(rand, 0, 200);
+            const struct times_span span = {
+                begin, begin + g_rand_int_range(rand, 1, 50),
+            };
+
+            g_array_append_val(in, span);
+            for (uint64_t k = span.begin; k < span.end; k++) {
+                counts[k] = true;
+            }
+        }
+        for (unsigned i = 0; i < 5; i++) {
+            const struct times_span span = {
+                at + g_rand_int_range(rand, 1, 30),
+                at + g_rand_int_range(rand, 31, 50),
+            };
+
+            g_array_append_val(out, span);
+            at = span.end;
+            for (uint64_t k = span.begin; k < span.end && k < 256; k++) {
+                counts[k] = false;
+            }
+        }
+        t = times_new(&window, in);
+        rest = times_except(t, &window, out);
+        for (uint64_t k = 0; k < 256; k++) {
+            g_assert_cmpuint(times_count(rest, k, 0, 1024), ==,
+                             counts[k] ? 1024 : 0);
+        }
+        times_free(rest);
+        rest = times_except(NULL, &window, out);
+        g_assert_cmpuint(times_count(rest, 0, 0, 1024), ==, 1024);
+        g_assert_cmpuint(times_count(rest, g_array_index(
+            out, struct times_span, 2).begin, 0, 1024), ==, 0);
+        g_assert_true(times_after(rest, UINT64_MAX - 1));
+        times_free(rest);
+        times_free(t);
+    }
+    g_rand_free(rand);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/times/random", test_random);
+    g_test_add_func("/times/except", test_except);
     g_test_add_func("/times/none", test_none);
     g_test_add_func("/times/all", test_all);
     g_test_add_func("/times/far", test_far);

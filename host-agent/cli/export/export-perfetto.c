@@ -30,7 +30,7 @@
 struct timeline {
     struct export *e;
     struct perfetto *out;
-    struct slices *slices;
+    struct timeline_slices *slices;
     struct call_tracks *tracks;
 };
 

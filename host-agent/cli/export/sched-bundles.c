@@ -69,12 +69,12 @@ struct sched_cpu {
     GByteArray *table;
 };
 
-struct thread {
+struct sched_thread {
     uint32_t pid;
     char name[BTRAIL_TASK_NAME + 1];
 };
 
-/* @threads: number -> struct thread */
+/* @threads: number -> struct sched_thread */
 struct sched_bundles {
     struct perfetto *out;
     struct sched_cpu *cpus[BTRAIL_MAX_VCPUS];
@@ -258,10 +258,10 @@ static uint32_t unknown_number(unsigned vcpu)
 static void note_thread(struct sched_bundles *b, const struct btrail_task *t)
 {
     gpointer key = GSIZE_TO_POINTER(t->tid & INT32_MAX);
-    struct thread *thread = g_hash_table_lookup(b->threads, key);
+    struct sched_thread *thread = g_hash_table_lookup(b->threads, key);
 
     if (!thread && t->tid) {
-        thread = g_new0(struct thread, 1);
+        thread = g_new0(struct sched_thread, 1);
         g_hash_table_insert(b->threads, key, thread);
     }
     if (thread) {
@@ -296,7 +296,7 @@ static void on_run(void *opaque, const struct schedule_run *run)
 static void put_late_wake(struct sched_bundles *b, struct sched_cpu *cpu,
                           const struct schedule_wake *wake, uint32_t waker)
 {
-    const struct thread *thread = g_hash_table_lookup(
+    const struct sched_thread *thread = g_hash_table_lookup(
         b->threads, GSIZE_TO_POINTER(wake->task.tid & INT32_MAX));
     g_autofree char *name = thread ? btrail_quote(thread->name, "") : NULL;
 
@@ -344,7 +344,7 @@ void sched_bundles_threads(const struct sched_bundles *b, struct perfetto *out)
 
     g_hash_table_iter_init(&iter, b->threads);
     while (g_hash_table_iter_next(&iter, &tid, &value)) {
-        const struct thread *t = value;
+        const struct sched_thread *t = value;
 
         perfetto_task(out, t->pid, GPOINTER_TO_SIZE(tid), t->name);
     }

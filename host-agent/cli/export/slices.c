@@ -48,14 +48,14 @@ struct slice {
 };
 
 /**
- * struct slices
+ * struct timeline_slices
  * @open:   track -> those that have not ended, a GArray of struct slice
  * @names:  text -> struct slice_name
  * @slices: that have ended
  * @cost:   bytes of these and of their names, at most; @instants: of instants
  *          alone
  */
-struct slices {
+struct timeline_slices {
     struct perfetto *out;
     uint64_t limit;
     GHashTable *open;
@@ -67,9 +67,9 @@ struct slices {
     struct slices_sums sums;
 };
 
-struct slices *slices_new(struct perfetto *out, uint64_t limit)
+struct timeline_slices *slices_new(struct perfetto *out, uint64_t limit)
 {
-    struct slices *s = g_new0(struct slices, 1);
+    struct timeline_slices *s = g_new0(struct timeline_slices, 1);
 
     s->out = out;
     s->limit = limit;
@@ -81,7 +81,7 @@ struct slices *slices_new(struct perfetto *out, uint64_t limit)
     return s;
 }
 
-void slices_free(struct slices *s)
+void slices_free(struct timeline_slices *s)
 {
     g_hash_table_unref(s->open);
     g_hash_table_unref(s->names);
@@ -89,7 +89,7 @@ void slices_free(struct slices *s)
     g_free(s);
 }
 
-static void note_time(struct slices *s, uint64_t time)
+static void note_time(struct timeline_slices *s, uint64_t time)
 {
     if (!s->sums.begin || time < s->sums.begin) {
         s->sums.begin = time;
@@ -97,7 +97,7 @@ static void note_time(struct slices *s, uint64_t time)
     s->sums.end = MAX(s->sums.end, time);
 }
 
-static struct slice_name *get_name(struct slices *s, const char *text)
+static struct slice_name *get_name(struct timeline_slices *s, const char *text)
 {
     struct slice_name *name = g_hash_table_lookup(s->names, text);
     size_t n = strlen(text);
@@ -111,12 +111,12 @@ static struct slice_name *get_name(struct slices *s, const char *text)
     return name;
 }
 
-static void charge(struct slices *s, const struct slice *c)
+static void charge(struct timeline_slices *s, const struct slice *c)
 {
     s->cost += c->cost + (c->name->users++ ? 0 : c->name->size);
 }
 
-static void discharge(struct slices *s, const struct slice *c)
+static void discharge(struct timeline_slices *s, const struct slice *c)
 {
     s->cost -= c->cost + (--c->name->users ? 0 : c->name->size);
 }
@@ -132,7 +132,7 @@ static struct perfetto_event event_of(const struct slice *c,
     };
 }
 
-static void put(struct slices *s, const struct slice *c,
+static void put(struct timeline_slices *s, const struct slice *c,
                 enum perfetto_type type)
 {
     const struct perfetto_event e = event_of(c, type);
@@ -148,7 +148,7 @@ static unsigned size_of(const struct slice *c, enum perfetto_type type)
 }
 
 /* Bytes that slices may have, if @reserve bytes are needed for others */
-static uint64_t room(const struct slices *s, uint64_t reserve)
+static uint64_t room(const struct timeline_slices *s, uint64_t reserve)
 {
     uint64_t taken = perfetto_written(s->out) + reserve;
 
@@ -169,7 +169,7 @@ static uint64_t next_time(uint64_t time)
 }
 
 /* Leaves out slices that are too short, until the rest takes few bytes. */
-static void leave_out(struct slices *s, uint64_t most)
+static void leave_out(struct timeline_slices *s, uint64_t most)
 {
     while (s->cost > most && s->sums.shortest < LONGEST) {
         guint n = 0;
@@ -189,7 +189,7 @@ static void leave_out(struct slices *s, uint64_t most)
     }
 }
 
-static GArray *open_of(struct slices *s, uint64_t track)
+static GArray *open_of(struct timeline_slices *s, uint64_t track)
 {
     GArray *open = g_hash_table_lookup(s->open, &track);
 
@@ -200,7 +200,7 @@ static GArray *open_of(struct slices *s, uint64_t track)
     return open;
 }
 
-void slices_begin(struct slices *s, uint64_t track, uint64_t time,
+void slices_begin(struct timeline_slices *s, uint64_t track, uint64_t time,
                   const char *name, const uint64_t *value)
 {
     GArray *open = s->limit ? open_of(s, track) : NULL;
@@ -218,7 +218,7 @@ void slices_begin(struct slices *s, uint64_t track, uint64_t time,
     }
 }
 
-static void add(struct slices *s, const struct slice *c)
+static void add(struct timeline_slices *s, const struct slice *c)
 {
     g_array_append_val(s->slices, *c);
     charge(s, c);
@@ -227,7 +227,7 @@ static void add(struct slices *s, const struct slice *c)
     }
 }
 
-void slices_end(struct slices *s, uint64_t track, uint64_t time)
+void slices_end(struct timeline_slices *s, uint64_t track, uint64_t time)
 {
     GArray *open = s->limit ? open_of(s, track) : NULL;
     struct slice c = { .track = track, .end = time };
@@ -252,7 +252,7 @@ void slices_end(struct slices *s, uint64_t track, uint64_t time)
     add(s, &c);
 }
 
-void slices_instant(struct slices *s, uint64_t track, uint64_t time,
+void slices_instant(struct timeline_slices *s, uint64_t track, uint64_t time,
                     const char *name, const uint64_t *value)
 {
     struct slice c = {
@@ -285,7 +285,7 @@ static int in_order(gconstpointer a, gconstpointer b)
 }
 
 /* Ends slices that are not around one of a level. */
-static void put_ends(struct slices *s, GPtrArray *around, uint32_t level)
+static void put_ends(struct timeline_slices *s, GPtrArray *around, uint32_t level)
 {
     while (around->len) {
         const struct slice *c = around->pdata[around->len - 1];
@@ -298,7 +298,7 @@ static void put_ends(struct slices *s, GPtrArray *around, uint32_t level)
     }
 }
 
-struct slices_sums slices_write(struct slices *s, uint64_t reserve)
+struct slices_sums slices_write(struct timeline_slices *s, uint64_t reserve)
 {
     g_autoptr(GPtrArray) around = g_ptr_array_new();
     uint64_t track = 0;

@@ -13,22 +13,22 @@
 
 #include "cli/export/perfetto.h"
 
-struct slices;
+struct timeline_slices;
 
 /* @out: outlives the result; @limit: bytes that may be written to it in all, or
  * 0 */
-struct slices *slices_new(struct perfetto *out, uint64_t limit);
-void slices_free(struct slices *s);
+struct timeline_slices *slices_new(struct perfetto *out, uint64_t limit);
+void slices_free(struct timeline_slices *s);
 
 /*
  * A slice of a track begins, or the innermost one ends; or something has
  * happened there.  Events of one track come in the order of their times.
  * @value: an argument; NULL if there is none
  */
-void slices_begin(struct slices *s, uint64_t track, uint64_t time,
+void slices_begin(struct timeline_slices *s, uint64_t track, uint64_t time,
                   const char *name, const uint64_t *value);
-void slices_end(struct slices *s, uint64_t track, uint64_t time);
-void slices_instant(struct slices *s, uint64_t track, uint64_t time,
+void slices_end(struct timeline_slices *s, uint64_t track, uint64_t time);
+void slices_instant(struct timeline_slices *s, uint64_t track, uint64_t time,
                     const char *name, const uint64_t *value);
 
 /**
@@ -48,6 +48,6 @@ struct slices_sums {
 };
 
 /* Writes all that is in memory.  @reserve: bytes that are written later */
-struct slices_sums slices_write(struct slices *s, uint64_t reserve);
+struct slices_sums slices_write(struct timeline_slices *s, uint64_t reserve);
 
 #endif /* BTRAIL_CLI_SLICES_H */

@@ -33,7 +33,7 @@ struct track {
  */
 struct span_tracks {
     struct perfetto *out;
-    struct slices *slices;
+    struct timeline_slices *slices;
     const char *name;
     GHashTable *threads;
     uint64_t n;
@@ -48,7 +48,7 @@ static void clear_track(gpointer p)
 }
 
 struct span_tracks *span_tracks_new(struct perfetto *out,
-                                    struct slices *slices, const char *name)
+                                    struct timeline_slices *slices, const char *name)
 {
     struct span_tracks *s = g_new0(struct span_tracks, 1);
 

@@ -14,7 +14,7 @@ struct span_tracks;
 
 /* @name: of spans and tracks; outlives the result, as do @out and @slices */
 struct span_tracks *span_tracks_new(struct perfetto *out,
-                                    struct slices *slices, const char *name);
+                                    struct timeline_slices *slices, const char *name);
 void span_tracks_free(struct span_tracks *s);
 
 /* Adds a span that has ended.  They come in the order in which they begin.

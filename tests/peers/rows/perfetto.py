@@ -39,7 +39,7 @@ def decoded(path, version):
 
 
 def run(version=None):
-    text = decoded(peers.export('perfetto', '--shortest=0', known.USER),
+    text = decoded(peers.export('perfetto', '--all', known.USER),
                    version)
     # What the schema does not have is decoded as numbers.
     peers.equal('unknown fields', re.findall(r'(?m)^\s*\d+[:\s].*', text), [])
