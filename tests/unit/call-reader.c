@@ -113,6 +113,10 @@ static void check_step(struct reading *r, const struct call_step *step)
     case CALL_STEP_RECORDS:
         check_records(r, step);
         break;
+    case CALL_STEP_LEFT:
+    case CALL_STEP_WAKE:
+        /* Nobody has asked for them. */
+        g_assert_not_reached();
     }
 }
 
