@@ -165,15 +165,19 @@ class Times:
             left[tid] = p, vcpu, i
         return found, {tid: p for tid, (p, _, _) in left.items() if tid}
 
-    def away(self, begin=0, end=1 << 64):
+    def away(self, begin=0, end=1 << 64, paused=lambda begin, end: 0):
         """({(vCPU, task): ns} of waits(); {task: ns} of those that have not
-        come back by then)"""
+        come back by then), without what paused() says of a time"""
         sums, rest = collections.Counter(), collections.Counter()
         found, left = self.waits(begin, end)
         latest = min(max(p.end for lane in self.lanes.values() for p in lane),
                      end)
         for vcpu, task, since, until in found:
-            sums[vcpu, task] += max(until - max(since, begin), 0)
+            since = max(since, begin)
+            if since < until:
+                sums[vcpu, task] += until - since - paused(since, until)
         for p in left.values():
-            rest[p.task] += max(latest - max(p.end, begin), 0)
+            since = max(p.end, begin)
+            if since < latest:
+                rest[p.task] += latest - since - paused(since, latest)
         return sums, rest
