@@ -74,6 +74,12 @@ const char *waiting_state_name(enum waiting_state state)
     return names[state];
 }
 
+enum waiting_state waiting_part_state(const struct waiting_part *part)
+{
+    return part->paused > (part->end - part->begin) / 2 ? WAITING_PAUSED :
+           part->state;
+}
+
 /*
  * Call stacks
  */
@@ -200,17 +206,30 @@ static void clear_waker(struct waiting_waker *waker)
  * Who ran instead
  */
 
+/**
+ * struct users
+ * @ns: const struct states_thread -> uint64_t
+ */
+struct users {
+    const struct pauses *pauses;
+    GHashTable *ns;
+};
+
+/* Nobody ran while the whole guest was paused, and nobody could have. */
 static void add_user(void *opaque, const struct states_thread *t,
                      uint64_t begin, uint64_t end)
 {
-    GHashTable *users = opaque;
-    uint64_t *ns = g_hash_table_lookup(users, t);
+    const struct users *u = opaque;
+    uint64_t *ns = g_hash_table_lookup(u->ns, t);
 
     if (!ns) {
         ns = g_new0(uint64_t, 1);
-        g_hash_table_insert(users, (gpointer)t, ns);
+        g_hash_table_insert(u->ns, (gpointer)t, ns);
     }
     *ns += end - begin;
+    if (u->pauses) {
+        *ns -= MIN(end - begin, pauses_whole_guest(u->pauses, begin, end));
+    }
 }
 
 static gint by_use(gconstpointer a, gconstpointer b)
@@ -221,13 +240,13 @@ static gint by_use(gconstpointer a, gconstpointer b)
            BTRAIL_COMPARE(x->task.tid, y->task.tid);
 }
 
-static GArray *take_users(GHashTable *users)
+static GArray *take_users(struct users *u)
 {
     GArray *all = g_array_new(FALSE, FALSE, sizeof(struct waiting_user));
     GHashTableIter iter;
     gpointer key, value;
 
-    g_hash_table_iter_init(&iter, users);
+    g_hash_table_iter_init(&iter, u->ns);
     while (g_hash_table_iter_next(&iter, &key, &value)) {
         const struct states_thread *t = key;
         struct waiting_user user = { .ns = *(uint64_t *)value };
@@ -235,16 +254,22 @@ static GArray *take_users(GHashTable *users)
         if (t) {
             user.task = t->task;
         }
-        g_array_append_val(all, user);
+        if (user.ns) {
+            g_array_append_val(all, user);
+        }
     }
+    g_hash_table_unref(u->ns);
     g_array_sort(all, by_use);
     g_array_set_size(all, MIN(all->len, USERS));
     return all;
 }
 
-static GHashTable *new_users(void)
+static struct users new_users(const struct reader *r)
 {
-    return g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    return (struct users) {
+        .pauses = r->o->pauses,
+        .ns = g_hash_table_new_full(NULL, NULL, NULL, g_free),
+    };
 }
 
 /* The vCPU for which a thread waits: that which then runs it, or that which it
@@ -458,7 +483,7 @@ static void add_component(void *opaque, const struct states_thread *t,
 
 static void add_instead(struct reader *r)
 {
-    g_autoptr(GHashTable) users = new_users();
+    struct users users = new_users(r);
 
     for (guint i = 0; i < r->waits->len; i++) {
         const struct raw_wait *wait = &g_array_index(r->waits, struct raw_wait,
@@ -466,10 +491,10 @@ static void add_instead(struct reader *r)
 
         if (thread_part(wait->thread, wait->part)->state == THREAD_RUNNABLE) {
             thread_states_vcpu(r->states, vcpu_for(wait->thread, wait->part),
-                               wait->begin, wait->end, add_user, users);
+                               wait->begin, wait->end, add_user, &users);
         }
     }
-    r->w->instead = take_users(users);
+    r->w->instead = take_users(&users);
 }
 
 static gint by_length(gconstpointer a, gconstpointer b)
@@ -724,6 +749,9 @@ static void put_blocked(struct path_walk *f, const struct states_thread *t,
         part->stack = stack_ref(stack_at(f->r, p->vcpu, p->index));
     }
     part->waker = waker;
+    if (part->begin == begin) {
+        part->paused = paused_in(f->r, p, begin, end);
+    }
 }
 
 static void put_path(void *opaque, const struct states_thread *t, unsigned i,
@@ -734,8 +762,8 @@ static void put_path(void *opaque, const struct states_thread *t, unsigned i,
     const struct thread_part part_now = early ? early_part(t) :
                                         *thread_part(t, i);
     const struct thread_part *p = &part_now;
-    g_autoptr(GHashTable) users = NULL;
     struct waiting_part *part;
+    struct users users;
 
     if (p->state == THREAD_BLOCKED) {
         put_blocked(f, t, i, begin, end);
@@ -751,17 +779,16 @@ static void put_path(void *opaque, const struct states_thread *t, unsigned i,
         part->range = range_of(f->r, t, i, begin, end);
     }
     if (p->state == THREAD_RUNNABLE && part->begin == begin) {
-        users = new_users();
+        users = new_users(f->r);
         thread_states_vcpu(f->r->states, vcpu_for(t, i), begin, end, add_user,
-                           users);
-        part->instead = take_users(users);
+                           &users);
+        part->instead = take_users(&users);
         if (end - begin >= f->small) {
             part->stack = stack_ref(stack_at(f->r, p->vcpu, p->index));
         }
     }
-    part->paused = paused_in(f->r, p, begin, end);
-    if (part->paused > (end - begin) / 2) {
-        part->state = WAITING_PAUSED;
+    if (part->begin == begin) {
+        part->paused = paused_in(f->r, p, begin, end);
     }
 }
 

@@ -113,11 +113,15 @@ struct waiting_part {
     struct hot_range range;
 };
 
+/* WAITING_PAUSED if it was for most of the part, or else @state */
+enum waiting_state waiting_part_state(const struct waiting_part *part);
+
 /**
  * struct waiting_span - of a thread between two moments; times are in ns
  * @elapsed:   the sum of the next five
  * @functions: of struct hot_function; @sampled: of some of the records
- * @instead:   of struct waiting_user: who ran while it could have
+ * @instead:   of struct waiting_user: who ran while it could have; not more
+ *             than @runnable in all
  * @waits:     of struct waiting_wait, the longest ones first
  * @others:    more waits, which are in none of these; @others_ns
  * @path:      of struct waiting_part, from @begin to @end

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads|exec|
- *                         tree|syscalls|paused|waits|switches|woken|wakes|
- *                         marks|mapped:BUILD-ID
+ *                         tree|syscalls|paused|waits|switches|woken|preempted|
+ *                         wakes|marks|mapped:BUILD-ID
  *                    [PART-SIZE [RING-SIZE]]
  *
  * Writes the sample trace (see trace-samples.h) for tests in other languages;
@@ -643,13 +643,12 @@ static void write_waits(const char *path,
 
 /*
  * Two threads on vCPU 0, of which the second one wakes the first one, while vCPU 1
- * is idle: see the slabs.  A slab takes half a millisecond; before that at PAUSE,
- * the guest is stopped for 10 ms.
+ * is idle: see the slabs.  A slab takes half a millisecond; before that at
+ * @pause, the guest is stopped for 10 ms.
  */
-static void write_woken(const char *path)
+static void write_woken(const char *path, unsigned pause)
 {
-    enum { EACH = 5, SLAB = 500000, START = 5000000, PAUSE = 3,
-           PAUSED = 10000000,
+    enum { EACH = 5, SLAB = 500000, START = 5000000, PAUSED = 10000000,
            DISK = BTRAIL_TASK_LEFT_BLOCKED | BTRAIL_TASK_LEFT_UNINTERRUPTIBLE,
            SLEEP = BTRAIL_TASK_LEFT_BLOCKED | BTRAIL_TASK_LEFT_INTERRUPTIBLE };
     static const char json[] = "{\"tick_ns\": 1000000, "
@@ -685,7 +684,7 @@ static void write_woken(const char *path)
         bool ends = i == G_N_ELEMENTS(slabs);
         unsigned tid = ends ? 0 : slabs[i].tid;
 
-        if (i == PAUSE) {
+        if (i == pause) {
             add_event(&slab, events, i * EACH, BTRAIL_EVENT_PAUSE,
                       BTRAIL_PAUSE_VM_STOP, host);
             host += PAUSED;
@@ -732,9 +731,9 @@ static void write_woken(const char *path)
 
         if (i) {
             add_event(&slab, events, 1, BTRAIL_EVENT_PAUSE,
-                      BTRAIL_PAUSE_VM_STOP, START + PAUSE * SLAB);
+                      BTRAIL_PAUSE_VM_STOP, START + pause * SLAB);
             add_event(&slab, events, 1, BTRAIL_EVENT_RESUME,
-                      BTRAIL_PAUSE_VM_STOP, START + PAUSE * SLAB + PAUSED);
+                      BTRAIL_PAUSE_VM_STOP, START + pause * SLAB + PAUSED);
         }
         add_event(&slab, events, i, i ? BTRAIL_EVENT_END : BTRAIL_EVENT_TIME,
                   i ? BTRAIL_END_STOPPED : 0, i ? host - SLAB : START);
@@ -941,7 +940,9 @@ int main(int argc, char **argv)
     } else if (!strcmp(argv[2], "wakes")) {
         write_wakes(argv[1], &options);
     } else if (!strcmp(argv[2], "woken")) {
-        write_woken(argv[1]);
+        write_woken(argv[1], 3);
+    } else if (!strcmp(argv[2], "preempted")) {
+        write_woken(argv[1], 6);
     } else if (!strcmp(argv[2], "marks")) {
         write_marks(argv[1], &options);
     } else if (!strcmp(argv[2], "code")) {

@@ -126,7 +126,8 @@ static JsonArray *path_json(const struct why *why, const struct waiting_span *w)
         JsonObject *o = json_object_new();
 
         add_task(o, "task", &p->task);
-        btrail_json_add(o, "s:state", waiting_state_name(p->state), NULL);
+        btrail_json_add(o, "s:state", waiting_state_name(waiting_part_state(p)),
+                        NULL);
         json_object_set_int_member(o, "begin_ns", since_start(why, p->begin));
         json_object_set_int_member(o, "end_ns", since_start(why, p->end));
         btrail_json_add(o, "U:ns", p->end - p->begin, "U:paused_ns", p->paused,

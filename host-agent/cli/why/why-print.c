@@ -294,7 +294,9 @@ static void print_waits(const struct why *why, const struct waiting_span *w)
 /* What a part of the path says of its time */
 static void put_part(GString *s, const struct waiting_part *p)
 {
-    switch (p->state) {
+    enum waiting_state state = waiting_part_state(p);
+
+    switch (state) {
     case WAITING_RUNNING:
         g_string_append(s, p->functions && p->functions->len ? "runs " :
                         "runs");
@@ -313,7 +315,7 @@ static void put_part(GString *s, const struct waiting_part *p)
         put_stack(s, " in ", p->stack, true);
         break;
     default:
-        g_string_append(s, waiting_state_name(p->state));
+        g_string_append(s, waiting_state_name(state));
     }
 }
 
@@ -370,6 +372,7 @@ static void print_path_sums(const struct waiting_span *w)
         btrail_pair_hash, btrail_pair_equal, g_free, NULL);
     g_autoptr(GArray) sums = g_array_new(FALSE, FALSE, sizeof(struct path_sum));
     char buf[LATENCY_SIZE];
+    uint64_t paused = 0;
     GString *s;
 
     for (guint i = 0; i < w->path->len; i++) {
@@ -388,7 +391,8 @@ static void print_path_sums(const struct waiting_span *w)
             g_array_append_val(sums, sum);
         }
         g_array_index(sums, struct path_sum, GPOINTER_TO_UINT(number)).ns +=
-            p->end - p->begin;
+            p->end - p->begin - p->paused;
+        paused += p->paused;
     }
     g_array_sort(sums, by_sum);
     cli_printf("\nThe same, summed up\n");
@@ -401,6 +405,11 @@ static void print_path_sums(const struct waiting_span *w)
                         waiting_state_name(sum->part->state));
         put_task(s, &sum->part->task);
         print_line(s);
+    }
+    if (paused) {
+        cli_printf("  %8s %3u%%  %s\n", latency_text(paused, buf),
+                   percent(paused, w->elapsed),
+                   waiting_state_name(WAITING_PAUSED));
     }
 }
 
