@@ -14,6 +14,7 @@
 #include "fake-space.h"
 #include "lib/agent/parts.h"
 #include "producer.h"
+#include "pt-samples.h"
 #include "snapshot-samples.h"
 #include "trace-samples.h"
 #include "name-samples.h"
@@ -773,11 +774,89 @@ static void make_nested(const char *dir)
     write_file(dir, "large", large, sizeof(large));
 }
 
+/* A stream of Intel PT behind options and code, as the target wants them */
+static GByteArray *begin_pt(const char *options, const char *code,
+                            unsigned mode, uint64_t ip)
+{
+    GByteArray *s = g_byte_array_new();
+    uint8_t size[2] = { 0 };
+
+    pt_put(s, options);
+    g_byte_array_append(s, size, 2);
+    pt_put(s, code);
+    s->data[2] = s->len - 4;
+    pt_put_psb(s, mode, 0x5000, true, ip);
+    return s;
+}
+
+static void end_pt(const char *dir, const char *name, GByteArray *s)
+{
+    write_file(dir, name, s->data, s->len);
+    g_byte_array_free(s, TRUE);
+}
+
+static void make_pt(const char *dir)
+{
+    /* 0: nop; je 8; jmp 10; 8: call 20; jmp 10; 10: jmp *; 20: ret */
+    const char *code = "90 7405 eb0b 909090 e813000000 eb01 90 ffe0"
+                       "9090909090909090909090909090 c3 0f22d8 ffe0 f4 ebfe";
+    GByteArray *s = begin_pt("00 04", code, PT_MODE_64, 0x401000);
+
+    pt_put_tnt(s, "t");
+    pt_put_ip(s, PT_TIP, 2, 0x100d);
+    pt_put_ip(s, PT_TIP, 2, 0x1000);
+    pt_put_tnt(s, "n");
+    pt_put_ip(s, PT_FUP, 2, 0x1010);
+    pt_put_ip(s, PT_TIP, 6, 0xffffffff81000000);
+    pt_put_psb(s, PT_MODE_64, 0x5000, true, 0xffffffff81000001);
+    pt_put_tnt(s, "n");
+    pt_put_ip(s, PT_TIP, 6, 0x401021);
+    pt_put_pip(s, 0x7000, true);
+    pt_put_ip(s, PT_TIP, 6, 0x401000);
+    end_pt(dir, "branches", s);
+
+    s = begin_pt("05 09", code, PT_MODE_64, 0x401000);
+    pt_put_tnt(s, "tt");
+    pt_put_ip(s, PT_TIP, 2, 0x1026);
+    pt_put_ip(s, PT_FUP, 2, 0x1026);
+    pt_put_pip(s, 0x9000, false);
+    pt_put_ip(s, PT_TIP, 6, 0xffffffffc0a01000);
+    pt_put_tnt(s, "tntntntntnt");
+    pt_put_pip(s, 0x5000, true);
+    pt_put(s, "02c8 0100 0000 00");
+    pt_put_ip(s, PT_TIP, 6, 0xffffffff81000000);
+    pt_put(s, "02f3");
+    pt_put_ip(s, PT_FUP, 6, 0x401000);
+    pt_put_tnt(s, "n");
+    pt_put_ip(s, PT_TIP_PGD, 0, 0);
+    pt_put_ip(s, PT_TIP_PGE, 6, 0x401000);
+    pt_put_tnt(s, "ntntnt");
+    end_pt(dir, "exits", s);
+
+    s = begin_pt("18 00", code, PT_MODE_32, 0x401000);
+    pt_put_tsc(s, 1000);
+    pt_put(s, "0273 3412 00 05 00 0203 1e00 5947 fb 0212 01020304");
+    pt_put_tnt(s, "n");
+    pt_put_mode(s, PT_MODE_16);
+    pt_put_ip(s, PT_TIP, 6, 0x401000);
+    pt_put(s, "5948 02b2 0102030405060708");
+    pt_put_ip(s, PT_FUP, 2, 0x1000);
+    pt_put(s, "9921");
+    pt_put_ip(s, PT_FUP, 2, 0x1000);
+    pt_put_mode(s, PT_MODE_64);
+    pt_put_ip(s, PT_FUP, 2, 0x1001);
+    pt_put_ip(s, PT_TIP, 2, 0x1010);
+    pt_put_ip(s, PT_TIP, 2, 0x1000);
+    pt_put(s, "0263 81 0c 01020304 0233 02e2");
+    end_pt(dir, "modes", s);
+}
+
 int main(int argc, char **argv)
 {
     g_autofree char *guest = NULL, *dynamic = NULL, *files = NULL;
     g_autofree char *trace = NULL, *stream = NULL, *qmp = NULL;
     g_autofree char *repair = NULL, *merge = NULL, *nested = NULL;
+    g_autofree char *pt = NULL;
 
     if (argc != 2) {
         return 2;
@@ -805,5 +884,7 @@ int main(int argc, char **argv)
     nested = g_build_filename(argv[1], "nested-memory", NULL);
     make_nested(nested);
     make_words(argv[1]);
+    pt = g_build_filename(argv[1], "pt", NULL);
+    make_pt(pt);
     return 0;
 }
