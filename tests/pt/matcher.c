@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Compares what somebody decodes with the truth: see matcher.h
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "matcher.h"
+
+/* After a wrong one, how far to look for where it goes on */
+#define AHEAD       256
+
+void matcher_init(struct matcher *m, struct truth *t, const struct encoded *e)
+{
+    *m = (struct matcher) { .t = t, .e = e, .got = g_new0(uint8_t, t->n + 1) };
+}
+
+void matcher_free(struct matcher *m)
+{
+    g_free(m->got);
+}
+
+void matcher_at_place(struct matcher *m, enum encode_place_kind kind,
+                      uint64_t offset)
+{
+    GArray *places = m->e->places;
+
+    for (unsigned i = m->place; i < places->len; i++) {
+        const struct encode_place *p =
+            &g_array_index(places, struct encode_place, i);
+
+        if (p->kind == kind && p->offset >= offset) {
+            m->at = p->at;
+            m->place = i + (kind != ENCODE_PSB);
+            return;
+        }
+    }
+}
+
+static bool is(const struct matcher *m, uint64_t at, uint64_t from,
+               uint64_t to)
+{
+    const struct truth_record *r = &m->t->r[at];
+
+    return r->from == from && r->to == to;
+}
+
+/* Can one say of this record that it was made?  It goes to what follows it. */
+static bool is_quiet(const struct matcher *m, uint64_t at)
+{
+    const struct truth_record *r = &m->t->r[at];
+
+    return r->to - r->from < 16 && r->to > r->from;
+}
+
+void matcher_record(struct matcher *m, uint64_t from, uint64_t to)
+{
+    uint64_t n = m->t->n, at = m->at;
+
+    /* What cannot be known of, and taken branches that look like none */
+    while (at < n && !is(m, at, from, to) &&
+           (m->e->known[at] != ENCODE_DETERMINED || is_quiet(m, at))) {
+        at++;
+    }
+    if (at < n && is(m, at, from, to)) {
+        m->right++;
+        m->extra += m->e->known[at] == ENCODE_LOST;
+        m->got[at] = 1;
+        m->at = at + 1;
+        return;
+    }
+    if (m->wrong++ < m->shown) {
+        fprintf(stderr, "at %" PRIu64 ": says %" PRIx64 " -> %" PRIx64
+                ", but it was %" PRIx64 " -> %" PRIx64 "\n", m->at, from, to,
+                at < n ? m->t->r[at].from : 0, at < n ? m->t->r[at].to : 0);
+    }
+    for (at = m->at; at < n && at < m->at + AHEAD; at++) {
+        if (is(m, at, from, to)) {
+            m->at = at + 1;
+            return;
+        }
+    }
+}
+
+uint64_t matcher_missing(const struct matcher *m)
+{
+    uint64_t missing = 0;
+
+    for (uint64_t i = 0; i < m->t->n; i++) {
+        missing += m->e->known[i] == ENCODE_DETERMINED && !m->got[i] &&
+                   !is_quiet(m, i);
+    }
+    return missing;
+}
+
+uint64_t matcher_holes(const struct matcher *m)
+{
+    uint64_t holes = 0;
+
+    for (unsigned i = 0; i < m->e->places->len; i++) {
+        holes += g_array_index(m->e->places, struct encode_place, i).kind !=
+                 ENCODE_PSB;
+    }
+    return holes;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Compares what somebody decodes with the truth, in order
+ */
+#ifndef MATCHER_H
+#define MATCHER_H
+
+#include "encode.h"
+
+struct matcher {
+    struct truth *t;
+    const struct encoded *e;
+    uint8_t *got;               /* of each record: was it said? */
+    uint64_t at;                /* the next one */
+    unsigned place;             /* the next of @e->places */
+    uint64_t right;
+    uint64_t wrong;
+    uint64_t extra;             /* right, but nobody can know it */
+    uint64_t shown;             /* of the wrong ones, with NAME=VALUE show */
+};
+
+void matcher_init(struct matcher *m, struct truth *t, const struct encoded *e);
+void matcher_free(struct matcher *m);
+
+/* One goes on, or begins, at a place of this kind that is at @offset or next. */
+void matcher_at_place(struct matcher *m, enum encode_place_kind kind,
+                      uint64_t offset);
+
+void matcher_record(struct matcher *m, uint64_t from, uint64_t to);
+
+/* How many records are determined that were not said */
+uint64_t matcher_missing(const struct matcher *m);
+
+/* Where something is missing in the stream */
+uint64_t matcher_holes(const struct matcher *m);
+
+#endif
