@@ -79,7 +79,7 @@ static bool set(struct arguments *a, const char *argument, const char *name,
         const char **to;
     } names[] = {
         { "trace", &a->trace }, { "stream", &a->stream },
-        { "known", &a->known }, { "judge", &a->judge },
+        { "known", &a->known }, { "image", &a->image },
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++) {

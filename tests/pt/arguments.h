@@ -11,7 +11,7 @@ struct arguments {
     const char *trace;
     const char *stream;         /* file, or NULL */
     const char *known;          /* file, or NULL */
-    const char *judge;
+    const char *image;          /* file, or NULL */
     unsigned vcpu;
     uint64_t first;
     uint64_t records;

@@ -73,6 +73,7 @@ struct encoder {
     size_t psb_at;
     uint64_t ctc, cyc_tsc;
     GHashTable *compat;         /* roots of 32-bit programs */
+    GHashTable *handlers;       /* where interrupts and faults go */
 };
 
 static bool once_in(struct encoder *e, unsigned n)
@@ -312,9 +313,10 @@ static void tnt(struct encoder *e, bool taken, uint64_t covered)
     }
 }
 
-static void tip(struct encoder *e, uint64_t ip)
+/* @may: is it of a branch whose TIP can come after bits of later branches? */
+static void tip(struct encoder *e, uint64_t ip, bool may)
 {
-    if (e->o->deferred && e->tnts && e->queued < QUEUE && once_in(e, 2)) {
+    if (may && e->o->deferred && e->tnts && e->queued < QUEUE && once_in(e, 2)) {
         e->queue[e->queued++] = shifted(e, ip);
         e->covered = e->at + 1;
         e->result->counts.deferred++;
@@ -522,6 +524,7 @@ static unsigned host_sleep(struct encoder *e, unsigned slot)
         full_time(e);
     }
     packets_mode(&e->p, PACKETS_MODE_64);
+    place(e, ENCODE_ON, e->at);
     packets_ip(&e->p, PACKETS_TIP_PGE, ip + host_head(wrmsr));
     e->result->counts.slept++;
     return wrmsr;
@@ -621,8 +624,31 @@ static uint64_t target(const struct walk *w, uint64_t from)
     return w->bits == 64 ? to : (uint32_t)to;
 }
 
-/* What comes where a record goes is not that of its instruction. */
-static bool interrupted(const struct walk *w, const struct truth_record *r)
+static gpointer address_key(uint64_t address)
+{
+    return GSIZE_TO_POINTER(address);
+}
+
+/* What no branch goes to: nothing else comes there from what is no branch. */
+static void learn_handlers(struct encoder *e)
+{
+    for (uint64_t i = 0; i < e->t->n; i++) {
+        uint64_t label = truth_label(e->t, i);
+        unsigned bits = btrail_cr3_code_bits(label) ?: 64;
+
+        if (truth_insn(e->t, i, label, bits, e->t->r[i].from).kind ==
+            INSN_PLAIN && (bits != 64 || e->t->r[i].to >> 63)) {
+            g_hash_table_add(e->handlers, address_key(e->t->r[i].to));
+        }
+    }
+}
+
+/*
+ * What comes where a record goes is not that of its instruction.  At a far
+ * branch, both are the same to who decodes.
+ */
+static bool interrupted(const struct encoder *e, const struct walk *w,
+                        const struct truth_record *r)
 {
     switch (w->last.kind) {
     case INSN_JCC:
@@ -632,6 +658,8 @@ static bool interrupted(const struct walk *w, const struct truth_record *r)
     case INSN_JMP_TO:
     case INSN_CALL_TO:
     case INSN_RET:
+        return (r->to >> 63 && !(r->from >> 63)) ||
+               g_hash_table_contains(e->handlers, address_key(r->to));
     case INSN_FAR:
     case INSN_INT:
     case INSN_INTO:
@@ -696,7 +724,9 @@ static void branch(struct encoder *e, const struct walk *w,
     default:
         break;
     }
-    tip(e, r->to);
+    /* Of a RET, a bit would say that it is compressed. */
+    tip(e, r->to, w->last.kind == INSN_JMP_TO ||
+                  w->last.kind == INSN_CALL_TO);
     if (!e->queued) {
         settle(e, e->at + 1);
     }
@@ -723,7 +753,7 @@ static void interrupt(struct encoder *e, const struct walk *w,
     } else {
         fup(e, r->from);
         change(e, next);
-        tip(e, r->to);
+        tip(e, r->to, false);
     }
     settle(e, e->at + 1);
     arrived(e, r->to);
@@ -734,7 +764,7 @@ static void leave(struct encoder *e, const struct walk *w)
 {
     const struct truth_record *r = &e->t->r[e->at];
 
-    if (interrupted(w, r) || w->last.kind == INSN_INTO) {
+    if (interrupted(e, w, r) || w->last.kind == INSN_INTO) {
         fup(e, r->from);
     }
     flush(e);
@@ -764,6 +794,7 @@ static void come(struct encoder *e, const struct walk *next)
         psb(e, r->to, e->at + 1, false);
     } else {
         packets_mode(&e->p, mode_packet(e->bits));
+        place(e, ENCODE_ON, e->at + 1);
         packets_ip(&e->p, PACKETS_TIP_PGE, shifted(e, r->to));
     }
     settle(e, e->at + 1);
@@ -780,7 +811,7 @@ static void come(struct encoder *e, const struct walk *next)
 static void follow(struct encoder *e, const struct walk *w)
 {
     const struct truth_record *r = &e->t->r[e->at];
-    bool strange = interrupted(w, r);
+    bool strange = interrupted(e, w, r);
     unsigned exit_at = UINT_MAX;
 
     if (is_guest(e) && once_in(e, e->o->exits)) {
@@ -907,7 +938,7 @@ static void one(struct encoder *e)
         follow(e, w);
         if (!to_selected) {
             leave(e, w);
-        } else if (interrupted(w, r)) {
+        } else if (interrupted(e, w, r)) {
             interrupt(e, w, next);
         } else {
             e->result->counts.insns++;
@@ -1035,6 +1066,8 @@ void encode(struct truth *t, const struct encode_options *o,
     e.offsets = g_new0(uint64_t, t->n + 1);
     e.rows = g_array_new(FALSE, FALSE, sizeof(struct row));
     e.compat = g_hash_table_new(NULL, NULL);
+    e.handlers = g_hash_table_new(NULL, NULL);
+    learn_handlers(&e);
     for (int i = 0; i < 2; i++) {
         e.walks[i].steps = g_new(struct step, STEPS);
         e.walks[i].at = UINT64_MAX;
@@ -1068,5 +1101,6 @@ void encode(struct truth *t, const struct encode_options *o,
     g_free(e.offsets);
     g_array_free(e.rows, TRUE);
     g_hash_table_destroy(e.compat);
+    g_hash_table_destroy(e.handlers);
     g_rand_free(e.rand);
 }

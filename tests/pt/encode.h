@@ -68,6 +68,7 @@ enum encode_place_kind {
     ENCODE_PSB,
     ENCODE_OVF,
     ENCODE_CUT,                 /* bytes are missing before @offset */
+    ENCODE_ON,                  /* TIP.PGE */
 };
 
 struct encode_place {

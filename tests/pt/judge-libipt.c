@@ -139,9 +139,19 @@ static void event(struct judge *j, const struct pt_event *ev)
         break;
     case ptev_async_disabled:
         arrive(j, ev->variant.async_disabled.at);
+        if (!j->host && !ev->ip_suppressed) {
+            record(j, ev->variant.async_disabled.at,
+                   ev->variant.async_disabled.ip);
+        }
+        break;
+    case ptev_enabled:
+        matcher_at_place(&j->m, ENCODE_ON, 0);
+        j->have = false;
         break;
     case ptev_disabled:
-    case ptev_enabled:
+        if (j->have && !j->host && !ev->ip_suppressed) {
+            record(j, j->ip, ev->variant.disabled.ip);
+        }
         j->have = false;
         break;
     default:

@@ -99,8 +99,10 @@ uint64_t matcher_holes(const struct matcher *m)
     uint64_t holes = 0;
 
     for (unsigned i = 0; i < m->e->places->len; i++) {
-        holes += g_array_index(m->e->places, struct encode_place, i).kind !=
-                 ENCODE_PSB;
+        enum encode_place_kind kind =
+            g_array_index(m->e->places, struct encode_place, i).kind;
+
+        holes += kind == ENCODE_OVF || kind == ENCODE_CUT;
     }
     return holes;
 }

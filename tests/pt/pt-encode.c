@@ -10,10 +10,14 @@
  *   first FIRST
  *   determined FIRST END        it must say these records, END not included
  *   partly FIRST END            of these it cannot know one of the addresses
- *   psb|ovf|cut OFFSET INDEX TSC  what begins there: the first record that
- *                               is known from there on; bytes are missing
+ *   psb|ovf|cut|on OFFSET INDEX TSC  what is there: PSB+, OVF, bytes are
+ *                               missing, TIP.PGE; and the first record that
+ *                               is known from there on
  *
  * Other records must not come.
+ *
+ * The file image= has the pages of code of the selected addresses, as they were
+ * last: first, in 16 bytes each, address and offset in the file, then 0.
  */
 
 #include <inttypes.h>
@@ -42,7 +46,7 @@ static void print_ranges(FILE *f, const struct truth *t,
 static void print_known(const char *path, const struct truth *t,
                         const struct encoded *e)
 {
-    static const char *const words[] = { "psb", "ovf", "cut" };
+    static const char *const words[] = { "psb", "ovf", "cut", "on" };
     FILE *f = fopen(path, "w");
 
     if (!f) {
@@ -66,6 +70,60 @@ static void print_known(const char *path, const struct truth *t,
     }
 }
 
+struct image {
+    const struct encode_options *o;
+    GArray *addresses;          /* of uint64_t */
+    GByteArray *bytes;
+    unsigned changed;
+};
+
+static void add_page(void *opaque, uint64_t root, uint64_t address,
+                     const uint8_t *bytes, unsigned contents)
+{
+    struct image *image = opaque;
+
+    if (image->o->select == ENCODE_SELECT_USER ? root == image->o->root :
+        address >> 63) {
+        address += image->o->shift;
+        g_array_append_val(image->addresses, address);
+        g_byte_array_append(image->bytes, bytes, 4096);
+        image->changed += contents > 1;
+    }
+}
+
+static void write_image(const char *path, struct truth *t,
+                        const struct encode_options *o)
+{
+    struct image image = {
+        o, g_array_new(TRUE, TRUE, 8), g_byte_array_new(), 0,
+    };
+    g_autoptr(GByteArray) file = g_byte_array_new();
+    g_autoptr(GError) error = NULL;
+    uint64_t begin;
+
+    truth_pages(t, add_page, &image);
+    begin = (image.addresses->len + 1) * 16;
+    begin = (begin + 4095) / 4096 * 4096;
+    for (unsigned i = 0; i <= image.addresses->len; i++) {
+        uint64_t line[2] = {
+            i < image.addresses->len ?
+            g_array_index(image.addresses, uint64_t, i) : 0,
+            begin + i * UINT64_C(4096),
+        };
+
+        g_byte_array_append(file, (uint8_t *)line, sizeof(line));
+    }
+    g_byte_array_set_size(file, begin);
+    g_byte_array_append(file, image.bytes->data, image.bytes->len);
+    if (!g_file_set_contents(path, (char *)file->data, file->len, &error)) {
+        fprintf(stderr, "%s\n", error->message);
+        exit(1);
+    }
+    printf("pages %u changed %u ", image.addresses->len, image.changed);
+    g_array_free(image.addresses, TRUE);
+    g_byte_array_free(image.bytes, TRUE);
+}
+
 int main(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
@@ -83,6 +141,9 @@ int main(int argc, char **argv)
     encode(&t, &a.o, &e);
     for (uint64_t i = 0; i < t.n; i++) {
         known[e.known[i]]++;
+    }
+    if (a.image) {
+        write_image(a.image, &t, &a.o);
     }
     printf("records %" PRIu64 " determined %" PRIu64 " partly %" PRIu64
            " failed %" PRIu64 " insns %" PRIu64 " bytes %u psb %" PRIu64

@@ -342,6 +342,28 @@ size_t truth_code(struct truth *t, uint64_t at, uint64_t label,
     return done;
 }
 
+void truth_pages(struct truth *t, truth_page_fn *each, void *opaque)
+{
+    uint64_t end = truth_index(t, t->n - 1) + 1;
+    GHashTableIter iter;
+    gpointer value;
+
+    g_hash_table_iter_init(&iter, t->pages);
+    while (g_hash_table_iter_next(&iter, &value, NULL)) {
+        const struct page *page = value;
+        unsigned n = up_to(page->versions, end), contents = 1;
+        struct version *v = (struct version *)page->versions->data;
+        struct content *c;
+
+        for (unsigned i = 1; i < n; i++) {
+            contents += v[i].number != v[i - 1].number;
+        }
+        if (n && (c = get_content(t, page, &v[n - 1]))) {
+            each(opaque, page->root, page->address, c->bytes, contents);
+        }
+    }
+}
+
 static bool loads_control(const ZydisDecodedInstruction *in,
                           const ZydisDecodedOperand *op, struct truth_insn *i)
 {

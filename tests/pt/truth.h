@@ -104,6 +104,14 @@ uint64_t truth_tsc(const struct truth *t, uint64_t at);
 size_t truth_code(struct truth *t, uint64_t at, uint64_t label,
                   uint64_t address, uint8_t *buf, size_t n);
 
+/*
+ * Calls @each for each page that was executed, with the content that it had
+ * last, and how many it had.  @root is 0 for those of the upper half.
+ */
+typedef void truth_page_fn(void *opaque, uint64_t root, uint64_t address,
+                           const uint8_t *bytes, unsigned contents);
+void truth_pages(struct truth *t, truth_page_fn *each, void *opaque);
+
 /* The instruction there; INSN_NONE if its bytes are not known */
 struct truth_insn truth_insn(struct truth *t, uint64_t at, uint64_t label,
                              unsigned bits, uint64_t address);
