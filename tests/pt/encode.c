@@ -118,6 +118,12 @@ static bool is_guest(const struct encoder *e)
     return e->o->select == ENCODE_SELECT_ALL && e->o->low == e->o->high;
 }
 
+/* What PIP says of VMX: an address filter is one of the guest's addresses. */
+static bool is_non_root(const struct encoder *e)
+{
+    return e->o->select == ENCODE_SELECT_ALL;
+}
+
 /*
  * Walks
  */
@@ -371,7 +377,7 @@ static void set_mode(struct encoder *e, unsigned bits)
 static void guest_pip(struct encoder *e, uint64_t label)
 {
     if (e->o->select != ENCODE_SELECT_USER) {
-        packets_pip(&e->p, truth_pip(label), is_guest(e));
+        packets_pip(&e->p, truth_pip(label), is_non_root(e));
     }
     e->label = label;
 }
@@ -422,7 +428,7 @@ static void psb(struct encoder *e, uint64_t ip, uint64_t at, bool host)
     if (host) {
         packets_pip(&e->p, HOST_CR3, false);
     } else if (e->o->select != ENCODE_SELECT_USER) {
-        packets_pip(&e->p, truth_pip(e->label), is_guest(e));
+        packets_pip(&e->p, truth_pip(e->label), is_non_root(e));
     }
     if (is_guest(e)) {
         packets_vmcs(&e->p, 0x7654000);
@@ -579,6 +585,7 @@ static void host(struct encoder *e, uint64_t ip, uint64_t to, uint64_t to_label,
     }
     entry = below(e, HOST_SIZE / HOST_SLOT / 16) * 16 + 1;
     host_jump(e, slot, entry);
+    place(e, ENCODE_ENTRY, first);
     packets_pip(&e->p, truth_pip(to_label), true);
     if (to_bits != 64) {
         packets_mode(&e->p, mode_packet(to_bits));
@@ -851,7 +858,9 @@ static void follow(struct encoder *e, const struct walk *w)
         }
     }
     g_array_index(e->rows, struct row, e->rows->len - 1).last = r->from;
-    if (exit_at == w->n) {
+    /* An interrupt that comes with the entry after HLT: nothing in between. */
+    if (exit_at == w->n &&
+        !(strange && w->n && w->steps[w->n - 1].kind == INSN_EXITS)) {
         host(e, r->from, r->from, e->label, e->bits, e->at);
     }
     e->result->counts.insns += w->n;

@@ -69,6 +69,7 @@ enum encode_place_kind {
     ENCODE_OVF,
     ENCODE_CUT,                 /* bytes are missing before @offset */
     ENCODE_ON,                  /* TIP.PGE */
+    ENCODE_ENTRY,               /* PIP of a VM entry */
 };
 
 struct encode_place {

@@ -38,12 +38,64 @@ void matcher_at_place(struct matcher *m, enum encode_place_kind kind,
     }
 }
 
+/* How many places are not behind an offset */
+static unsigned places_up_to(const struct matcher *m, uint64_t offset)
+{
+    GArray *places = m->e->places;
+    unsigned low = 0, high = places->len;
+
+    while (low < high) {
+        unsigned middle = low + (high - low) / 2;
+
+        if (g_array_index(places, struct encode_place, middle).offset <=
+            offset) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static uint64_t place_at(const struct matcher *m, unsigned i)
+{
+    return g_array_index(m->e->places, struct encode_place, i).at;
+}
+
+void matcher_at_offset(struct matcher *m, uint64_t offset)
+{
+    unsigned n = places_up_to(m, offset);
+
+    if (n) {
+        m->at = MAX(m->at, place_at(m, n - 1));
+    }
+}
+
 static bool is(const struct matcher *m, uint64_t at, uint64_t from,
                uint64_t to)
 {
     const struct truth_record *r = &m->t->r[at];
 
     return r->from == from && r->to == to;
+}
+
+void matcher_search(struct matcher *m, uint64_t offset,
+                    const struct btrail_record *r, size_t n)
+{
+    unsigned next = places_up_to(m, offset);
+    uint64_t end = next < m->e->places->len ? place_at(m, next) : m->t->n;
+
+    for (uint64_t at = m->at; at <= end && at + n <= m->t->n; at++) {
+        size_t same = 0;
+
+        while (same < n && is(m, at + same, r[same].from, r[same].to)) {
+            same++;
+        }
+        if (same == n) {
+            m->at = at;
+            return;
+        }
+    }
 }
 
 /* Can one say of this record that it was made?  It goes to what follows it. */

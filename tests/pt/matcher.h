@@ -26,6 +26,16 @@ void matcher_free(struct matcher *m);
 void matcher_at_place(struct matcher *m, enum encode_place_kind kind,
                       uint64_t offset);
 
+/* One goes on at what is known from @offset on. */
+void matcher_at_offset(struct matcher *m, uint64_t offset);
+
+/*
+ * One goes on with these records: where they all are, at or behind where it is
+ * now, and not behind the next place after @offset.
+ */
+void matcher_search(struct matcher *m, uint64_t offset,
+                    const struct btrail_record *r, size_t n);
+
 void matcher_record(struct matcher *m, uint64_t from, uint64_t to);
 
 /* How many records are determined that were not said */

@@ -10,9 +10,9 @@
  *   first FIRST
  *   determined FIRST END        it must say these records, END not included
  *   partly FIRST END            of these it cannot know one of the addresses
- *   psb|ovf|cut|on OFFSET INDEX TSC  what is there: PSB+, OVF, bytes are
- *                               missing, TIP.PGE; and the first record that
- *                               is known from there on
+ *   psb|ovf|cut|on|entry OFFSET INDEX TSC  what is there: PSB+, OVF, bytes
+ *                               are missing, TIP.PGE, the PIP of a VM entry;
+ *                               and the first record that is known from there
  *
  * Other records must not come.
  *
@@ -46,7 +46,7 @@ static void print_ranges(FILE *f, const struct truth *t,
 static void print_known(const char *path, const struct truth *t,
                         const struct encoded *e)
 {
-    static const char *const words[] = { "psb", "ovf", "cut", "on" };
+    static const char *const words[] = { "psb", "ovf", "cut", "on", "entry" };
     FILE *f = fopen(path, "w");
 
     if (!f) {
