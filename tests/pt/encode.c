@@ -63,6 +63,7 @@ struct encoder {
     uint64_t tnt;
     unsigned tnts;
     uint64_t queue[QUEUE];
+    uint64_t queue_at[QUEUE];   /* the record of each */
     unsigned queued;
     uint64_t covered;           /* records that the TNT in hand says */
     uint64_t settled;           /* records before this one are said, or lost */
@@ -155,6 +156,7 @@ static bool try_walk(struct encoder *e, struct walk *w, uint64_t start,
             }
             break;
         case INSN_PLAIN:
+        case INSN_MAY_EXIT:
         case INSN_JCC:
         case INSN_INTO:
         case INSN_EXITS:
@@ -283,6 +285,7 @@ static void flush(struct encoder *e)
     e->tnts = 0;
     e->tnt = 0;
     for (unsigned i = 0; i < e->queued; i++) {
+        settle(e, e->queue_at[i]);
         packets_ip(&e->p, PACKETS_TIP, e->queue[i]);
     }
     e->queued = 0;
@@ -323,6 +326,7 @@ static void tnt(struct encoder *e, bool taken, uint64_t covered)
 static void tip(struct encoder *e, uint64_t ip, bool may)
 {
     if (may && e->o->deferred && e->tnts && e->queued < QUEUE && once_in(e, 2)) {
+        e->queue_at[e->queued] = e->at;
         e->queue[e->queued++] = shifted(e, ip);
         e->covered = e->at + 1;
         e->result->counts.deferred++;
@@ -334,15 +338,14 @@ static void tip(struct encoder *e, uint64_t ip, bool may)
 }
 
 /*
- * A decoder goes on until it is there, so it stops the first time.  If the way
- * has gone there before, and no packet has said so, it knows nothing of the
- * rounds since then.
+ * A FUP says that the guest is at @ip.  A decoder goes on until it is there, so
+ * it stops the first time.  If the way has gone there before, and no packet has
+ * said so, it knows nothing of the rounds since then.
  */
-static void fup(struct encoder *e, uint64_t ip)
+static void known_at(struct encoder *e, uint64_t ip)
 {
     const struct row *rows = (const struct row *)e->rows->data;
 
-    flush(e);
     for (unsigned i = 0; i + 1 < e->rows->len; i++) {
         if (ip >= rows[i].first && ip <= rows[i].last) {
             settle(e, rows[i].at);
@@ -353,9 +356,15 @@ static void fup(struct encoder *e, uint64_t ip)
             break;
         }
     }
+    settle(e, e->at);
+}
+
+static void fup(struct encoder *e, uint64_t ip)
+{
+    flush(e);
     count_cycles(e);
     packets_ip(&e->p, PACKETS_FUP, shifted(e, ip));
-    settle(e, e->at);
+    known_at(e, ip);
     arrived(e, ip);
     e->result->counts.fups++;
 }
@@ -435,6 +444,9 @@ static void psb(struct encoder *e, uint64_t ip, uint64_t at, bool host)
     }
     packets_ip(&e->p, PACKETS_FUP, shifted(e, ip));
     packets_psbend(&e->p);
+    if (!host) {
+        known_at(e, ip);
+    }
     e->depth = 0;
     e->psb_at = length(e);
     e->result->counts.psbs++;
@@ -740,6 +752,25 @@ static void branch(struct encoder *e, const struct walk *w,
     arrived(e, r->to);
 }
 
+/*
+ * Can an interrupt come with a VM entry, so that who decodes knows its @from?
+ * It is where the exit was, and that is behind an instruction that exits, or at
+ * it.  With page tables of its own, a guest's faults of fetches are no exits.
+ */
+static bool can_inject(const struct encoder *e, const struct walk *w)
+{
+    switch (w->last.kind) {
+    case INSN_NONE:
+    case INSN_EXITS:
+    case INSN_MAY_EXIT:
+    case INSN_CR:
+    case INSN_CR3:
+        return false;
+    default:
+        return e->o->inject;
+    }
+}
+
 static void interrupt(struct encoder *e, const struct walk *w,
                       const struct walk *next)
 {
@@ -748,7 +779,7 @@ static void interrupt(struct encoder *e, const struct walk *w,
     bool known = next && next->known;
 
     if (is_guest(e) && (w->last.kind == INSN_RSM ||
-                        (e->o->inject && once_in(e, 2)))) {
+                        (can_inject(e, w) && once_in(e, 2)))) {
         /* If the one before has exited, the interrupt comes with its entry. */
         bool behind = last && last->kind == INSN_EXITS && e->o->natural &&
                       e->o->inject && w->last.kind != INSN_RSM;
@@ -1043,8 +1074,9 @@ static void cut_all(struct encoder *e)
     for (unsigned i = e->o->cuts; i--;) {
         uint64_t part = size / (e->o->cuts + 1);
         uint64_t from = part * (i + 1) - below(e, part / 4 + 1);
-        uint64_t to = MIN(from + 1 + below(e, 3 * e->o->psb), length(e));
+        uint64_t to = from + 1 + below(e, 3 * e->o->psb);
 
+        to = MIN(to, length(e));
         if (from && to > from) {
             cut(e, from, to);
         }

@@ -117,7 +117,10 @@ void matcher_record(struct matcher *m, uint64_t from, uint64_t to)
     }
     if (at < n && is(m, at, from, to)) {
         m->right++;
-        m->extra += m->e->known[at] == ENCODE_LOST;
+        if (m->e->known[at] == ENCODE_LOST && m->extra++ < m->shown) {
+            fprintf(stderr, "at %" PRIu64 ": nobody can know of %" PRIx64
+                    " -> %" PRIx64 "\n", at, from, to);
+        }
         m->got[at] = 1;
         m->at = at + 1;
         return;

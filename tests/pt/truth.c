@@ -439,6 +439,31 @@ static struct truth_insn decode(const uint8_t *bytes, size_t n, unsigned bits)
     case ZYDIS_MNEMONIC_HLT:
         i.kind = INSN_EXITS;
         break;
+    case ZYDIS_MNEMONIC_IN:
+    case ZYDIS_MNEMONIC_INSB:
+    case ZYDIS_MNEMONIC_INSD:
+    case ZYDIS_MNEMONIC_INSW:
+    case ZYDIS_MNEMONIC_INVD:
+    case ZYDIS_MNEMONIC_INVLPG:
+    case ZYDIS_MNEMONIC_INVPCID:
+    case ZYDIS_MNEMONIC_MONITOR:
+    case ZYDIS_MNEMONIC_MWAIT:
+    case ZYDIS_MNEMONIC_OUT:
+    case ZYDIS_MNEMONIC_OUTSB:
+    case ZYDIS_MNEMONIC_OUTSD:
+    case ZYDIS_MNEMONIC_OUTSW:
+    case ZYDIS_MNEMONIC_PAUSE:
+    case ZYDIS_MNEMONIC_RDMSR:
+    case ZYDIS_MNEMONIC_RDPMC:
+    case ZYDIS_MNEMONIC_RDTSC:
+    case ZYDIS_MNEMONIC_RDTSCP:
+    case ZYDIS_MNEMONIC_VMCALL:
+    case ZYDIS_MNEMONIC_VMMCALL:
+    case ZYDIS_MNEMONIC_WBINVD:
+    case ZYDIS_MNEMONIC_WRMSR:
+    case ZYDIS_MNEMONIC_XSETBV:
+        i.kind = INSN_MAY_EXIT;
+        break;
     case ZYDIS_MNEMONIC_RSM:
         i.kind = INSN_RSM;
         break;

@@ -32,6 +32,7 @@ enum insn_kind {
     INSN_CR3,                   /* PIP: loads CR3 */
     INSN_CR,                    /* loads CR0 or CR4, which can change paging */
     INSN_EXITS,                 /* of a guest, a hypervisor executes it */
+    INSN_MAY_EXIT,              /* it does if it wants; else nothing */
     INSN_RSM,                   /* so it does this one, which goes elsewhere */
     INSN_BAD,
 };
