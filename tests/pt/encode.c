@@ -182,7 +182,7 @@ static gpointer root_key(uint64_t label)
     return GSIZE_TO_POINTER(btrail_cr3_root(label) >> 5);
 }
 
-/* What was executed before a record; its steps are valid up to the next but one */
+/* What was executed before a record, valid until that of the next but one */
 static struct walk *walk(struct encoder *e, uint64_t at)
 {
     struct walk *w = &e->walks[at % 2];
@@ -325,7 +325,8 @@ static void tnt(struct encoder *e, bool taken, uint64_t covered)
 /* @may: is it of a branch whose TIP can come after bits of later branches? */
 static void tip(struct encoder *e, uint64_t ip, bool may)
 {
-    if (may && e->o->deferred && e->tnts && e->queued < QUEUE && once_in(e, 2)) {
+    if (may && e->o->deferred && e->tnts && e->queued < QUEUE &&
+        once_in(e, 2)) {
         e->queue_at[e->queued] = e->at;
         e->queue[e->queued++] = shifted(e, ip);
         e->covered = e->at + 1;
@@ -1026,7 +1027,7 @@ static const struct encode_place *next_psb(const struct encoder *e,
     return NULL;
 }
 
-/* Takes bytes out; what is known of records in them, and up to a PSB, is not. */
+/* Takes bytes out, and what is known of records in them and up to a PSB. */
 static void cut(struct encoder *e, uint64_t from, uint64_t to)
 {
     const struct encode_place *next = next_psb(e, to);

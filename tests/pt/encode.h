@@ -38,7 +38,7 @@ struct encode_options {
     unsigned tnt;               /* most bits of a TNT: 6 or 47 */
     enum encode_ret ret;
     enum encode_select select;
-    uint64_t root;              /* with USER, of this address space; 0: of any */
+    uint64_t root;              /* with USER: this address space; 0: any */
     uint64_t low, high;         /* an address filter, if not equal */
     uint64_t shift;             /* added to each address */
     unsigned exits;             /* VM exits */

@@ -22,7 +22,7 @@ struct matcher {
 void matcher_init(struct matcher *m, struct truth *t, const struct encoded *e);
 void matcher_free(struct matcher *m);
 
-/* One goes on, or begins, at a place of this kind that is at @offset or next. */
+/* One goes on, or begins, at the next place of this kind from @offset on. */
 void matcher_at_place(struct matcher *m, enum encode_place_kind kind,
                       uint64_t offset);
 
