@@ -72,6 +72,35 @@ static void threads(unsigned round)
     }
 }
 
+static pthread_barrier_t all_there;
+
+static void *name_itself_with_all(void *name)
+{
+    pthread_barrier_wait(&all_there);
+    return name_itself(name);
+}
+
+/*
+ * The kernel copies the name to the stack of the thread, whose addresses had
+ * other memory in another round.
+ */
+static void many_stacks(unsigned round)
+{
+    enum { N = 40 };
+    pthread_t t[N];
+    char names[N][32];
+
+    pthread_barrier_init(&all_there, NULL, N);
+    for (unsigned i = 0; i < N; i++) {
+        snprintf(names[i], sizeof(names[i]), "s%u-%u", round, i);
+        CHECK(!pthread_create(&t[i], NULL, name_itself_with_all, names[i]));
+    }
+    for (unsigned i = 0; i < N; i++) {
+        pthread_join(t[i], NULL);
+    }
+    pthread_barrier_destroy(&all_there);
+}
+
 static void *exec_again(void *unused)
 {
     execv(again[0], again);
@@ -138,6 +167,9 @@ int main(int argc, char **argv)
         only_fork();
         vfork_exec();
         threads(i);
+        for (unsigned k = 0; k < 4; k++) {
+            many_stacks(i * 4 + k);
+        }
         exec_in_thread();
         clone_vm();
         exit_and_wait();

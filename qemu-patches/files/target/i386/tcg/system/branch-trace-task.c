@@ -236,13 +236,17 @@ static const char *find_page(TaskReader *r, vaddr page)
         return r->ram;
     }
     r->page = page;
+    if (!r->layout) {
+        r->ram = look_for_page(r, page);
+        return r->ram;
+    }
     if (unlikely(p->page != page || p->layout != r->layout)) {
         if (other->page == page && other->layout == r->layout) {
             p = other;
         } else {
             r->ram = look_for_page(r, page);
             /* What is not there now can be there the next time. */
-            if (r->layout && r->ram) {
+            if (r->ram) {
                 *other = *p;
                 *p = (TaskPage) { page, r->layout, r->ram };
             }
@@ -522,6 +526,8 @@ static void rename_task(CPUX86State *env)
     if (env->branch_trace.tasks && tasks &&
         read_current(&reader, tasks, env->segs[R_GS].base, &task) &&
         task == env->regs[R_EDI]) {
+        /* The name can be on a stack, which is mapped for one task. */
+        reader.layout = 0;
         report_task(&reader, tasks, task, env->regs[R_ESI], 0);
     }
 }
