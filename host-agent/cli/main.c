@@ -78,6 +78,7 @@ int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
     char option[] = "--help";
+    int status;
 
     setlocale(LC_ALL, "");
     /*
@@ -110,5 +111,8 @@ int main(int argc, char **argv)
         argv[2] = option;
         argc = 3;
     }
-    return cli_run_command("", commands, G_N_ELEMENTS(commands), argc, argv);
+    status = cli_run_command("", commands, G_N_ELEMENTS(commands), argc, argv);
+    /* What has no rows needs no header. */
+    cli_drop_held();
+    return status;
 }
