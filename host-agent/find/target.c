@@ -301,6 +301,16 @@ static char *say_missing(const struct find_target *s,
     return text;
 }
 
+/* Says that it can only be a process whose name is not known. */
+static char *say_unnamed(const struct user_search *u)
+{
+    g_autofree char *hint = closest_hint(&u->closest);
+
+    return g_strdup_printf("no process %s is named in this trace%s; of some "
+                           "records it is not known which process made them",
+                           u->wanted->process, hint);
+}
+
 /* Where the processes of the name have the function, and where that is not
  * known */
 static bool add_user(struct find_target *s, const struct btrail_trace *trace,
@@ -322,7 +332,8 @@ static bool add_user(struct find_target *s, const struct btrail_trace *trace,
         u.owners = find_owners(symbols, u.pids, s->function, s->addresses);
         ok = read_batches(trace, note_unknown, &u, error);
         if (!s->addresses->len && !symbolizer_has_map(symbols)) {
-            s->missing = say_missing(s, symbols, u.pids);
+            s->missing = g_hash_table_size(u.pids) ?
+                         say_missing(s, symbols, u.pids) : say_unnamed(&u);
         }
         g_hash_table_unref(u.owners);
     }
