@@ -81,7 +81,7 @@ struct pt_flow {
     uint64_t pip;
     unsigned mode;                  /* of the code that TIP goes to; or 0 */
     bool overflow;                  /* FUP says where the guest goes on */
-    bool flushed;                   /* no TNT before it is of behind a TIP */
+    bool flushed;                   /* no TNT before it is of after a TIP */
     bool in_guest, knows_guest;
 
     bool in_psb;
@@ -491,7 +491,7 @@ static void go(struct pt_flow *f, uint64_t ip, struct linked_block *b)
     f->via = NULL;
 }
 
-/* Behind a link */
+/* After a link */
 static void go_by(struct pt_flow *f, struct linked_block *b, unsigned way)
 {
     f->block = b->link[way].to;
@@ -809,7 +809,7 @@ static void read_fup(struct pt_flow *f)
 
 /*
  * A VM entry goes to @ip.  Where that is not where the exit was, the guest has
- * gone on behind an instruction that the hypervisor has executed, or to the
+ * gone on after an instruction that the hypervisor has executed, or to the
  * handler of an event: what came between is not in the stream.
  */
 static void enter(struct pt_flow *f, uint64_t ip)
@@ -1292,7 +1292,7 @@ static void read_packet(struct pt_flow *f, const struct pt_packet *p)
         f->mode = p->form;
         break;
     case PT_PACKET_MODE_TSX:
-        /* An abort has a TIP behind its FUP. */
+        /* An abort has a TIP after its FUP. */
         f->fup_alone = !(p->value & 2);
         break;
     case PT_PACKET_PTW:

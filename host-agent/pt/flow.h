@@ -80,9 +80,9 @@ typedef void pt_flow_fn(void *opaque, const struct btrail_record *records,
  * @returns:      RETs can be compressed
  * @keep_returns: only a compressed RET pops the stack of calls, as libipt
  *                has it; SDM 36.4.2.2: each near RET does
- * @trust_overflow: behind an OVF the guest, its CR3 and mode are those before
+ * @trust_overflow: after an OVF the guest, its CR3 and mode are those before
  *                it, as libipt and perf have it.  Otherwise records begin again
- *                behind the next PIP or PSB: the OVF can have been a VM exit
+ *                after the next PIP or PSB: the OVF can have been a VM exit
  * @bare:         there is no hypervisor: all is the guest, whatever PIP says;
  *                and none comes, if only user mode is traced
  * @linear:       addresses of 16-bit code are linear (CPUID 14H, ECX bit 31)
@@ -110,7 +110,7 @@ struct pt_flow_options {
 /**
  * struct pt_flow_count - what was done so far
  *
- * Behind pt_flow_finish(), @decoded, @skipped and @host are all bytes that were
+ * After pt_flow_finish(), @decoded, @skipped and @host are all bytes that were
  * fed.
  *
  * @decoded: bytes that say what the guest did

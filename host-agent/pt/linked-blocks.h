@@ -73,7 +73,7 @@ typedef enum pt_code_result pt_code_fn(void *opaque, uint64_t cr3,
  * @LINKED_CONDITIONAL: TNT says whether it jumps
  * @LINKED_JUMP:        direct
  * @LINKED_CALL:        direct
- * @LINKED_ON:          nothing: the next block begins behind it
+ * @LINKED_ON:          nothing: the next block begins after it
  * @LINKED_CR3:         writes CR3; as LINKED_ON
  * @LINKED_CR:          writes CR0 or CR4; as LINKED_ON
  * @LINKED_JUMP_TO:     indirect
@@ -107,7 +107,7 @@ struct linked_block_link {
  * @from:   address of the last instruction
  * @taken:  where it jumps to, if it is direct
  * @link:   0: to the block at @next; 1: to that at @taken; NULL if not known
- * @next:   address behind it
+ * @next:   address after it
  * @start:  address of the first one
  * @space:  linked_block_space(); another number once its code has changed
  * @far:    the block that it went to last, if it is indirect
@@ -178,7 +178,7 @@ struct linked_block *linked_blocks_at(struct linked_blocks *b, uint64_t cr3,
                                       enum pt_code_result *result,
                                       bool *flushed);
 
-/* The block behind a link, which is made; as linked_blocks_at() */
+/* The block after a link, which is made; as linked_blocks_at() */
 struct linked_block *linked_blocks_follow(struct linked_blocks *b,
                                           struct linked_block *from,
                                           unsigned n, uint64_t cr3,
@@ -193,7 +193,7 @@ void linked_blocks_change(struct linked_blocks *b, uint64_t cr3,
 
 /*
  * Drops the blocks of pages that have other code at a moment; those of all
- * pages with a @records if the moment is behind a gap.
+ * pages with a @records if the moment is after a gap.
  */
 void linked_blocks_expire(struct linked_blocks *b,
                           const struct pt_moment *moment, bool gap);
