@@ -109,7 +109,7 @@ static bool set(struct arguments *a, const char *argument, const char *name,
     return false;
 }
 
-void arguments_get(struct arguments *a, int argc, char **argv)
+static void get(struct arguments *a, int argc, char **argv)
 {
     *a = (struct arguments) {
         .records = UINT64_MAX,
@@ -138,4 +138,17 @@ void arguments_get(struct arguments *a, int argc, char **argv)
         a->o.mtc > 15) {
         usage("trace, psb, tnt, mtc");
     }
+}
+
+void arguments_encode(struct arguments *a, int argc, char **argv,
+                      struct truth *t, struct encoded *e)
+{
+    get(a, argc, argv);
+    *t = (struct truth) { 0 };
+    truth_load(t, a->trace, a->vcpu, a->first, a->records);
+    if (!t->n) {
+        fprintf(stderr, "%s: no records\n", a->trace);
+        exit(1);
+    }
+    encode(t, &a->o, e);
 }

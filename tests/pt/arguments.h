@@ -18,7 +18,11 @@ struct arguments {
     struct encode_options o;
 };
 
-/* Exits with 2 if they are not right. */
-void arguments_get(struct arguments *a, int argc, char **argv);
+/*
+ * Loads the trace that they name, and makes a stream of it.  Exits with 2 if they
+ * are not right, and with 1 if there are no records.
+ */
+void arguments_encode(struct arguments *a, int argc, char **argv,
+                      struct truth *t, struct encoded *e);
 
 #endif

@@ -24,7 +24,6 @@
 #include "pt/flow.h"
 
 #define PAGE        4096u
-#define SHOWN       10
 #define PIECE       5000
 /* So many records behind a gap say where it ends. */
 #define RUN         64u
@@ -172,26 +171,18 @@ static void feed(struct judge *j, struct pt_flow *f, GRand *rand)
 
 int main(int argc, char **argv)
 {
-    struct truth t = { 0 };
+    struct truth t;
     struct judge j = { .t = &t };
     struct arguments a;
     struct pt_flow_options o = { .linear = true };
     const struct pt_flow_count *count;
     struct pt_flow *f;
-    uint64_t determined = 0, tail = 0;
+    uint64_t tail = 0;
 
-    arguments_get(&a, argc, argv);
-    truth_load(&t, a.trace, a.vcpu, a.first, a.records);
-    if (!t.n) {
-        fprintf(stderr, "%s: no records\n", a.trace);
-        return 1;
-    }
-    encode(&t, &a.o, &j.e);
-    for (uint64_t i = 0; i < t.n; i++) {
-        determined += j.e.known[i] == ENCODE_DETERMINED;
-    }
+    arguments_encode(&a, argc, argv, &t, &j.e);
+    matcher_init(&j.m, &t, &j.e);
     j.rank = g_new(uint64_t, t.n + 1);
-    j.order = g_new(uint64_t, determined + 1);
+    j.order = g_new(uint64_t, j.m.determined + 1);
     j.rank[0] = 0;
     for (uint64_t i = 0; i < t.n; i++) {
         bool is = j.e.known[i] == ENCODE_DETERMINED;
@@ -199,9 +190,7 @@ int main(int argc, char **argv)
         j.order[j.rank[i]] = i;
         j.rank[i + 1] = j.rank[i] + is;
     }
-    j.order[determined] = t.n;
-    matcher_init(&j.m, &t, &j.e);
-    j.m.shown = getenv("PT_SHOW") ? SHOWN : 0;
+    j.order[j.m.determined] = t.n;
     j.shift = a.o.shift;
     o.returns = a.o.ret != ENCODE_RET_ALL_TIP;
     o.keep_returns = a.o.ret == ENCODE_RET_POP_COMPRESSED;
@@ -215,14 +204,11 @@ int main(int argc, char **argv)
     for (uint64_t i = j.m.at; i < t.n && !j.gap; i++) {
         tail += j.e.known[i] == ENCODE_DETERMINED;
     }
-    printf("records %" PRIu64 " determined %" PRIu64 " right %" PRIu64
-           " missing %" PRIu64 " wrong %" PRIu64 " extra %" PRIu64
-           " tail %" PRIu64 " gaps %" PRIu64 " labels %" PRIu64
-           " times %" PRIu64 " bytes %" PRId64 " holes %" PRIu64 "\n", t.n,
-           determined, j.m.right, matcher_missing(&j.m), j.m.wrong,
-           j.m.extra, tail, j.gaps, j.labels, j.times,
-           (int64_t)(count->decoded + count->skipped + count->host) -
-           (int64_t)j.e.bytes->len, matcher_holes(&j.m));
+    matcher_print(&j.m);
+    printf(" tail %" PRIu64 " gaps %" PRIu64 " labels %" PRIu64
+           " times %" PRIu64 " bytes %" PRId64 "\n", tail, j.gaps, j.labels,
+           j.times, (int64_t)(count->decoded + count->skipped + count->host) -
+           (int64_t)j.e.bytes->len);
     pt_flow_free(f);
     return 0;
 }

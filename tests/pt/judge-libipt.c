@@ -17,8 +17,6 @@
 #include "host.h"
 #include "matcher.h"
 
-#define SHOWN       10
-
 struct judge {
     struct truth *t;
     struct encoded e;
@@ -206,7 +204,7 @@ static void show(struct judge *j, struct pt_insn_decoder *d, int error)
     uint64_t offset = 0;
 
     j->errors[MIN(-error, 63)]++;
-    if (j->shown < SHOWN && getenv("PT_SHOW")) {
+    if (j->shown < j->m.shown) {
         j->shown++;
         pt_insn_get_offset(d, &offset);
         fprintf(stderr, "at byte %" PRIu64 ", record %" PRIu64 ", after %"
@@ -264,23 +262,13 @@ static void decode_all(struct judge *j, const struct arguments *a)
 
 int main(int argc, char **argv)
 {
-    struct truth t = { 0 };
+    struct truth t;
     struct judge j = { .t = &t };
     struct arguments a;
-    uint64_t determined = 0, errors = 0;
+    uint64_t errors = 0;
 
-    arguments_get(&a, argc, argv);
-    truth_load(&t, a.trace, a.vcpu, a.first, a.records);
-    if (!t.n) {
-        fprintf(stderr, "%s: no records\n", a.trace);
-        return 1;
-    }
-    encode(&t, &a.o, &j.e);
-    for (uint64_t i = 0; i < t.n; i++) {
-        determined += j.e.known[i] == ENCODE_DETERMINED;
-    }
+    arguments_encode(&a, argc, argv, &t, &j.e);
     matcher_init(&j.m, &t, &j.e);
-    j.m.shown = getenv("PT_SHOW") ? SHOWN : 0;
     j.shift = a.o.shift;
     decode_all(&j, &a);
     for (unsigned i = 0; i < G_N_ELEMENTS(j.errors); i++) {
@@ -290,10 +278,7 @@ int main(int argc, char **argv)
             errors += j.errors[i];
         }
     }
-    printf("records %" PRIu64 " determined %" PRIu64 " right %" PRIu64
-           " missing %" PRIu64 " wrong %" PRIu64 " extra %" PRIu64
-           " errors %" PRIu64 " labels %" PRIu64 " holes %" PRIu64 "\n", t.n,
-           determined, j.m.right, matcher_missing(&j.m), j.m.wrong,
-           j.m.extra, errors, j.labels, matcher_holes(&j.m));
+    matcher_print(&j.m);
+    printf(" errors %" PRIu64 " labels %" PRIu64 "\n", errors, j.labels);
     return 0;
 }

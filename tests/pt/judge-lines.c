@@ -16,8 +16,6 @@
 #include "arguments.h"
 #include "matcher.h"
 
-#define SHOWN   10
-
 /* Two numbers of a line, as "  81000000 => 81000010"; 0 is unknown. */
 static bool get(char *line, uint64_t *from, uint64_t *to)
 {
@@ -34,26 +32,16 @@ static bool get(char *line, uint64_t *from, uint64_t *to)
 
 int main(int argc, char **argv)
 {
-    uint64_t determined = 0, errors = 0, partly = 0, from, to;
+    uint64_t errors = 0, partly = 0, from, to;
     g_autofree char *line = NULL;
-    struct truth t = { 0 };
+    struct truth t;
     struct arguments a;
     struct encoded e;
     struct matcher m;
     size_t room = 0;
 
-    arguments_get(&a, argc, argv);
-    truth_load(&t, a.trace, a.vcpu, a.first, a.records);
-    if (!t.n) {
-        fprintf(stderr, "%s: no records\n", a.trace);
-        return 1;
-    }
-    encode(&t, &a.o, &e);
-    for (uint64_t i = 0; i < t.n; i++) {
-        determined += e.known[i] == ENCODE_DETERMINED;
-    }
+    arguments_encode(&a, argc, argv, &t, &e);
     matcher_init(&m, &t, &e);
-    m.shown = getenv("PT_SHOW") ? SHOWN : 0;
     while (getline(&line, &room, stdin) > 0) {
         if (strstr(line, "verflow")) {
             matcher_at_place(&m, ENCODE_OVF, 0);
@@ -69,10 +57,7 @@ int main(int argc, char **argv)
             matcher_record(&m, from - a.o.shift, to - a.o.shift);
         }
     }
-    printf("records %" PRIu64 " determined %" PRIu64 " right %" PRIu64
-           " missing %" PRIu64 " wrong %" PRIu64 " extra %" PRIu64
-           " errors %" PRIu64 " partly %" PRIu64 " holes %" PRIu64 "\n", t.n,
-           determined, m.right, matcher_missing(&m), m.wrong, m.extra, errors,
-           partly, matcher_holes(&m));
+    matcher_print(&m);
+    printf(" errors %" PRIu64 " partly %" PRIu64 "\n", errors, partly);
     return 0;
 }

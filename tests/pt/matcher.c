@@ -5,20 +5,24 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "matcher.h"
 
 /* After a wrong one, how far to look for where it goes on */
 #define AHEAD       256
 
+#define SHOWN       10
+
 void matcher_init(struct matcher *m, struct truth *t, const struct encoded *e)
 {
-    *m = (struct matcher) { .t = t, .e = e, .got = g_new0(uint8_t, t->n + 1) };
-}
-
-void matcher_free(struct matcher *m)
-{
-    g_free(m->got);
+    *m = (struct matcher) {
+        .t = t, .e = e, .got = g_new0(uint8_t, t->n + 1),
+        .shown = getenv("PT_SHOW") ? SHOWN : 0,
+    };
+    for (uint64_t i = 0; i < t->n; i++) {
+        m->determined += e->known[i] == ENCODE_DETERMINED;
+    }
 }
 
 void matcher_at_place(struct matcher *m, enum encode_place_kind kind,
@@ -149,7 +153,8 @@ uint64_t matcher_missing(const struct matcher *m)
     return missing;
 }
 
-uint64_t matcher_holes(const struct matcher *m)
+/* Where something is missing in the stream */
+static uint64_t count_holes(const struct matcher *m)
 {
     uint64_t holes = 0;
 
@@ -160,4 +165,12 @@ uint64_t matcher_holes(const struct matcher *m)
         holes += kind == ENCODE_OVF || kind == ENCODE_CUT;
     }
     return holes;
+}
+
+void matcher_print(const struct matcher *m)
+{
+    printf("records %" PRIu64 " determined %" PRIu64 " right %" PRIu64
+           " missing %" PRIu64 " wrong %" PRIu64 " extra %" PRIu64
+           " holes %" PRIu64, m->t->n, m->determined, m->right,
+           matcher_missing(m), m->wrong, m->extra, count_holes(m));
 }

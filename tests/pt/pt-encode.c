@@ -128,17 +128,11 @@ int main(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
     struct arguments a;
-    struct truth t = { 0 };
+    struct truth t;
     struct encoded e;
     uint64_t known[3] = { 0 };
 
-    arguments_get(&a, argc, argv);
-    truth_load(&t, a.trace, a.vcpu, a.first, a.records);
-    if (!t.n) {
-        fprintf(stderr, "%s: no records\n", a.trace);
-        return 1;
-    }
-    encode(&t, &a.o, &e);
+    arguments_encode(&a, argc, argv, &t, &e);
     for (uint64_t i = 0; i < t.n; i++) {
         known[e.known[i]]++;
     }
