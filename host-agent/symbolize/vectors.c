@@ -18,6 +18,8 @@
  * are not more than 224.
  */
 #define ENTRIES         "irq_entries_start"
+/* What the interrupts of devices have in common */
+#define COMMON          "common_interrupt"
 #define SMALL           8
 #define LARGE           16
 #define MOST_ENTRIES    224
@@ -206,8 +208,13 @@ static bool *find_prefixed(const struct btrail_names *names, uint32_t owns)
     return prefixed;
 }
 
-void vectors_find(const struct btrail_names *names, bool exceptions_wanted,
-                  const char *name, GArray *starts)
+/* Calls a function with each symbol of kernels; @name: that of the interrupt or
+ * exception which it takes, or NULL. */
+typedef void own_fn(void *opaque, const struct btrail_symbol *symbol,
+                    const struct btrail_symbol_era *era, const char *name,
+                    bool exception);
+
+static void each_own(const struct btrail_names *names, own_fn *fn, void *opaque)
 {
     uint32_t owns = btrail_names_owns(names);
     g_autofree bool *prefixed = find_prefixed(names, owns);
@@ -217,21 +224,44 @@ void vectors_find(const struct btrail_names *names, bool exceptions_wanted,
     for (size_t i = 0; !btrail_names_symbol_era(names, i, &symbol, &era);
          i++) {
         bool exception = false;
-        const char *found;
 
-        if (!is_own(&symbol, &era, owns)) {
-            continue;
-        }
-        found = prefixed[era.own] ? entry_name(symbol.name, &exception) :
+        if (is_own(&symbol, &era, owns)) {
+            const char *name = prefixed[era.own] ?
+                entry_name(symbol.name, &exception) :
                 old_name(symbol.name, &exception);
-        if (found && exception == exceptions_wanted &&
-            is_wanted(exception, found, symbol.name, name)) {
-            kernel_start_add(starts, symbol.address, &era);
-        }
-        if (!exceptions_wanted && !strcmp(symbol.name, ENTRIES)) {
-            add_external(&symbol, &era, name, starts);
+
+            fn(opaque, &symbol, &era, name, exception);
         }
     }
+}
+
+struct vector_search {
+    bool exceptions;
+    const char *name;
+    GArray *starts;
+};
+
+static void add_wanted(void *opaque, const struct btrail_symbol *symbol,
+                       const struct btrail_symbol_era *era, const char *name,
+                       bool exception)
+{
+    const struct vector_search *v = opaque;
+
+    if (name && exception == v->exceptions &&
+        is_wanted(exception, name, symbol->name, v->name)) {
+        kernel_start_add(v->starts, symbol->address, era);
+    }
+    if (!v->exceptions && !strcmp(symbol->name, ENTRIES)) {
+        add_external(symbol, era, v->name, v->starts);
+    }
+}
+
+void vectors_find(const struct btrail_names *names, bool exceptions_wanted,
+                  const char *name, GArray *starts)
+{
+    struct vector_search v = { exceptions_wanted, name, starts };
+
+    each_own(names, add_wanted, &v);
     add_pseudo(exceptions_wanted, name, starts);
 }
 
@@ -243,12 +273,17 @@ static void free_entry(gpointer p)
     g_free(e);
 }
 
-static void add_interrupt(GHashTable *entries, const char *symbol,
-                          const char *name)
+static void add_interrupt(void *opaque, const struct btrail_symbol *symbol,
+                          const struct btrail_symbol_era *era, const char *name,
+                          bool exception)
 {
+    GHashTable *entries = opaque;
     struct vector_entry *e;
 
-    if (g_hash_table_contains(entries, symbol)) {
+    if (!strcmp(symbol->name, ENTRIES)) {
+        name = COMMON;
+    }
+    if (!name || exception || g_hash_table_contains(entries, symbol->name)) {
         return;
     }
     e = g_new(struct vector_entry, 1);
@@ -259,49 +294,29 @@ static void add_interrupt(GHashTable *entries, const char *symbol,
             e->number = interrupts[i].number;
         }
     }
-    g_hash_table_insert(entries, g_strdup(symbol), e);
+    g_hash_table_insert(entries, g_strdup(symbol->name), e);
 }
 
 GHashTable *vectors_entries(const struct btrail_names *names)
 {
     GHashTable *entries = g_hash_table_new_full(btrail_str_hash, g_str_equal,
                                                 g_free, free_entry);
-    uint32_t owns = btrail_names_owns(names);
-    g_autofree bool *prefixed = find_prefixed(names, owns);
-    struct btrail_symbol_era era;
-    struct btrail_symbol symbol;
 
-    for (size_t i = 0; !btrail_names_symbol_era(names, i, &symbol, &era);
-         i++) {
-        bool exception = false;
-        const char *name;
-
-        if (!is_own(&symbol, &era, owns)) {
-            continue;
-        }
-        name = prefixed[era.own] ? entry_name(symbol.name, &exception) :
-               old_name(symbol.name, &exception);
-        if (!strcmp(symbol.name, ENTRIES)) {
-            name = "common_interrupt";
-        }
-        if (name && !exception) {
-            add_interrupt(entries, symbol.name, name);
-        }
-    }
+    each_own(names, add_interrupt, entries);
     return entries;
 }
 
 const char *vectors_interrupt(const char *function)
 {
     static const char *const common[] = {
-        "common_interrupt", "asm_common_interrupt", "__common_interrupt",
+        COMMON, "asm_common_interrupt", "__common_interrupt",
         "do_IRQ", "ret_from_intr", ENTRIES, NULL,
     };
     bool exception = false;
     const char *name;
 
     if (g_strv_contains(common, function)) {
-        return common[0];
+        return COMMON;
     }
     if (g_str_has_prefix(function, "sysvec_")) {
         return function + strlen("sysvec_");
