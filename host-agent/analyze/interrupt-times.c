@@ -422,6 +422,14 @@ static bool has_lost(const struct interrupt_times *s, unsigned vcpu,
     return h != &s->own[vcpu] && cpu_threads_lost(s->threads, h);
 }
 
+/* Up to when it certainly was in its interrupts */
+static uint64_t known_until(const struct interrupt_times *s,
+                            const struct irq_holder *h)
+{
+    return cpu_threads_lost(s->threads, h) ?
+           MIN(h->time, cpu_threads_lost_since(s->threads, h)) : h->time;
+}
+
 static struct irq_holder *holder_at(struct interrupt_times *s, unsigned vcpu,
                                 uint64_t time, const struct stack_node *n)
 {
@@ -461,8 +469,7 @@ static void on_moved(void *opaque, unsigned vcpu, uint64_t time,
         own->seen = false;
     }
     if (has_lost(s, vcpu, h)) {
-        end_all(s, h, MIN(h->time, cpu_threads_lost_since(s->threads, h)),
-                true);
+        end_all(s, h, known_until(s, h), true);
         cpu_threads_found(s->threads, h);
         h->seen = false;
     }
@@ -505,9 +512,7 @@ void interrupt_times_end(struct interrupt_times *s)
     for (const GList *l = all; l; l = l->next) {
         struct irq_holder *h = l->data;
 
-        end_all(s, h, cpu_threads_lost(s->threads, h) ?
-                MIN(h->time, cpu_threads_lost_since(s->threads, h)) : h->time,
-                true);
+        end_all(s, h, known_until(s, h), true);
     }
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
         end_all(s, &s->own[i], s->own[i].time, true);
