@@ -374,16 +374,6 @@ static uint64_t index_at(const struct reader *r, const struct states_thread *t,
                                  (p->end_index - p->index) / (end - p->begin));
 }
 
-static struct hot_range range_of(const struct reader *r,
-                                 const struct states_thread *t, unsigned i,
-                                 uint64_t begin, uint64_t end)
-{
-    return (struct hot_range) {
-        .vcpu = thread_part(t, i)->vcpu, .begin = index_at(r, t, i, begin),
-        .end = index_at(r, t, i, end), .time = begin,
-    };
-}
-
 /*
  * Is this the time before a kernel's first task was named, as at the begin of a
  * boot?  The vCPU whose idle task that becomes runs something, then.
@@ -407,6 +397,12 @@ static struct thread_part early_part(const struct states_thread *t)
     };
 }
 
+/* A part, or what runs before tasks */
+static struct thread_part part_at(const struct states_thread *t, unsigned i)
+{
+    return is_early(t, i) ? early_part(t) : *thread_part(t, i);
+}
+
 /* Its records; none if only some of the time is asked for */
 static struct hot_range early_range(const struct states_thread *t,
                                     uint64_t begin, uint64_t end)
@@ -416,6 +412,20 @@ static struct hot_range early_range(const struct states_thread *t,
 
     return (struct hot_range) {
         .vcpu = p.vcpu, .end = all ? p.end_index : 0, .time = begin,
+    };
+}
+
+/* The records of a part that runs */
+static struct hot_range range_of(const struct reader *r,
+                                 const struct states_thread *t, unsigned i,
+                                 uint64_t begin, uint64_t end)
+{
+    if (is_early(t, i)) {
+        return early_range(t, begin, end);
+    }
+    return (struct hot_range) {
+        .vcpu = thread_part(t, i)->vcpu, .begin = index_at(r, t, i, begin),
+        .end = index_at(r, t, i, end), .time = begin,
     };
 }
 
@@ -448,9 +458,7 @@ static void add_component(void *opaque, const struct states_thread *t,
                           unsigned i, uint64_t begin, uint64_t end)
 {
     struct reader *r = opaque;
-    bool early = is_early(t, i);
-    const struct thread_part part = early ? early_part(t) : *thread_part(t, i);
-    const struct thread_part *p = &part;
+    const struct thread_part part = part_at(t, i), *p = &part;
     uint64_t paused = paused_in(r, p, begin, end), ns = end - begin - paused;
     struct raw_wait wait = { t, i, begin, end, ns };
     struct waiting_span *w = r->w;
@@ -461,8 +469,7 @@ static void add_component(void *opaque, const struct states_thread *t,
     case THREAD_RUNNING:
         w->on_cpu += ns;
         if (!r->o->brief) {
-            range = early ? early_range(t, begin, end) :
-                    range_of(r, t, i, begin, end);
+            range = range_of(r, t, i, begin, end);
             add_range(r, &range);
         }
         return;
@@ -758,10 +765,7 @@ static void put_path(void *opaque, const struct states_thread *t, unsigned i,
                      uint64_t begin, uint64_t end)
 {
     struct path_walk *f = opaque;
-    bool early = is_early(t, i);
-    const struct thread_part part_now = early ? early_part(t) :
-                                        *thread_part(t, i);
-    const struct thread_part *p = &part_now;
+    const struct thread_part now = part_at(t, i), *p = &now;
     struct waiting_part *part;
     struct users users;
 
@@ -769,13 +773,9 @@ static void put_path(void *opaque, const struct states_thread *t, unsigned i,
         put_blocked(f, t, i, begin, end);
         return;
     }
-    if (early) {
-        part = put_part(f->r, WAITING_RUNNING, NULL, begin, end, f->depth);
-        part->range = early_range(t, begin, end);
-    } else {
-        part = put_part(f->r, state_of(p), t, begin, end, f->depth);
-    }
-    if (p->state == THREAD_RUNNING && !early) {
+    part = put_part(f->r, state_of(p), is_early(t, i) ? NULL : t, begin, end,
+                    f->depth);
+    if (p->state == THREAD_RUNNING) {
         part->range = range_of(f->r, t, i, begin, end);
     }
     if (p->state == THREAD_RUNNABLE && part->begin == begin) {
