@@ -240,6 +240,12 @@ struct loss {
     uint64_t to;
 };
 
+/* A page of a vCPU has, or can have, another content from a record on. */
+struct change {
+    uint64_t index;
+    uint32_t vcpu;
+};
+
 /* Where a content is; or, if @piece is SAME, which other one is equal */
 #define SAME    UINT32_MAX
 struct page_place {
@@ -261,6 +267,7 @@ struct btrail_code {
     GArray *pages;
     GArray *losses;
     GArray *places;
+    GArray *changes;
     uint64_t bad;
     uint64_t charged;           /* bytes taken from the trace's budget */
     struct cached cache[CACHED];
@@ -298,6 +305,14 @@ static gint compare_places(gconstpointer a, gconstpointer b)
            BTRAIL_COMPARE(x->at, y->at);
 }
 
+static gint compare_changes(gconstpointer a, gconstpointer b)
+{
+    const struct change *x = a, *y = b;
+
+    return BTRAIL_COMPARE(x->vcpu, y->vcpu) ?:
+           BTRAIL_COMPARE(x->index, y->index);
+}
+
 static uint64_t space_of(uint64_t linear, uint64_t cr3)
 {
     return linear >> 63 ? 0 : btrail_cr3_root(cr3);
@@ -306,7 +321,8 @@ static uint64_t space_of(uint64_t linear, uint64_t cr3)
 static int add_piece(struct btrail_code *c, unsigned n,
                      const struct btrail_code_piece *piece)
 {
-    uint64_t memory = piece->entries * sizeof(struct known_page) +
+    uint64_t memory = piece->entries *
+        (sizeof(struct known_page) + 2 * sizeof(struct change)) +
         ((uint64_t)piece->same + piece->contents) * sizeof(struct page_place);
     uint32_t i;
 
@@ -437,17 +453,57 @@ static bool same_page(const struct known_page *a, const struct known_page *b)
            a->linear == b->linear;
 }
 
+static void add_change(struct btrail_code *c, unsigned vcpu, uint64_t index)
+{
+    const struct change change = { index, vcpu };
+
+    g_array_append_val(c->changes, change);
+}
+
+/* Was a page reported before a loss of its vCPU had ended? */
+static bool before_loss(const struct known_page *p, const struct loss *l)
+{
+    return p->index < l->to || (p->index == l->to && p->order < l->order);
+}
+
+/* Was it reported before one that has ended by record @index? */
+static bool lost_by(const struct btrail_code *c, const struct known_page *p,
+                    uint64_t index)
+{
+    const struct loss key = { p->vcpu, UINT32_MAX, UINT64_MAX, index };
+    unsigned n = up_to(c->losses, sizeof(key), &key, compare_losses);
+    const struct loss *l = &g_array_index(c->losses, struct loss, n);
+
+    return n && l[-1].vcpu == p->vcpu && before_loss(p, &l[-1]);
+}
+
 static void find_changes(struct btrail_code *c)
 {
     struct known_page *pages = (struct known_page *)c->pages->data;
 
     for (unsigned i = c->pages->len; i-- > 1;) {
-        if (same_page(&pages[i - 1], &pages[i])) {
-            pages[i - 1].until = content_of(c, pages[i - 1].number) ==
-                                 content_of(c, pages[i].number) ?
-                                 pages[i].until : pages[i].index;
+        const struct known_page *p = &pages[i];
+
+        if (!same_page(p - 1, p)) {
+            continue;
+        }
+        if (content_of(c, p[-1].number) != content_of(c, p->number)) {
+            pages[i - 1].until = p->index;
+            add_change(c, p->vcpu, p->index);
+        } else {
+            pages[i - 1].until = p->until;
+            if (lost_by(c, p - 1, p->index)) {
+                add_change(c, p->vcpu, p->index);
+            }
         }
     }
+    for (unsigned i = 0; i < c->losses->len; i++) {
+        const struct loss *l = &g_array_index(c->losses, struct loss, i);
+
+        add_change(c, l->vcpu, l->from);
+        add_change(c, l->vcpu, l->to);
+    }
+    g_array_sort(c->changes, compare_changes);
 }
 
 static GArray *new_array(size_t element)
@@ -470,6 +526,7 @@ int btrail_code_open(struct btrail_code **code,
     c->pages = new_array(sizeof(struct known_page));
     c->losses = new_array(sizeof(struct loss));
     c->places = new_array(sizeof(struct page_place));
+    c->changes = new_array(sizeof(struct change));
     ret = read_pieces(c);
     if (ret) {
         btrail_code_close(c);
@@ -494,6 +551,7 @@ void btrail_code_close(struct btrail_code *c)
         g_array_free(c->pages, TRUE);
         g_array_free(c->losses, TRUE);
         g_array_free(c->places, TRUE);
+        g_array_free(c->changes, TRUE);
         btrail_budget_give(btrail_trace_budget(c->trace), c->charged);
         g_free(c);
     }
@@ -536,9 +594,7 @@ static const struct known_page *find_known(const struct btrail_code *c,
     if (!n || !same_page(--t, &key) || !find_loss(c, vcpu, index, &loss)) {
         return NULL;
     }
-    return loss && (t->index < loss->to || (t->index == loss->to &&
-                                            t->order < loss->order)) ?
-           NULL : t;
+    return loss && before_loss(t, loss) ? NULL : t;
 }
 
 /* The number of a page's content, 0 if it is not known */
@@ -681,4 +737,26 @@ uint64_t btrail_code_until(const struct btrail_code *c, unsigned vcpu,
         until = MIN(until, l->from > index ? l->from : l->to);
     }
     return until;
+}
+
+uint64_t btrail_code_content(const struct btrail_code *c, unsigned vcpu,
+                             uint64_t index, uint64_t cr3, uint64_t address)
+{
+    return content_of(c, find_number(c, vcpu, index, cr3,
+                                     address - address % PAGE));
+}
+
+struct btrail_code_stretch
+btrail_code_stretch(const struct btrail_code *c, unsigned vcpu, uint64_t index)
+{
+    const struct change key = { index, vcpu };
+    unsigned n = up_to(c->changes, sizeof(key), &key, compare_changes);
+    const struct change *next = &g_array_index(c->changes, struct change, n);
+
+    return (struct btrail_code_stretch) {
+        .number = 1 + n + vcpu,
+        .begin = n && next[-1].vcpu == vcpu ? next[-1].index : 0,
+        .end = n < c->changes->len && next->vcpu == vcpu ? next->index :
+               UINT64_MAX,
+    };
 }

@@ -136,6 +136,48 @@ static void require_until(const struct btrail_code *code,
     g_assert_cmpuint(until, >=, MIN(first, k));
 }
 
+/*
+ * No page that is known at an index has another content at a later one of the
+ * same stretch, and none is shorter than that; with the same bytes, it has the
+ * same number.
+ */
+static void require_stretch(const struct btrail_code *code,
+                            struct model model[][SPACES][PAGES],
+                            const bool perhaps[], unsigned v, unsigned i)
+{
+    struct btrail_code_stretch stretch = btrail_code_stretch(code, v, i);
+
+    g_assert_cmpuint(stretch.begin, <=, i);
+    g_assert_cmpuint(stretch.end, >, i);
+    g_assert_cmpuint(stretch.number, >, 0);
+    g_assert_cmpuint(btrail_code_stretch(code, v, stretch.begin).number, ==,
+                     stretch.number);
+    if (stretch.end < INDICES) {
+        unsigned end = stretch.end;
+
+        g_assert_cmpuint(btrail_code_stretch(code, v, end).number, >,
+                         stretch.number);
+        g_assert_true(perhaps[end] || memcmp(model[end], model[end - 1],
+                                             sizeof(model[end])));
+    }
+    for (unsigned k = i; k < MIN(stretch.end, INDICES); k++) {
+        for (unsigned s = 0; s < SPACES; s++) {
+            for (unsigned p = 0; p < PAGES; p++) {
+                uint64_t now = btrail_code_content(code, v, k, (s + 1) << 12,
+                                                   address_of(p) + 9);
+
+                g_assert_true(!now == !model[k][s][p].seed);
+                if (model[i][s][p].seed) {
+                    g_assert_cmpuint(model[k][s][p].seed, ==,
+                                     model[i][s][p].seed);
+                    g_assert_cmpuint(now, ==, btrail_code_content(
+                        code, v, i, (s + 1) << 12, address_of(p)));
+                }
+            }
+        }
+    }
+}
+
 /* Entries at random, against a table of what holds at each index */
 static void test_random(void)
 {
@@ -205,6 +247,7 @@ static void test_random(void)
     g_assert_cmpint(btrail_code_open(&code, trace), ==, 0);
     for (v = 0; v < VCPUS; v++) {
         for (i = 0; i < INDICES; i++) {
+            require_stretch(code, model[v], perhaps[v], v, i);
             for (s = 0; s < SPACES; s++) {
                 for (p = 0; p < PAGES; p++) {
                     unsigned seed = model[v][i][s][p].seed;
@@ -223,6 +266,8 @@ static void test_random(void)
             }
         }
     }
+    g_assert_cmpuint(btrail_code_stretch(code, 0, UINT64_MAX).number, !=,
+                     btrail_code_stretch(code, 1, 0).number);
     btrail_code_close(code);
     btrail_trace_close(trace);
     sample_remove(path);

@@ -94,4 +94,28 @@ uint64_t btrail_code_until(const struct btrail_code *code, unsigned vcpu,
                            uint64_t index, uint64_t cr3, uint64_t address,
                            size_t size);
 
+/*
+ * The number of the content that the page of an address has at a record: pages
+ * with the same bytes have the same one.  0 if the content is not known.
+ */
+uint64_t btrail_code_content(const struct btrail_code *code, unsigned vcpu,
+                             uint64_t index, uint64_t cr3, uint64_t address);
+
+/**
+ * struct btrail_code_stretch - records of a vCPU among which no page changes
+ * @number: no other one has it; 0: none
+ * @begin, @end: the records.  A page whose content is known at one of them has
+ *          it at all of those that come after.
+ */
+struct btrail_code_stretch {
+    uint32_t number;
+    uint64_t begin;
+    uint64_t end;
+};
+
+/* The one that a record is in */
+struct btrail_code_stretch
+btrail_code_stretch(const struct btrail_code *code, unsigned vcpu,
+                    uint64_t index);
+
 #endif /* BTRAIL_CODE_PIECE_H */
