@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "lib/agent/code-piece.h"
 #include "symbolize/entry-place.h"
 #include "symbolize/executed.h"
 #include "symbolize/instruction.h"
@@ -29,9 +30,34 @@
 /* Those that came last, close together, so that a cache has them */
 #define RECENT_BITS     15
 
+#define PAGE            BTRAIL_CODE_PAGE_SIZE
+#define PAGES_BITS      11
+
+/*
+ * The content that a page has for some records of a vCPU
+ *
+ * @page:  its address, with the number of the vCPU in the low bits, and with
+ *         CROSSES for instructions that can end on the next page
+ * @cr3:   of a page of user mode
+ * @since: the first record
+ * @n:     how many; 0: none
+ */
+struct known_content {
+    uint64_t page;
+    uint64_t cr3;
+    uint64_t since;
+    uint64_t n;
+    uint64_t content;
+};
+
+#define CROSSES         (PAGE / 2)
+G_STATIC_ASSERT(BTRAIL_MAX_VCPUS <= CROSSES);
+
 struct stack_edges {
     struct symbolizer *s;
     size_t many;
+    struct known_content pages[1u << PAGES_BITS];
+    struct btrail_code_stretch stretches[BTRAIL_MAX_VCPUS];
     const struct stack_edge *recent[1u << RECENT_BITS];
     struct stack_edge **slots;
     unsigned bits;
@@ -247,19 +273,72 @@ static void classify(struct stack_edges *st, const struct process *process,
     }
 }
 
+/* Finds the content of the page of a branch at record @index. */
+static void find_content(struct stack_edges *st,
+                         const struct symbolizer_where *where, uint64_t index,
+                         uint64_t from, struct known_content *c)
+{
+    struct symbolizer_where at = *where;
+
+    at.index = index;
+    c->since = index;
+    c->n = symbolizer_code_until(st->s, &at, from, INSTRUCTION_MAX) - index;
+    c->content = symbolizer_code_content(st->s, &at, from);
+    if (c->page & CROSSES) {
+        c->content = btrail_hash3(c->content, symbolizer_code_content(
+            st->s, &at, from + INSTRUCTION_MAX), 0);
+    }
+}
+
+/* The same, from those that are remembered */
+static uint64_t get_content(struct stack_edges *st,
+                            const struct symbolizer_where *where,
+                            uint64_t index, uint64_t from)
+{
+    uint64_t cr3 = from >> 63 ? 0 : where->cr3;
+    uint64_t page = (from & -(uint64_t)PAGE) | where->vcpu |
+                    (from % PAGE > PAGE - INSTRUCTION_MAX ? CROSSES : 0);
+    struct known_content *c = &st->pages[btrail_hash3(page, cr3, 0) >>
+                                         (64 - PAGES_BITS)];
+
+    if (c->page != page || c->cr3 != cr3 || index - c->since >= c->n) {
+        c->page = page;
+        c->cr3 = cr3;
+        find_content(st, where, index, from, c);
+    }
+    return c->content;
+}
+
+/* The records around @index, in which code is the same: no more than these */
+static const struct btrail_code_stretch *
+get_stretch(struct stack_edges *st, const struct symbolizer_where *where,
+            uint64_t index)
+{
+    struct btrail_code_stretch *s = &st->stretches[where->vcpu];
+
+    if (!s->number || index < s->begin || index >= s->end) {
+        struct symbolizer_where at = *where;
+
+        at.index = index;
+        *s = symbolizer_code_stretch(st->s, &at);
+    }
+    return s;
+}
+
 static struct stack_edge **edge_slot(const struct stack_edges *st,
                                      uint32_t space, uint32_t era,
-                                     uint64_t from, uint64_t to)
+                                     uint64_t content, uint64_t from,
+                                     uint64_t to)
 {
     size_t mask = ((size_t)1 << st->bits) - 1;
-    size_t i = btrail_hash3(from, to, (uint64_t)era << 32 | space) >>
-               (64 - st->bits);
+    size_t i = btrail_hash3(from, to + (content << 48),
+                            (uint64_t)era << 32 | space) >> (64 - st->bits);
 
     for (;; i = (i + 1) & mask) {
         const struct stack_edge *e = st->slots[i];
 
         if (!e || (e->from == from && e->to == to && e->space == space &&
-                   e->era == era)) {
+                   e->era == era && e->content == content)) {
             return &st->slots[i];
         }
     }
@@ -274,8 +353,8 @@ static void grow_edges(struct stack_edges *st)
     st->slots = g_new0(struct stack_edge *, (size_t)1 << st->bits);
     for (i = 0; i < n; i++) {
         if (old[i]) {
-            *edge_slot(st, old[i]->space, old[i]->era, old[i]->from,
-                       old[i]->to) = old[i];
+            *edge_slot(st, old[i]->space, old[i]->era, old[i]->content,
+                       old[i]->from, old[i]->to) = old[i];
         }
     }
     g_free(old);
@@ -297,28 +376,31 @@ static struct stack_edge *new_edge(struct stack_edges *st)
  */
 static const struct stack_edge *
 get_edge(struct stack_edges *st, const struct process *process,
-         const struct symbolizer_where *where, uint32_t era,
+         const struct symbolizer_where *where, uint32_t era, uint32_t stretch,
          const struct btrail_record *r)
 {
     uint32_t space = r->from >= ADDRESS_SHARED && r->to >= ADDRESS_SHARED ?
                      KERNEL_SPACE : process->owner->id;
-    struct stack_edge **slot = edge_slot(st, space, era, r->from, r->to), *e;
+    uint64_t content = get_content(st, where, where->index, r->from);
+    struct stack_edge **slot = edge_slot(st, space, era, content, r->from,
+                                         r->to), *e = *slot;
 
-    if (G_LIKELY(*slot)) {
-        return *slot;
+    if (!e) {
+        if (st->used >= ((size_t)1 << st->bits) / 4 * 3) {
+            grow_edges(st);
+            slot = edge_slot(st, space, era, content, r->from, r->to);
+        }
+        *slot = e = new_edge(st);
+        *e = (struct stack_edge) {
+            .from = r->from, .to = r->to, .space = space, .era = era,
+            .content = content,
+        };
+        classify(st, process->owner, where, e);
+        e->plain = e->from_fn == e->to_fn &&
+                   (e->kind == STACK_EDGE_JUMP ||
+                    (e->kind == STACK_EDGE_UNKNOWN && !e->start));
     }
-    if (st->used >= ((size_t)1 << st->bits) / 4 * 3) {
-        grow_edges(st);
-        slot = edge_slot(st, space, era, r->from, r->to);
-    }
-    *slot = e = new_edge(st);
-    *e = (struct stack_edge) {
-        .from = r->from, .to = r->to, .space = space, .era = era,
-    };
-    classify(st, process->owner, where, e);
-    e->plain = e->from_fn == e->to_fn &&
-               (e->kind == STACK_EDGE_JUMP ||
-                (e->kind == STACK_EDGE_UNKNOWN && !e->start));
+    e->stretches[where->vcpu % STACK_EDGE_VCPUS] = content ? stretch : 0;
     return e;
 }
 
@@ -329,7 +411,8 @@ stack_edges_get(struct stack_edges *st, const struct process *process,
 {
     return get_edge(st, process, where, (r->from | r->to) < ADDRESS_SHARED ?
                     btrail_cr3_code_bits(where->cr3) :
-                    symbolizer_era(st->s, where), r);
+                    symbolizer_era(st->s, where),
+                    get_stretch(st, where, where->index)->number, r);
 }
 
 void stack_edges_get_all(struct stack_edges *st, const struct process *process,
@@ -341,8 +424,11 @@ void stack_edges_get_all(struct stack_edges *st, const struct process *process,
     const uint32_t id = process->owner->id;
     const uint32_t all_era = symbolizer_era(st->s, where);
     const uint32_t mode = btrail_cr3_code_bits(where->cr3);
+    const unsigned vcpu = where->vcpu % STACK_EDGE_VCPUS;
     const struct stack_edge *before = NULL;
     struct stack_run run;
+    uint32_t stretch = 0;
+    uint64_t end = 0;           /* of the stretch */
 
     for (size_t i = 0; i < n; i++) {
         uint64_t from = records[i].from, to = records[i].to;
@@ -353,12 +439,20 @@ void stack_edges_get_all(struct stack_edges *st, const struct process *process,
         const struct stack_edge *e = *recent;
         bool stays;
 
+        if (G_UNLIKELY(where->index + i >= end)) {
+            const struct btrail_code_stretch *s =
+                get_stretch(st, where, where->index + i);
+
+            stretch = s->number;
+            end = s->end;
+        }
         if (G_UNLIKELY(!e || e->from != from || e->to != to ||
-                       e->space != space || e->era != era)) {
+                       e->space != space || e->era != era ||
+                       e->stretches[vcpu] != stretch)) {
             struct symbolizer_where at = *where;
 
             at.index += i;
-            e = get_edge(st, process, &at, era, &records[i]);
+            e = get_edge(st, process, &at, era, stretch, &records[i]);
             *recent = e;
         }
         stays = before && e->plain && e->from_fn == before->to_fn &&

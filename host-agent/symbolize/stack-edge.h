@@ -2,7 +2,8 @@
 /*
  * What edges do: calls, returns, entries into the kernel
  *
- * A trace has many records of few edges, so each edge is classified once.
+ * A trace has many records of few edges, so each edge is classified once for
+ * each content that the page of its branch has.
  */
 
 #ifndef BTRAIL_STACK_EDGE_H
@@ -38,24 +39,31 @@ enum stack_edge_kind {
     STACK_EDGE_IRET,
 };
 
+/* vCPUs whose records come by turns */
+#define STACK_EDGE_VCPUS    2
+
+/* What each record reads to tell edges from each other comes first. */
 struct stack_edge {
     uint64_t from;
     uint64_t to;
-    uint64_t back;              /* the return address; 0: unknown */
-    const struct function *from_fn;
-    const struct function *to_fn;
     uint32_t space;
     uint32_t era;               /* of its ends in the kernel; else the mode that
                                    CR3 says */
+    uint32_t stretches[STACK_EDGE_VCPUS];   /* of the code, in which @content
+                                   was found last; 0: look each time */
     uint8_t kind;
-    bool start;                 /* @to is the start of a function */
-    bool handler;               /* an interrupt or exception goes to @to */
-    bool inner;                 /* a call into the middle of itself */
-    bool switches;              /* a call of __switch_to_asm() */
-    bool ends;                  /* a call of do_task_dead() */
-    bool restacks;              /* a jump to another stack of the program's */
-    bool stays;                 /* a tail call that is shown as a call */
-    bool plain;                 /* on the right stack, it does not change it */
+    bool start : 1;             /* @to is the start of a function */
+    bool handler : 1;           /* an interrupt or exception goes to @to */
+    bool inner : 1;             /* a call into the middle of itself */
+    bool switches : 1;          /* a call of __switch_to_asm() */
+    bool ends : 1;              /* a call of do_task_dead() */
+    bool restacks : 1;          /* a jump to another stack of the program's */
+    bool stays : 1;             /* a tail call that is shown as a call */
+    bool plain : 1;             /* on the right stack, it does not change it */
+    uint64_t content;           /* of the page that @from is on; 0: unknown */
+    uint64_t back;              /* the return address; 0: unknown */
+    const struct function *from_fn;
+    const struct function *to_fn;
 };
 
 /*
@@ -77,7 +85,7 @@ void stack_edges_free(struct stack_edges *st);
 
 /*
  * What the edge of a record does, which @process made at @where.  Where other
- * names are known, it is another edge.  The result is valid until
+ * names are known, or other code, it is another edge.  The result is valid until
  * stack_edges_reset(), and does not change.
  */
 const struct stack_edge *

@@ -525,6 +525,24 @@ uint64_t symbolizer_code_until(const struct symbolizer *s,
                                        where->cr3, address, n) : UINT64_MAX;
 }
 
+uint64_t symbolizer_code_content(const struct symbolizer *s,
+                                 const struct symbolizer_where *where,
+                                 uint64_t address)
+{
+    return s->code ? btrail_code_content(s->code, where->vcpu, where->index,
+                                         where->cr3, address) : 0;
+}
+
+struct btrail_code_stretch
+symbolizer_code_stretch(const struct symbolizer *s,
+                        const struct symbolizer_where *where)
+{
+    if (s->code) {
+        return btrail_code_stretch(s->code, where->vcpu, where->index);
+    }
+    return (struct btrail_code_stretch) { 1, 0, UINT64_MAX };
+}
+
 unsigned symbolizer_bits(struct symbolizer *s, const struct process *process,
                          const struct symbolizer_where *where,
                          uint64_t address)

@@ -209,6 +209,19 @@ uint64_t symbolizer_code_until(const struct symbolizer *s,
                                const struct symbolizer_where *where,
                                uint64_t address, size_t n);
 
+/*
+ * A number of the bytes that were captured of the page of an address: other
+ * bytes have another one.  0 if there are none.
+ */
+uint64_t symbolizer_code_content(const struct symbolizer *s,
+                                 const struct symbolizer_where *where,
+                                 uint64_t address);
+
+/* The records of the vCPU around @where among which no captured page changes */
+struct btrail_code_stretch
+symbolizer_code_stretch(const struct symbolizer *s,
+                        const struct symbolizer_where *where);
+
 /* 16, 32 or 64: the mode that code at an address runs in */
 unsigned symbolizer_bits(struct symbolizer *s, const struct process *process,
                          const struct symbolizer_where *where,

@@ -8,6 +8,7 @@
 #include <glib/gstdio.h>
 #include <stdlib.h>
 
+#include "code-samples.h"
 #include "symbolize/instruction.h"
 #include "symbolize/stack-edge.h"
 
@@ -253,6 +254,109 @@ static void test_many(void)
     teardown(&x);
 }
 
+/* How long the call is that a vCPU makes on a page with content @k */
+static const uint8_t calls[][7] = {
+    { 0xff, 0x15, 0, 0, 0, 0, 0x90 },           /* call [rip] */
+    { 0xff, 0xd0, 0x90, 0x90, 0x90, 0x90, 0x90 },   /* call rax */
+    { 0xff, 0x14, 0x25, 0, 0, 0, 0 },           /* call [0] */
+};
+static const unsigned lengths[] = { 6, 2, 7 };
+
+enum { VCPUS = 2, PAGES = 3, INDICES = 300, CALLER = 0x20 };
+
+static const uint64_t pages[PAGES] = { KERNEL, KERNEL + 0x1000, 0x400000 };
+
+/* A vCPU finds another content of each page now and then. */
+static void write_changes(struct btrail_writer *w,
+                          unsigned model[VCPUS][INDICES][PAGES])
+{
+    g_autoptr(GArray) all = g_array_new(FALSE, FALSE,
+                                        sizeof(struct sample_code));
+    static uint8_t bytes[G_N_ELEMENTS(calls)][BTRAIL_CODE_PAGE_SIZE];
+
+    for (unsigned k = 0; k < G_N_ELEMENTS(calls); k++) {
+        /* A call ends on this page, one is on it, and one begins there. */
+        memset(bytes[k], 0x90, BTRAIL_CODE_PAGE_SIZE);
+        memcpy(bytes[k], calls[k] + 1, sizeof(calls[k]) - 1);
+        memcpy(bytes[k] + CALLER, calls[k], sizeof(calls[k]));
+        bytes[k][BTRAIL_CODE_PAGE_SIZE - 1] = calls[k][0];
+    }
+    for (unsigned v = 0; v < VCPUS; v++) {
+        for (unsigned i = 0; i < INDICES; i++) {
+            for (unsigned p = 0; p < PAGES; p++) {
+                bool changes = !i || !g_test_rand_int_range(0, 30);
+                unsigned k = changes ? (unsigned)g_test_rand_int_range(
+                    0, G_N_ELEMENTS(calls)) : model[v][i - 1][p];
+                const struct sample_code code = {
+                    v, i, CR3, pages[p], bytes[k], BTRAIL_CODE_PAGE_SIZE,
+                };
+
+                model[v][i][p] = k;
+                if (changes) {
+                    g_array_append_val(all, code);
+                }
+            }
+        }
+    }
+    sample_code(w, (struct sample_code *)all->data, all->len);
+}
+
+/* The same edge is another one where the code is another one. */
+static void test_changes(void)
+{
+    static unsigned model[VCPUS][INDICES][PAGES];
+    g_autofree char *path = g_build_filename(folder, "changes.btrail", NULL);
+    struct btrail_writer *w;
+    struct btrail_trace *trace;
+    enum btrail_certainty certainty;
+    struct stack_edges *edges;
+    struct symbolizer *s;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    write_changes(w, model);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    s = sample_symbolizer(trace, SAMPLE_KERNEL);
+    edges = stack_edges_new(s, 0);
+    for (unsigned n = 0; n < 20000; n++) {
+        struct symbolizer_where where = {
+            .vcpu = g_test_rand_int_range(0, VCPUS), .cr3 = CR3,
+            .index = g_test_rand_int_range(0, INDICES),
+        };
+        unsigned p = g_test_rand_int_range(0, PAGES);
+        bool crosses = !p && g_test_rand_bit();
+        const struct btrail_record r = {
+            crosses ? pages[1] - 1 : pages[p] + CALLER,
+            p == 2 ? UINT64_C(0x400800) : KERNEL + 0x700, 0,
+        };
+        struct btrail_record all[8];
+        const struct stack_edge *several[G_N_ELEMENTS(all)];
+        struct stack_run runs[G_N_ELEMENTS(all)];
+        size_t many = MIN(G_N_ELEMENTS(all), INDICES - where.index);
+        const struct process *process = symbolizer_process(s, &where,
+                                                           &certainty);
+        const struct stack_edge *e = stack_edges_get(edges, process, &where,
+                                                     &r);
+
+        p += crosses;
+        g_assert_cmphex(e->back, ==,
+                        r.from + lengths[model[where.vcpu][where.index][p]]);
+        for (size_t i = 0; i < many; i++) {
+            all[i] = r;
+        }
+        stack_edges_get_all(edges, process, &where, all, many, several, runs);
+        for (size_t i = 0; i < many; i++) {
+            g_assert_cmpint(several[i]->kind, ==, STACK_EDGE_CALL);
+            g_assert_cmphex(several[i]->back, ==, r.from + lengths[
+                model[where.vcpu][where.index + i][p]]);
+        }
+    }
+    stack_edges_free(edges);
+    symbolizer_free(s);
+    btrail_trace_close(trace);
+    g_unlink(path);
+}
+
 int main(int argc, char **argv)
 {
     int ret;
@@ -266,6 +370,7 @@ int main(int argc, char **argv)
     g_test_add_func("/stack-edge/retpolines", test_retpolines);
     g_test_add_func("/stack-edge/kernel", test_kernel);
     g_test_add_func("/stack-edge/many", test_many);
+    g_test_add_func("/stack-edge/changes", test_changes);
     ret = g_test_run();
     g_rmdir(folder);
     return ret;
