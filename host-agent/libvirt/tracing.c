@@ -25,10 +25,10 @@
 #include <string.h>
 
 #include "backtrail/guest-names.h"
+#include "libvirt/domain-device.h"
+#include "libvirt/names-channel.h"
 #include "libvirt/tracing.h"
 
-#define QEMU_NAMESPACE  "http://libvirt.org/schemas/domain/qemu/1.0"
-#define DEVICE          "branch-trace"
 #define PREFIX          "backtrail"
 
 enum setting {
@@ -187,113 +187,13 @@ static xmlNode *add_record(xmlNode *root)
     return record;
 }
 
-/*
- * The device, which libvirt does not know
- */
-
-static xmlNode *next_argument(xmlNode *node)
-{
-    while (node && !document_is(node, "arg", QEMU_NAMESPACE)) {
-        node = node->next;
-    }
-    return node;
-}
-
-/* Is @value a branch-trace device, as the short or the JSON form have it? */
-static bool is_device(const char *value)
-{
-    static const char json[] = "\"" DEVICE "\"";
-
-    return g_str_has_prefix(value, DEVICE) ?
-           !value[strlen(DEVICE)] || value[strlen(DEVICE)] == ',' :
-           *value == '{' && strstr(value, json);
-}
-
-/* The value of the argument of -device that is @want, or, if that is NULL, any
- * branch-trace device.  *@option is the element of -device itself. */
-static xmlNode *find_device(xmlNode *root, const char *want, xmlNode **option)
-{
-    xmlNode *line, *arg, *value;
-
-    for (line = root->children; line; line = line->next) {
-        if (!document_is(line, "commandline", QEMU_NAMESPACE)) {
-            continue;
-        }
-        for (arg = next_argument(line->children); arg; arg = value) {
-            g_autofree char *name = document_get(arg, "value");
-            g_autofree char *text = NULL;
-
-            value = next_argument(arg->next);
-            if (!value || (g_strcmp0(name, "-device") &&
-                           g_strcmp0(name, "--device"))) {
-                continue;
-            }
-            text = document_get(value, "value");
-            if (text && (want ? !strcmp(text, want) : is_device(text))) {
-                *option = arg;
-                return value;
-            }
-        }
-    }
-    return NULL;
-}
-
-/*
- * Does it say itself which entry of page tables KVM may use, or that the guest
- * maps what KVM needs?
- */
-static bool has_root_entry(const char *device)
-{
-    return strstr(device, ",kvm-root-entry=") ||
-           strstr(device, "\"kvm-root-entry\"") ||
-           strstr(device, ",kvm-guest-window=on") ||
-           strstr(device, "\"kvm-guest-window\": true") ||
-           strstr(device, "\"kvm-guest-window\":true");
-}
-
-/* In the value of an option a comma is written twice. */
-static char *device_argument(const char *agent)
-{
-    g_auto(GStrv) pieces = agent ? g_strsplit(agent, ",", -1) : NULL;
-    g_autofree char *escaped = pieces ? g_strjoinv(",,", pieces) : NULL;
-
-    return escaped ? g_strdup_printf(DEVICE ",agent=%s", escaped) :
-           g_strdup(DEVICE);
-}
-
-/* The property agent of a device that is given in the short form */
-static char *device_agent(const char *device)
-{
-    static const char property[] = ",agent=";
-    const char *at = strstr(device, property);
-    GString *agent;
-
-    if (!at || *device == '{') {
-        return NULL;
-    }
-    agent = g_string_new(NULL);
-    for (at += strlen(property); *at && (*at != ',' || at[1] == ','); at++) {
-        at += *at == ',';
-        g_string_append_c(agent, *at);
-    }
-    return g_string_free(agent, FALSE);
-}
-
-static void add_argument(xmlNode *line, xmlNs *ns, bool fresh,
-                         const char *value)
-{
-    document_set(document_add(line, "arg", ns, fresh), "value",
-                 value);
-}
-
 static bool add_device(xmlNode *root, xmlNode *record,
                        const struct tracing_options *options,
                        GPtrArray *changes, GError **error)
 {
-    g_autofree char *value = device_argument(options->agent);
-    xmlNode *option, *line, *note, *theirs = find_device(root, NULL, &option);
-    bool created = false;
-    xmlNs *ns;
+    g_autofree char *value = domain_device_argument(options->agent);
+    xmlNode *option, *note;
+    xmlNode *theirs = domain_device_find(root, NULL, &option);
 
     if (theirs) {
         g_autofree char *has = document_get(theirs, "value");
@@ -308,114 +208,11 @@ static bool add_device(xmlNode *root, xmlNode *record,
         }
         return true;
     }
-    line = document_child(root, "commandline", QEMU_NAMESPACE);
-    if (!line) {
-        line = document_add(root, "commandline", NULL, false);
-        ns = xmlSearchNsByHref(root->doc, root,
-                               (const xmlChar *)QEMU_NAMESPACE);
-        if (!ns || !ns->prefix) {
-            ns = xmlNewNs(line, (const xmlChar *)QEMU_NAMESPACE,
-                          (const xmlChar *)"qemu");
-        }
-        xmlSetNs(line, ns);
-        created = true;
-    }
-    add_argument(line, line->ns, created, "-device");
-    add_argument(line, line->ns, created, value);
     note = document_add(record, "device", record->ns, false);
     document_set(note, "now", value);
-    set_count(note, created);
+    set_count(note, domain_device_add(root, value));
     add_change(changes, "qemu:commandline", NULL, NULL, value, false);
     return true;
-}
-
-/*
- * The channel, through which the guest can say names
- */
-
-static bool is_virtio(xmlNode *node)
-{
-    xmlNode *target = document_child(node, "target", NULL);
-    g_autofree char *type = target ? document_get(target, "type") :
-                            NULL;
-
-    return !g_strcmp0(type, "virtio");
-}
-
-/* The channel with the name of our port, or NULL */
-static xmlNode *find_channel(xmlNode *devices)
-{
-    for (xmlNode *node = devices ? devices->children : NULL; node;
-         node = node->next) {
-        xmlNode *target = document_is(node, "channel", NULL) ?
-                          document_child(node, "target", NULL) : NULL;
-        g_autofree char *name = target ? document_get(target, "name") :
-                                NULL;
-
-        if (!g_strcmp0(name, BTRAIL_GUEST_PORT)) {
-            return node;
-        }
-    }
-    return NULL;
-}
-
-/* The path that a channel connects to; NULL if it does something else */
-static char *channel_path(xmlNode *channel)
-{
-    xmlNode *source = document_child(channel, "source", NULL);
-    g_autofree char *mode = source ? document_get(source, "mode") :
-                            NULL;
-
-    return g_strcmp0(mode, "connect") ? NULL :
-           document_get(source, "path");
-}
-
-/* The controller of such channels, or NULL */
-static xmlNode *find_controller(xmlNode *devices)
-{
-    for (xmlNode *node = devices ? devices->children : NULL; node;
-         node = node->next) {
-        g_autofree char *type = document_is(node, "controller", NULL) ?
-                                document_get(node, "type") : NULL;
-
-        if (!g_strcmp0(type, "virtio-serial")) {
-            return node;
-        }
-    }
-    return NULL;
-}
-
-/* Does anything of the domain use such a controller? */
-static bool uses_controller(xmlNode *devices)
-{
-    for (xmlNode *node = devices->children; node; node = node->next) {
-        if ((document_is(node, "channel", NULL) ||
-             document_is(node, "console", NULL)) && is_virtio(node)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void fill_channel(xmlNode *channel, const char *path)
-{
-    xmlNode *source, *label, *reconnect, *target;
-
-    document_set(channel, "type", "unix");
-    source = document_add(channel, "source", NULL, true);
-    document_set(source, "mode", "connect");
-    document_set(source, "path", path);
-    /* The guest starts without the service, and outlives it. */
-    reconnect = document_add(source, "reconnect", NULL, true);
-    document_set(reconnect, "enabled", "yes");
-    document_set(reconnect, "timeout", "5");
-    /* libvirt would give the socket of all guests to this one. */
-    label = document_add(source, "seclabel", NULL, false);
-    document_set(label, "model", "dac");
-    document_set(label, "relabel", "no");
-    target = document_add(channel, "target", NULL, false);
-    document_set(target, "type", "virtio");
-    document_set(target, "name", BTRAIL_GUEST_PORT);
 }
 
 static bool add_channel(xmlNode *root, xmlNode *record, const char *agent,
@@ -424,10 +221,10 @@ static bool add_channel(xmlNode *root, xmlNode *record, const char *agent,
     g_autofree char *path = g_strconcat(agent, TRACING_NAMES, NULL);
     unsigned created;
     xmlNode *devices = find_or_add(root, "devices", &created);
-    xmlNode *theirs = find_channel(devices), *note;
+    xmlNode *theirs = names_channel_find(devices), *note;
 
     if (theirs) {
-        g_autofree char *has = channel_path(theirs);
+        g_autofree char *has = names_channel_path(theirs);
 
         if (!g_strcmp0(has, path)) {
             return true;
@@ -440,8 +237,7 @@ static bool add_channel(xmlNode *root, xmlNode *record, const char *agent,
     }
     note = document_add(record, "channel", record->ns, false);
     document_set(note, "now", path);
-    set_count(note, !find_controller(devices));
-    fill_channel(document_add(devices, "channel", NULL, false), path);
+    set_count(note, names_channel_add(devices, path));
     add_change(changes, "devices/channel", NULL, NULL, path, false);
     return true;
 }
@@ -674,10 +470,10 @@ static bool undo_device(xmlNode *root, const xmlNode *note,
     xmlNode *option, *value, *line;
     unsigned created;
 
-    if (!now || !is_device(now) || !get_created(note, 1, &created)) {
+    if (!now || !domain_device_is(now) || !get_created(note, 1, &created)) {
         return bad_record(error, "device");
     }
-    value = find_device(root, now, &option);
+    value = domain_device_find(root, now, &option);
     add_change(changes, "qemu:commandline", NULL, now, NULL, !value);
     if (value) {
         line = value->parent;
@@ -694,21 +490,17 @@ static bool undo_channel(xmlNode *root, const xmlNode *note,
     g_autofree char *now = document_get(note, "now");
     g_autofree char *has = NULL;
     xmlNode *devices = find_element(root, "devices");
-    xmlNode *channel = find_channel(devices), *controller;
+    xmlNode *channel = names_channel_find(devices);
     unsigned created;
 
     if (!now || !get_created(note, 1, &created)) {
         return bad_record(error, "channel");
     }
-    has = channel ? channel_path(channel) : NULL;
+    has = channel ? names_channel_path(channel) : NULL;
     add_change(changes, "devices/channel", NULL, now, NULL,
                g_strcmp0(has, now));
     if (!g_strcmp0(has, now)) {
-        document_remove(channel);
-        controller = find_controller(devices);
-        if (created && controller && !uses_controller(devices)) {
-            document_remove(controller);
-        }
+        names_channel_remove(devices, channel, created);
     }
     return true;
 }
@@ -808,11 +600,11 @@ bool tracing_inspect(xmlDoc *doc, struct tracing_state *state,
     }
     emulator = find_element(root, places[SET_EMULATOR].element);
     state->emulator = emulator ? document_content(emulator) : NULL;
-    device = find_device(root, NULL, &option);
+    device = domain_device_find(root, NULL, &option);
     if (device) {
         state->device = document_get(device, "value");
-        state->agent = device_agent(state->device);
-        state->root_entry = has_root_entry(state->device);
+        state->agent = domain_device_agent(state->device);
+        state->root_entry = domain_device_has_root_entry(state->device);
     }
     state->noted = find_record(root);
     state->kvm = has_value(root, SET_TYPE, "kvm");
@@ -828,7 +620,7 @@ bool tracing_inspect(xmlDoc *doc, struct tracing_state *state,
     state->vmcoreinfo = find_element(root, places[SET_VMCOREINFO].element) &&
                         !has_value(root, SET_VMCOREINFO, "off");
     state->panic = find_element(root, "devices/panic");
-    state->guest_names = find_channel(find_element(root, "devices"));
+    state->guest_names = names_channel_find(find_element(root, "devices"));
     return true;
 }
 
