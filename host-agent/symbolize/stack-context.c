@@ -49,9 +49,25 @@ static void leave_thread(struct stack_contexts *st, struct stack_context *c)
     }
 }
 
-void stack_forget(struct stack_contexts *st, struct stack_context *c)
+/* What was before it is so for the one after it, or is the thread's again. */
+static void unlink_context(struct stack_contexts *st, struct stack_context *c)
 {
     leave_thread(st, c);
+    if (c->after) {
+        c->after->before = c->before;
+    }
+    if (c->before) {
+        c->before->after = c->after;
+        if (!c->after &&
+            !g_hash_table_contains(st->threads, &c->before->thread)) {
+            g_hash_table_insert(st->threads, &c->before->thread, c->before);
+        }
+    }
+}
+
+void stack_forget(struct stack_contexts *st, struct stack_context *c)
+{
+    unlink_context(st, c);
     drop_candidate(st, c);
     if (!c->running) {
         g_queue_unlink(&st->waiting, &c->place);

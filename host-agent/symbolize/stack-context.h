@@ -68,6 +68,9 @@ struct stack_context {
     GPtrArray *candidates;      /* contexts that it may continue */
     unsigned level;             /* frames of theirs that have returned */
     uint64_t thread;            /* as in struct stack_cpu */
+    struct stack_context *before;   /* where the thread was before a gap, if
+                                   it may go on there; and the reverse */
+    struct stack_context *after;
     const struct process *named;    /* that the root has the name of */
     bool ended;                 /* the thread will not run again */
     uint64_t gaps;              /* in the trace, when it stopped */

@@ -29,6 +29,14 @@ static struct stack_context *find_context(const struct stack_contexts *st,
     return g_hash_table_lookup(st->threads, &thread);
 }
 
+/* Forgets where the thread of a context was before gaps. */
+static void forget_before(struct stack_contexts *st, struct stack_context *c)
+{
+    while (c->before) {
+        stack_forget(st, c->before);
+    }
+}
+
 /* @cpu stops to run its context. */
 static void stop(struct stack_contexts *st, struct stack_cpu *cpu)
 {
@@ -39,6 +47,9 @@ static void stop(struct stack_contexts *st, struct stack_cpu *cpu)
     }
     if (c->thread && (c->ended || find_context(st, c->thread) != c)) {
         cpu->ctx = NULL;
+        if (c->ended) {
+            forget_before(st, c);
+        }
         stack_forget(st, c);
     } else {
         stack_suspend(st, cpu, 0);
@@ -62,6 +73,23 @@ static void renumber(struct stack_contexts *st, struct stack_cpu *cpu)
     if (!other) {
         g_hash_table_insert(st->threads, &c->thread, c);
     }
+}
+
+/*
+ * @cpu runs a new context of its thread.  After a gap, what is known of the
+ * thread may still hold, or no longer.
+ */
+static void run_new(struct stack_contexts *st, struct stack_cpu *cpu)
+{
+    struct stack_context *c = stack_context_new(st, cpu->process);
+    struct stack_context *before = find_context(st, cpu->thread);
+
+    if (before && !before->running) {
+        g_hash_table_remove(st->threads, &before->thread);
+        c->before = before;
+        before->after = c;
+    }
+    stack_run(st, cpu, c);
 }
 
 /*
@@ -108,10 +136,9 @@ void stack_thread_run(struct stack_contexts *st, struct stack_cpu *cpu,
     if (c && !c->running && c->gaps == st->counts->gaps) {
         stack_run(st, cpu, c);
     } else {
-        c = stack_context_new(st, cpu->process);
-        stack_run(st, cpu, c);
+        run_new(st, cpu);
     }
-    cpu->arriving = c->n + 1;
+    cpu->arriving = cpu->ctx->n + 1;
 }
 
 /* No record says that a nested guest's CPU does not continue where it was. */
@@ -157,7 +184,7 @@ void stack_thread_enter(struct stack_contexts *st, struct stack_cpu *cpu,
     if (c && !c->running && c->gaps == st->counts->gaps) {
         stack_resume(st, cpu, c);
     } else {
-        stack_run(st, cpu, stack_context_new(st, cpu->process));
+        run_new(st, cpu);
         cpu->arriving = 1;
     }
 }
@@ -235,7 +262,8 @@ void stack_thread_rename(struct stack_contexts *st, struct stack_cpu *cpu)
 struct stack_context *stack_thread_waiting(struct stack_contexts *st,
                                            const struct stack_cpu *cpu)
 {
-    struct stack_context *c = find_context(st, cpu->thread);
+    struct stack_context *c = cpu->ctx->before ?:
+                              find_context(st, cpu->thread);
 
     return c && c != cpu->ctx && !c->running ? c : NULL;
 }
@@ -270,8 +298,10 @@ void stack_thread_return(struct stack_contexts *st, struct stack_cpu *cpu,
 void stack_thread_clear(struct stack_contexts *st, struct stack_cpu *cpu,
                         const struct function *function)
 {
-    struct stack_context *c = cpu->ctx, *own = stack_thread_waiting(st, cpu);
+    struct stack_context *c = cpu->ctx, *own;
 
+    forget_before(st, c);
+    own = stack_thread_waiting(st, cpu);
     if (own) {
         stack_forget(st, own);
         g_hash_table_insert(st->threads, &c->thread, c);
