@@ -10,7 +10,7 @@
 #define AREA_NAME   24
 
 /* Sections before those of code, and after them */
-enum { SECTION_NOTE = 1, SECTION_CODE = 2, SECTIONS_BEHIND = 3 };
+enum { SECTION_NOTE = 1, SECTION_CODE = 2, SECTIONS_AFTER = 3 };
 
 struct code_area {
     uint64_t start, size;
@@ -126,7 +126,8 @@ GByteArray *functions_file_make(const struct functions_file *f,
     unsigned n = SECTION_CODE + f->n_areas;
     g_autoptr(GByteArray) note = g_byte_array_new();
     g_autoptr(GByteArray) texts = g_byte_array_new();
-    Elf64_Shdr sections[SECTION_CODE + FUNCTIONS_FILE_AREAS + SECTIONS_BEHIND] = { 0 };
+    Elf64_Shdr sections[SECTION_CODE + FUNCTIONS_FILE_AREAS +
+                        SECTIONS_AFTER] = { 0 };
     GByteArray *out = g_byte_array_new();
     uint64_t at = sizeof(Elf64_Ehdr) + (f->n_loads + 1) * sizeof(Elf64_Phdr);
     const Elf64_Ehdr h = {
@@ -136,12 +137,12 @@ GByteArray *functions_file_make(const struct functions_file *f,
         .e_version = EV_CURRENT, .e_phoff = sizeof(h), .e_ehsize = sizeof(h),
         .e_phentsize = sizeof(Elf64_Phdr),
         .e_phnum = (uint16_t)(f->n_loads + 1), .e_shoff = at,
-        .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = (uint16_t)(n + 3),
+        .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = (uint16_t)(n + SECTIONS_AFTER),
         .e_shstrndx = (uint16_t)(n + 2),
     };
     Elf64_Phdr p = { .p_type = PT_NOTE, .p_flags = PF_R, .p_align = 4 };
 
-    at += (n + 3) * sizeof(Elf64_Shdr);
+    at += (n + SECTIONS_AFTER) * sizeof(Elf64_Shdr);
     append_name(texts, "");
     append_note(note, id, size);
     p.p_offset = at;
@@ -181,7 +182,7 @@ GByteArray *functions_file_make(const struct functions_file *f,
                         f->n_loads * sizeof(f->loads[0]));
     g_byte_array_append(out, (const uint8_t *)&p, sizeof(p));
     g_byte_array_append(out, (const uint8_t *)sections,
-                        (n + 3) * sizeof(sections[0]));
+                        (n + SECTIONS_AFTER) * sizeof(sections[0]));
     g_byte_array_append(out, note->data, note->len);
     g_byte_array_append(out, f->symbols->data, f->symbols->len);
     g_byte_array_append(out, f->names->data, f->names->len);
