@@ -9,16 +9,25 @@
 #include "find/clock-order.h"
 #include "find/past.h"
 
+/* So long before a moment clocks are read from, and by what factor more if that
+ * does not do */
+#define NEAR        UINT64_C(10000000)
+#define FURTHER     16
+
+/* What is so much later is not read on to. */
+#define FAR         UINT64_C(1000000000)
+
 /**
  * struct clock_lane - a vCPU
  * @paces:  where clock_order_time() is
- * @last:   index that it was asked for
+ * @last:   index that it was asked for, of a moment with the clock @host
  * @search: where clock_order_index() is
  * @key:    that it was asked for
  */
 struct clock_lane {
     struct paces *paces;
     uint64_t last;
+    uint64_t host;
     struct paces *search;
     uint64_t key;
 };
@@ -63,21 +72,43 @@ uint64_t clock_order_key(struct clock_order *o, const struct moment *at)
     return at->exact ? at->icount : clock_order_time(o, at);
 }
 
+/*
+ * Opens a lane near a moment, and not at the begin of the trace.  A pace that
+ * has a clock before it and one after it is the same wherever reading began.
+ */
+static void open_near(struct clock_order *o, struct clock_lane *lane,
+                      const struct moment *at)
+{
+    uint64_t host = at->time.host, back = NEAR, from;
+    const struct pace *pace;
+
+    do {
+        paces_close(lane->paces);
+        lane->paces = NULL;
+        from = host - MIN(host, back);
+        if (paces_open_at(&lane->paces, o->trace, at->vcpu, o->tick, from)) {
+            return;
+        }
+        pace = paces_at(lane->paces, at->index);
+        back = back > UINT64_MAX / FURTHER ? UINT64_MAX : back * FURTHER;
+    } while (from && (!pace->begin || pace->until == UINT64_MAX));
+}
+
 /* The pace of the record that a moment is after; NULL if it cannot be read */
 static const struct pace *pace_of(struct clock_order *o,
                                   const struct moment *at)
 {
     struct clock_lane *lane = &o->lanes[at->vcpu];
+    bool far = at->time.host > lane->host && at->time.host - lane->host > FAR;
 
-    if (lane->paces && at->index < lane->last) {
-        paces_close(lane->paces);
-        lane->paces = NULL;
+    if (!lane->paces || at->index < lane->last || far) {
+        open_near(o, lane, at);
     }
-    if (!lane->paces &&
-        paces_open(&lane->paces, o->trace, at->vcpu, o->tick)) {
+    if (!lane->paces) {
         return NULL;
     }
     lane->last = at->index;
+    lane->host = at->time.host;
     return paces_at(lane->paces, at->index);
 }
 

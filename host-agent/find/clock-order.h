@@ -23,12 +23,17 @@ struct clock_order *clock_order_new(const struct btrail_trace *trace,
 void clock_order_free(struct clock_order *o);
 
 /*
- * A number that is higher for later moments: instructions or nanoseconds. 
- * Those of each vCPU come in the order of their indices; others take long.
+ * A number that is higher for later moments: instructions or nanoseconds.  Of
+ * each vCPU, those that come in the order of their indices are quick.  The time
+ * that a moment has need not be known, but then events are read from the begin
+ * of the trace on.
  */
 uint64_t clock_order_key(struct clock_order *o, const struct moment *at);
 
-/* The same by the host's clock alone, whether or not there is a count */
+/*
+ * The same by the host's clock alone, whether or not there is a count: where
+ * the record is over.  find and why print this time of a moment.
+ */
 uint64_t clock_order_time(struct clock_order *o, const struct moment *at);
 
 /* The time at which its record began, where the one before was over */

@@ -114,6 +114,43 @@ static void test_times(void)
     sample_remove(path);
 }
 
+/*
+ * A moment has the same time, wherever reading begins: near it, and from the
+ * begin of the trace on.  The trace has pauses and missing records.
+ */
+static void test_near(void)
+{
+    char *path = sample_path();
+    struct btrail_trace *trace;
+    unsigned vcpus[] = { 0, 3 };
+
+    sample_write(path, CHUNKS);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    for (unsigned v = 0; v < G_N_ELEMENTS(vcpus); v++) {
+        struct clock_order *first = clock_order_new(trace, 1000000);
+        struct keys keys = read_keys(trace, vcpus[v]);
+
+        for (guint i = 0; i < keys.all->len; i += 1 + i % 13) {
+            struct clock_order *near = clock_order_new(trace, 1000000);
+            struct moment at = g_array_index(keys.moments, struct moment, i);
+            uint64_t time = clock_order_time(near, &at);
+            uint64_t begun = clock_order_begun(near, &at);
+            uint64_t latest = clock_order_latest(near, &at);
+
+            g_assert_cmpuint(time, ==, g_array_index(keys.all, uint64_t, i));
+            at.time.host = 0;
+            g_assert_cmpuint(clock_order_time(first, &at), ==, time);
+            g_assert_cmpuint(clock_order_begun(first, &at), ==, begun);
+            g_assert_cmpuint(clock_order_latest(first, &at), ==, latest);
+            clock_order_free(near);
+        }
+        clock_order_free(first);
+        free_keys(&keys);
+    }
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
 static void test_counts(void)
 {
     struct btrail_record records[N];
@@ -166,6 +203,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/times", test_times);
+    g_test_add_func("/near", test_near);
     g_test_add_func("/counts", test_counts);
     g_test_add_func("/no-counts", test_no_counts);
     return g_test_run();

@@ -13,12 +13,14 @@
 /**
  * struct find_printer
  * @marks:   NULL if they cannot be read
+ * @order:   of the moments' times
  * @counted: records have instruction counts, so times are the guest's
  */
 struct find_printer {
     struct find_options *o;
     struct backtraces *stacks;
     struct marks *marks;
+    struct clock_order *order;
     bool counted;
     uint64_t tsc_hz;
 };
@@ -31,6 +33,7 @@ struct find_printer *find_printer_new(struct find_options *o)
     p->counted = btrail_json_is_true(o->in.trace.meta, "icount");
     p->tsc_hz = guest_time_hz(o->in.trace.trace);
     p->marks = marks_new(o->in.trace.trace, o->in.names, NULL);
+    p->order = clock_order_new(o->in.trace.trace, o->in.trace.tick);
     if (o->stack) {
         p->stacks = backtraces_new(o->in.trace.trace, o->in.names);
     }
@@ -47,6 +50,7 @@ void find_printer_free(struct find_printer *p)
     if (p) {
         backtraces_free(p->stacks);
         marks_free(p->marks);
+        clock_order_free(p->order);
         g_free(p);
     }
 }
@@ -69,9 +73,11 @@ static const char *format_time(const struct find_printer *p,
                                const struct moment *at,
                                char buf[CLI_TIME_SIZE])
 {
-    return p->counted ?
-           cli_format_ns(guest_time_ns(at->time.tsc, p->tsc_hz), buf) :
-           cli_format_time(&p->o->in.trace, at->time.host, buf);
+    if (p->counted) {
+        return cli_format_ns(guest_time_ns(at->time.tsc, p->tsc_hz), buf);
+    }
+    return cli_format_time(&p->o->in.trace, at->time.host ?
+                           clock_order_time(p->order, at) : 0, buf);
 }
 
 static const char *task_name(const struct btrail_task *task, char *buf,
