@@ -284,7 +284,8 @@ static bool find_what(struct why *why)
         ok = find_calls(why, &what.place);
     } else if (what.kind == FIND_EVENT_SYSCALL && what.name) {
         ok = find_syscalls(why, what.name);
-    } else if (what.kind == FIND_EVENT_PLACE) {
+    } else if (what.kind == FIND_EVENT_PLACE ||
+               what.kind == FIND_EVENT_MARK) {
         ok = find_place(why, &what.place);
     } else {
         cli_error("'%s' is no function, system call or place; see --between",
