@@ -2,7 +2,8 @@
 /*
  * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads|exec|
  *                         tree|syscalls|paused|waits|switches|woken|preempted|
- *                         wakes|marks|mapped:BUILD-ID
+ *                         wakes|marks|mapped:BUILD-ID|
+ *                         boot|boot+late|boot+later
  *                    [PART-SIZE [RING-SIZE]]
  *
  * Writes the sample trace (see trace-samples.h) for tests in other languages;
@@ -910,6 +911,67 @@ static void write_wakes(const char *path,
     g_rand_free(w.random);
 }
 
+/*
+ * A vCPU boots, half a millisecond for each slab.  The first record is that of
+ * power-on, unless it is @late.  Process 1 is named from the slab @named on; it
+ * is blocked in slab 3, and a program from the third record of slab 5 on.
+ */
+static void write_boot(const char *path, bool late, unsigned named)
+{
+    enum { EACH = 5, SLAB = 500000, START = 5000000, SLABS = 7, PROGRAM = 5,
+           OTHER = 3 };
+    static const char json[] = "{\"tick_ns\": 1000000, "
+                               "\"start\": {\"monotonic\": 5000000}, "
+                               "\"overflow\": \"pause\", \"vcpus\": 1, "
+                               "\"privilege\": \"all\"}";
+    static const char names[][16] = { "swapper/0", "kthreadd", "init" };
+    const uint64_t kernel = 0xffffffff81000000, reset = 0xfffffff0;
+    struct btrail_writer *w;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
+                    0);
+    g_assert_cmpint(btrail_writer_meta(w, json, strlen(json)), ==, 0);
+    for (unsigned i = 0; i <= SLABS; i++) {
+        unsigned tid = i == OTHER ? 2 : 1;
+        const char *name = names[i > PROGRAM ? 2 : tid - 1];
+        struct btrail_record records[EACH];
+        struct btrail_event events[4];
+        struct btrail_slab slab = {
+            .first_index = i * EACH, .cr3 = 0x5000, .events = events,
+            .records = records, .n_records = i < SLABS ? EACH : 0,
+        };
+
+        for (unsigned k = 0; k < EACH; k++) {
+            uint64_t at = i > PROGRAM || (i == PROGRAM && k > 2) ? 0x401000 :
+                          kernel + 0x1000 * i;
+
+            records[k] = (struct btrail_record) { at + 16, at };
+        }
+        records[2].to = i == PROGRAM ? 0x401000 : records[2].to;
+        if (!i && !late) {
+            records[0] = (struct btrail_record) { reset, 0xfe05b };
+        }
+        add_event(&slab, events, i * EACH, BTRAIL_EVENT_TIME, 0,
+                  START + i * SLAB);
+        events[0].data[2] = BTRAIL_NO_ICOUNT;
+        if (i == SLABS) {
+            add_event(&slab, events, i * EACH, BTRAIL_EVENT_END,
+                      BTRAIL_END_STOPPED, START + i * SLAB);
+        } else if (i >= named) {
+            if (i == OTHER + 1) {
+                add_event(&slab, events, i * EACH, BTRAIL_EVENT_WAKE, 0,
+                          UINT64_C(1) << 32 | 1);
+            }
+            add_event(&slab, events, i * EACH, BTRAIL_EVENT_TASK,
+                      i == OTHER ? BTRAIL_TASK_LEFT_BLOCKED : 0,
+                      (uint64_t)tid << 32 | tid);
+            memcpy(&events[slab.n_events - 1].data[1], name, 16);
+        }
+        g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
 int main(int argc, char **argv)
 {
     struct btrail_writer_options options = { BTRAIL_WRITER_REPLACE };
@@ -943,6 +1005,9 @@ int main(int argc, char **argv)
         write_woken(argv[1], 3);
     } else if (!strcmp(argv[2], "preempted")) {
         write_woken(argv[1], 6);
+    } else if (g_str_has_prefix(argv[2], "boot")) {
+        write_boot(argv[1], g_str_has_suffix(argv[2], "+late"),
+                   g_str_has_suffix(argv[2], "+later") ? 6 : 2);
     } else if (!strcmp(argv[2], "marks")) {
         write_marks(argv[1], &options);
     } else if (!strcmp(argv[2], "code")) {

@@ -186,10 +186,20 @@ static void print_sum(const struct waiting_span *w, const char *name,
     }
 }
 
-/* Why something is unknown, if that has one reason */
+#define UNKNOWN_TEXT    64
+
+/* Why something is unknown, if that has one reason; @buf is for some */
 static const char *unknown_text(const struct why *why,
-                                const struct waiting_span *w)
+                                const struct waiting_span *w,
+                                char buf[UNKNOWN_TEXT])
 {
+    char ns[LATENCY_SIZE];
+
+    if (w->unknown && why->named > w->begin.time) {
+        g_snprintf(buf, UNKNOWN_TEXT, "of that, %s before tasks are named",
+                   latency_text(why->named - w->begin.time, ns));
+        return buf;
+    }
     return !w->unknown ? "" :
            !analysis_tells_off_cpu(&why->in) ?
            "only some vCPUs or processes were recorded" :
@@ -200,6 +210,7 @@ static const char *unknown_text(const struct why *why,
 static void print_sums(const struct why *why, const struct waiting_span *w)
 {
     GString *functions = g_string_new(NULL), *users = g_string_new(NULL);
+    char unknown[UNKNOWN_TEXT];
     uint64_t times = w->others;
 
     put_functions(functions, w->functions, FUNCTIONS, COLUMNS - 26);
@@ -219,7 +230,8 @@ static void print_sums(const struct why *why, const struct waiting_span *w)
     print_sum(w, "blocked", w->blocked, w->blocked ? users->str : "");
     print_sum(w, "paused", w->paused, w->paused ? "by the tracer, or stopped" :
               "");
-    print_sum(w, "unknown", w->unknown, unknown_text(why, w));
+    print_sum(w, "unknown", w->unknown,
+              unknown_text(why, w, unknown));
     g_string_free(functions, TRUE);
     g_string_free(users, TRUE);
 }

@@ -415,7 +415,8 @@ static bool find_init(const struct why *why, const struct states_thread *t,
 
         if (p->state == THREAD_RUNNING &&
             find_user(why, p->vcpu, p->index, p->end_index, &index)) {
-            struct moment at = { .vcpu = p->vcpu, .index = index };
+            struct moment at = { .vcpu = p->vcpu, .index = index,
+                                 .time.host = p->begin };
             struct clock_order *order = clock_order_new(why->in.trace.trace,
                                                         why->in.trace.tick);
 
@@ -444,6 +445,47 @@ static bool begins(const struct thread_states *states,
     return false;
 }
 
+/* Where a CPU begins after power-on, which is a jump into the firmware (SDM
+ * volume 3, "First Instruction Executed") */
+#define RESET       UINT64_C(0xfffffff0)
+
+/* Is this the first record since power-on? */
+static bool is_reset(const struct btrail_trace *trace,
+                     const struct waiting_moment *first)
+{
+    struct visit visit;
+
+    return !visit_read(trace, first->vcpu, first->index, &visit) &&
+           visit.record.from == RESET;
+}
+
+/* The first part of a thread that runs; NULL if there is none */
+static const struct thread_part *first_run(const struct states_thread *t)
+{
+    for (unsigned i = 0; i < t->parts->len; i++) {
+        if (thread_part(t, i)->state == THREAD_RUNNING) {
+            return thread_part(t, i);
+        }
+    }
+    return NULL;
+}
+
+/*
+ * Has a thread been no program before it is first seen to run?  Process 1 then
+ * still has the name of the task that has begun it, Linux's init_task.
+ */
+static bool is_fresh(const struct btrail_trace *trace,
+                     const struct states_thread *t)
+{
+    const struct thread_part *p = first_run(t);
+    struct visit visit;
+    const char *name = visit.at.task.name;
+
+    return p && !visit_read(trace, p->vcpu, p->index, &visit) &&
+           visit.at.task.known && visit.at.task.tid == t->task.tid &&
+           (!strcmp(name, "swapper") || g_str_has_prefix(name, "swapper/"));
+}
+
 static struct waiting_moment first_moment(const struct btrail_trace *trace)
 {
     struct waiting_moment first = { 0, 0, UINT64_MAX };
@@ -459,13 +501,33 @@ static struct waiting_moment first_moment(const struct btrail_trace *trace)
     return first;
 }
 
+/*
+ * Does the trace have all that process 1 did before it became a program?  It is
+ * seen to begin, or the trace begins at power-on and names tasks before that:
+ * the host can be late to find where a kernel keeps them.
+ */
+static bool has_boot(struct why *why, const struct thread_states *states,
+                     const struct states_thread *t,
+                     const struct waiting_moment *first)
+{
+    if (begins(states, t)) {
+        return true;
+    }
+    if (!is_reset(why->in.trace.trace, first) ||
+        !is_fresh(why->in.trace.trace, t)) {
+        return false;
+    }
+    why->named = first_run(t)->begin;
+    return true;
+}
+
 static bool find_boot(struct why *why)
 {
     struct thread_states *states = states_of_window(why);
     const struct states_thread *t = states ? find_thread(states, "1") : NULL;
     struct why_span s = { .begin = first_moment(why->in.trace.trace) };
-    bool found = t && begins(states, t) && find_init(why, t, &s.end) &&
-                 s.begin.time < s.end.time;
+    bool found = t && has_boot(why, states, t, &s.begin) &&
+                 find_init(why, t, &s.end) && s.begin.time < s.end.time;
 
     if (found) {
         s.task = t->task;

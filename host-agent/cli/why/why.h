@@ -59,6 +59,7 @@ struct why_ordinary {
  * @spans:  of struct why_span
  * @slow:   of struct waiting_span, the slowest one first
  * @states: of the time of all spans, if that is not too much; or NULL
+ * @named:  process 1 is first named at this time, and not where it begins; or 0
  * @damage: that was found while reading
  */
 struct why {
@@ -76,6 +77,7 @@ struct why {
     GArray *slow;
     struct why_ordinary ordinary;
     struct thread_states *states;
+    uint64_t named;
     uint64_t damage;
 };
 
