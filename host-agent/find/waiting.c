@@ -15,6 +15,9 @@
 /* Shorter parts of a path are not followed: this fraction of the whole */
 #define SMALL       512
 
+/* Waits that take no time are not put into a path from so many parts on. */
+#define INSTANT_PARTS   (WAITING_PARTS / 4)
+
 /* Running parts of a path whose functions are looked for, the longest ones */
 #define HOT_PARTS   16
 
@@ -105,6 +108,16 @@ static void take_calls(struct made_stack *m, const struct backtrace *found)
     m->interrupt = interrupted_by(calls, found->calls->len);
 }
 
+/* The stack after a record, if it was made already */
+static const struct made_stack *made_at(const struct reader *r, unsigned vcpu,
+                                        uint64_t index)
+{
+    const uint64_t key[2] = { vcpu, index };
+    const struct made_stack *m = g_hash_table_lookup(r->stacks, key);
+
+    return m && m->stack ? m : NULL;
+}
+
 /* The stack after a record; NULL if it cannot be made */
 static const struct made_stack *stack_at(struct reader *r, unsigned vcpu,
                                          uint64_t index)
@@ -177,15 +190,16 @@ static GPtrArray *stack_ref(const struct made_stack *m)
     return m ? g_ptr_array_ref(m->stack) : NULL;
 }
 
-/* Who has ended a wait.  Without a stack it can have been an interrupt. */
-static struct waiting_waker waker_of(struct reader *r, uint32_t number)
+/*
+ * Who has ended a wait.  Without a stack it can have been an interrupt; @m is
+ * that after the wake-up, or NULL.
+ */
+static struct waiting_waker waker_with(const struct thread_wake *wake,
+                                       const struct made_stack *m)
 {
-    const struct thread_wake *wake = thread_states_wake(r->states, number);
     struct waiting_waker waker = { .known = false };
-    const struct made_stack *m;
 
-    m = wake ? stack_at(r, wake->vcpu, wake->index) : NULL;
-    if (m) {
+    if (wake && m) {
         waker.known = m->interrupt || wake->by;
         waker.stack = g_ptr_array_ref(m->stack);
         waker.interrupt = g_strdup(m->interrupt);
@@ -194,6 +208,13 @@ static struct waiting_waker waker_of(struct reader *r, uint32_t number)
         }
     }
     return waker;
+}
+
+static struct waiting_waker waker_of(struct reader *r, uint32_t number)
+{
+    const struct thread_wake *wake = thread_states_wake(r->states, number);
+
+    return waker_with(wake, wake ? stack_at(r, wake->vcpu, wake->index) : NULL);
 }
 
 static void clear_waker(struct waiting_waker *waker)
@@ -306,22 +327,55 @@ static const struct states_thread *parent_of(const struct reader *r,
     return wake && wake->is_new && wake->by != t ? wake->by : NULL;
 }
 
+/* Is a part within a time?  At the begin or end of the span only its place in a
+ * vCPU's stream says that; elsewhere, it can be in the time before or after. */
+static bool is_within(const struct reader *r, const struct thread_part *p,
+                      uint64_t begin, uint64_t end)
+{
+    const struct waiting_moment *a = &r->w->begin, *b = &r->w->end;
+    bool known = p->index != THREAD_NO_INDEX;
+
+    if (p->begin <= begin &&
+        (p->begin != a->time || p->vcpu != a->vcpu || !known ||
+         a->index == THREAD_NO_INDEX || p->index < a->index)) {
+        return false;
+    }
+    return p->begin < end ||
+           (p->begin == b->time && p->vcpu == b->vcpu && known &&
+            b->index != THREAD_NO_INDEX && p->index < b->index);
+}
+
+/*
+ * Was a thread blocked and woken at one time, as far as the trace knows times?
+ * Somebody has ended that wait all the same.
+ */
+static bool is_instant(const struct reader *r, const struct states_thread *t,
+                       unsigned i, uint64_t begin, uint64_t end)
+{
+    const struct thread_part *p = thread_part(t, i);
+
+    return p->state == THREAD_BLOCKED && p->wake != THREAD_NO_WAKE &&
+           thread_part_end(r->states, t, i) == p->begin &&
+           is_within(r, p, begin, end);
+}
+
 /*
  * Calls a function with each part of a thread from @begin to @end, which are in
- * the trace, and with those of the one that has begun it, before that.
+ * the trace, and with those of the one that has begun it, before that.  Parts
+ * that take no time are left out, but for waits that somebody has ended.
  */
 static void walk(const struct reader *r, const struct states_thread *t,
                  uint64_t begin, uint64_t end, unsigned depth, walk_fn *fn,
                  void *opaque)
 {
-    unsigned i = thread_part_before(t, begin + 1);
+    unsigned i = thread_part_before(t, begin);
 
-    for (; i < t->parts->len && thread_part(t, i)->begin < end; i++) {
+    for (; i < t->parts->len && thread_part(t, i)->begin <= end; i++) {
         uint64_t from = MAX(thread_part(t, i)->begin, begin);
         uint64_t to = MIN(thread_part_end(r->states, t, i), end);
         const struct states_thread *parent = parent_of(r, t, i);
 
-        if (from >= to) {
+        if (from >= to && !is_instant(r, t, i, begin, end)) {
             continue;
         }
         if (parent && depth < WAITING_DEPTH) {
@@ -599,9 +653,9 @@ static gint by_ns(gconstpointer a, gconstpointer b)
 
 /* Is it one of the longest waits?  Two stacks each: where the thread left, and
  * who has woken it */
-static bool is_long(const struct reader *r, guint i, const struct raw_wait *raw)
+static bool is_long(const struct reader *r, guint i)
 {
-    return raw->ns && i < WAITING_MOST && i < r->o->stacks / 4;
+    return i < WAITING_MOST && i < r->o->stacks / 4;
 }
 
 static void want_waits(struct reader *r)
@@ -611,7 +665,7 @@ static void want_waits(struct reader *r)
                                                     i);
         const struct thread_part *p = thread_part(raw->thread, raw->part);
 
-        if (is_long(r, i, raw)) {
+        if (is_long(r, i)) {
             want_stack(r, p->vcpu, p->index);
             want_waker(r, p->state == THREAD_BLOCKED ? p->wake :
                        THREAD_NO_WAKE);
@@ -630,9 +684,9 @@ static void add_waits(struct reader *r)
         const struct raw_wait *raw = &g_array_index(r->waits, struct raw_wait,
                                                     i);
 
-        if (is_long(r, i, raw)) {
+        if (is_long(r, i)) {
             add_wait(r, raw);
-        } else if (raw->ns) {
+        } else {
             w->others++;
             w->others_ns += raw->ns;
         }
@@ -736,6 +790,10 @@ static void put_blocked(struct path_walk *f, const struct states_thread *t,
     struct waiting_waker waker = { .known = false };
     struct waiting_part *part;
 
+    if (begin == end && f->r->w->path->len >= INSTANT_PARTS) {
+        return;
+    }
+
     /* It ends after the part that is looked at. */
     if (wake && thread_part_end(f->r->states, t, i) > end) {
         wake = NULL;
@@ -749,6 +807,8 @@ static void put_blocked(struct path_walk *f, const struct states_thread *t,
             f->depth--;
             return;
         }
+    } else if (wake) {
+        waker = waker_with(wake, made_at(f->r, wake->vcpu, wake->index));
     }
     part = put_part(f->r, waker.interrupt ? WAITING_INTERRUPT :
                     WAITING_BLOCKED, t, begin, end, f->depth);

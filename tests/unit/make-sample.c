@@ -914,7 +914,8 @@ static void write_wakes(const char *path,
 /*
  * A vCPU boots, half a millisecond for each slab.  The first record is that of
  * power-on, unless it is @late.  Process 1 is named from the slab @named on; it
- * is blocked in slab 3, and a program from the third record of slab 5 on.
+ * is blocked in slab 3, a program from the third record of slab 5 on, and
+ * blocked again before slab 6, which takes no time.
  */
 static void write_boot(const char *path, bool late, unsigned named)
 {
@@ -935,7 +936,7 @@ static void write_boot(const char *path, bool late, unsigned named)
         unsigned tid = i == OTHER ? 2 : 1;
         const char *name = names[i > PROGRAM ? 2 : tid - 1];
         struct btrail_record records[EACH];
-        struct btrail_event events[4];
+        struct btrail_event events[5];
         struct btrail_slab slab = {
             .first_index = i * EACH, .cr3 = 0x5000, .events = events,
             .records = records, .n_records = i < SLABS ? EACH : 0,
@@ -958,7 +959,12 @@ static void write_boot(const char *path, bool late, unsigned named)
             add_event(&slab, events, i * EACH, BTRAIL_EVENT_END,
                       BTRAIL_END_STOPPED, START + i * SLAB);
         } else if (i >= named) {
-            if (i == OTHER + 1) {
+            if (i == PROGRAM + 1) {
+                add_event(&slab, events, i * EACH, BTRAIL_EVENT_TASK,
+                          BTRAIL_TASK_LEFT_BLOCKED, UINT64_C(2) << 32 | 2);
+                memcpy(&events[slab.n_events - 1].data[1], names[1], 16);
+            }
+            if (i == OTHER + 1 || i == PROGRAM + 1) {
                 add_event(&slab, events, i * EACH, BTRAIL_EVENT_WAKE, 0,
                           UINT64_C(1) << 32 | 1);
             }
