@@ -8,6 +8,7 @@
 
 #include "analyze/call-reader.h"
 #include "analyze/chooser.h"
+#include "analyze/lane-clock.h"
 #include "lib/agent/batch.h"
 #include "lib/agent/merged.h"
 
@@ -34,14 +35,9 @@ struct call_block {
 
 /**
  * struct call_lane - a vCPU
- * @pace:   of the last batch; NULL before the first one
- * @n:      records of it that were read
  * @record: the last one, of @task; @last is a batch of it alone
  */
 struct call_lane {
-    struct paces *paces;
-    const struct pace *pace;
-    uint64_t n;
     struct btrail_record record;
     struct btrail_batch last;
     struct task task;
@@ -52,6 +48,7 @@ struct call_reader {
     struct btrail_merged *merged;
     struct stack_edges *edges;
     struct call_lane lanes[BTRAIL_MAX_VCPUS];
+    struct lane_clock clocks[BTRAIL_MAX_VCPUS];
     struct chooser *chooser;    /* if there is a filter */
     const struct times *times;
     struct times *own_times;    /* or NULL */
@@ -135,21 +132,6 @@ static void add_records(struct call_reader *r, struct call_block *k,
     r->sums.records += r->before ? 0 : b->count;
 }
 
-/* Goes on to the next pace.  Returns the time that counts of that which the
- * vCPU waited before. */
-static uint64_t pass_pace(struct call_reader *r, struct call_lane *l)
-{
-    uint64_t wait = l->pace->wait;
-
-    if (wait) {
-        wait = times_count(r->times, l->pace->until - wait / PACE_TICKS, 0,
-                           wait);
-    }
-    l->pace = paces_next(l->paces);
-    l->n = 0;
-    return wait;
-}
-
 /* Adds time that a vCPU waited after its last record, if that counts. */
 static void add_wait(struct call_reader *r, struct call_block *k, unsigned vcpu,
                      uint64_t wait)
@@ -167,14 +149,7 @@ static void add_wait(struct call_reader *r, struct call_block *k, unsigned vcpu,
 static void add_last_waits(struct call_reader *r, struct call_block *k)
 {
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        struct call_lane *l = &r->lanes[i];
-        uint64_t wait = 0;
-
-        while (l->pace && l->pace->end != UINT64_MAX &&
-               times_after(r->times, l->pace->time)) {
-            wait += pass_pace(r, l);
-        }
-        add_wait(r, k, i, wait);
+        add_wait(r, k, i, lane_clock_end(&r->clocks[i], r->times));
     }
 }
 
@@ -183,15 +158,15 @@ static void add_last_waits(struct call_reader *r, struct call_block *k)
  * number, and then that of those with the same time, the first ones
  */
 static uint64_t counted_ticks(const struct call_reader *r,
-                              const struct call_lane *l, size_t *n)
+                              const struct lane_clock *c, size_t *n)
 {
-    const struct pace *pace = l->pace;
+    const struct pace *pace = c->pace;
     uint64_t begin, same;
 
     if (r->before || !pace->ticks) {
         return pace->ticks;
     }
-    begin = MIN(l->n, UINT64_MAX / 2 / pace->ticks) * pace->ticks;
+    begin = MIN(c->n, UINT64_MAX / 2 / pace->ticks) * pace->ticks;
     same = times_same(r->times, pace->time, begin);
     *n = MIN(*n, MAX(same / pace->ticks, 1));
     return times_count(r->times, pace->time, begin, begin + pace->ticks);
@@ -200,27 +175,21 @@ static uint64_t counted_ticks(const struct call_reader *r,
 /* Adds the next records of the batch; false if there is no room for them. */
 static bool add_batch(struct call_reader *r, struct call_block *k)
 {
-    struct call_lane *l = &r->lanes[r->vcpu];
+    struct lane_clock *c = &r->clocks[r->vcpu];
     struct btrail_batch *b = &r->batch, part;
-    uint64_t wait = 0, ticks;
+    uint64_t ticks;
     size_t n;
 
-    while (l->pace && b->index >= l->pace->end) {
-        wait += pass_pace(r, l);
-    }
-    add_wait(r, k, r->vcpu, wait);
-    if (!l->pace) {
-        l->pace = paces_at(l->paces, b->index);
-    }
-    n = MIN(b->count, l->pace->end - b->index);
+    add_wait(r, k, r->vcpu, lane_clock_record(c, b->index, r->times));
+    n = MIN(b->count, c->pace->end - b->index);
     n = MIN(n, r->chooser ? STEP : BLOCK_RECORDS);
-    ticks = counted_ticks(r, l, &n);
+    ticks = counted_ticks(r, c, &n);
     if (n > BLOCK_RECORDS - k->n) {
         return false;
     }
     part = btrail_batch_take(b, n);
-    add_records(r, k, &part, l->pace, ticks);
-    l->n += n;
+    add_records(r, k, &part, c->pace, ticks);
+    c->n += n;
     return true;
 }
 
@@ -228,35 +197,23 @@ static bool add_batch(struct call_reader *r, struct call_block *k)
  * the clock after it, nobody knows what it did. */
 static void add_wait_before(struct call_reader *r, struct call_block *k)
 {
-    struct call_lane *l = &r->lanes[r->vcpu];
-    uint64_t wait = 0;
-
-    while (l->pace && r->batch.index >= l->pace->end &&
-           r->batch.time.host >= l->pace->until) {
-        wait += pass_pace(r, l);
-    }
-    add_wait(r, k, r->vcpu, wait);
+    add_wait(r, k, r->vcpu, lane_clock_event(&r->clocks[r->vcpu], &r->batch,
+                                             r->times));
 }
 
 /* Adds who is woken, and when: after the records before the event. */
 static void add_wake(struct call_reader *r, struct call_block *k)
 {
-    struct call_lane *l = &r->lanes[r->vcpu];
+    struct lane_clock *c = &r->clocks[r->vcpu];
     struct call_step step = {
         .kind = CALL_STEP_WAKE, .vcpu = r->vcpu, .index = r->batch.index,
         .kernel = symbolizer_kernel(&r->batch.kernel),
     };
 
     btrail_event_wake(r->batch.event, &step.wake);
-    if (!l->pace && r->batch.time.host) {
-        l->pace = paces_at(l->paces, r->batch.index);
-    }
+    lane_clock_begin(c, &r->batch);
     add_wait_before(r, k);
-    if (l->pace && l->pace->time) {
-        step.time = l->pace->time + (!l->pace->ticks ? 0 : MIN(
-            l->n, UINT64_MAX / 4 / l->pace->ticks) * l->pace->ticks /
-                                     PACE_TICKS);
-    }
+    step.time = lane_clock_now(c);
     if (!r->batch.kernel.nested) {
         g_array_append_val(k->steps, step);
     }
@@ -462,7 +419,6 @@ int call_reader_open(struct call_reader **reader,
                      const struct call_reader_options *options)
 {
     struct call_reader *r = g_new0(struct call_reader, 1);
-    struct btrail_stream_info info;
     int ret;
 
     r->options = options;
@@ -480,11 +436,8 @@ int call_reader_open(struct call_reader **reader,
     r->own_times = options->times ? NULL : times_new(&options->window, NULL);
     r->times = options->times ?: r->own_times;
     ret = btrail_merged_open(&r->merged, trace, NULL, 0, 0,
-                             BTRAIL_MERGED_GRAIN);
-    for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
-        ret = paces_open(&r->lanes[info.vcpu].paces, trace, info.vcpu,
-                         options->tick);
-    }
+                             BTRAIL_MERGED_GRAIN) ?:
+          lane_clocks_open(r->clocks, trace, options->tick);
     if (ret) {
         int error = errno;
 
@@ -517,9 +470,7 @@ int call_reader_close(struct call_reader *r, struct call_reader_sums *sums)
     ret = r->ret == -BTRAIL_ERR_END ? 0 : r->ret;
     error = r->error;
     btrail_merged_close(r->merged);
-    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        paces_close(r->lanes[i].paces);
-    }
+    lane_clocks_close(r->clocks);
     for (unsigned i = 0; i < BLOCKS; i++) {
         g_array_unref(r->blocks[i]->steps);
         g_free(r->blocks[i]);

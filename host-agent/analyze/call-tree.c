@@ -127,8 +127,7 @@ static uint64_t count_away(void *opaque, uint64_t since, uint64_t until)
 {
     const struct call_walk *w = opaque;
 
-    return times_count(w->options->times ?: w->times, since, 0,
-                       (until - since) * PACE_TICKS);
+    return times_between(w->options->times ?: w->times, since, until);
 }
 
 /* A task was away up to a moment; @back: it is back then. */

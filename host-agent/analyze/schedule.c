@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "analyze/pace.h"
+#include "analyze/lane-clock.h"
 #include "analyze/schedule.h"
 #include "lib/agent/merged.h"
 #include "util/hash.h"
@@ -64,8 +64,6 @@ struct schedule_task {
 
 /**
  * struct schedule_lane - a vCPU
- * @pace:  of the last batch; NULL before the first one
- * @n:     records of it that were read
  * @begun: it has run something: @runs, or if that is NULL nobody knows what
  * @shown: that was reported
  * @state: in which @runs leaves, as far as the next event says
@@ -76,9 +74,6 @@ struct schedule_task {
  * @end:   when its stream has ended, or 0
  */
 struct schedule_lane {
-    struct paces *paces;
-    const struct pace *pace;
-    uint64_t n;
     bool begun;
     bool shown;
     struct schedule_task *runs;
@@ -107,6 +102,7 @@ struct schedule_walk {
     struct schedule_sums *sums;
     struct btrail_merged *merged;
     struct schedule_lane lanes[BTRAIL_MAX_VCPUS];
+    struct lane_clock clocks[BTRAIL_MAX_VCPUS];
     GHashTable *tasks;          /* key -> struct schedule_task */
     GByteArray *unsure;
     uint64_t states;
@@ -380,37 +376,15 @@ static void come(struct schedule_walk *w, unsigned vcpu, uint64_t time,
     }
 }
 
-/* Moves on to the pace in force at an event, after the clock before it. */
-static void reach_event(struct schedule_lane *l, const struct btrail_batch *b)
+/* Moves on to an event.  Returns the time, or 0 if nobody knows it. */
+static uint64_t reach_event(struct schedule_walk *w, unsigned vcpu,
+                            const struct btrail_batch *b)
 {
-    if (!l->pace && b->time.host) {
-        l->pace = paces_at(l->paces, b->index);
-    }
-    while (l->pace && b->index >= l->pace->end &&
-           b->time.host >= l->pace->until) {
-        l->pace = paces_next(l->paces);
-        l->n = 0;
-    }
-}
+    struct lane_clock *c = &w->clocks[vcpu];
 
-/* The time after the records of a vCPU that were read; 0 if nobody knows */
-static uint64_t time_now(const struct schedule_lane *l)
-{
-    return !l->pace || !l->pace->time ? 0 : l->pace->time +
-           MIN(l->n, UINT64_MAX / 4 / MAX(l->pace->ticks, 1)) *
-           l->pace->ticks / PACE_TICKS;
-}
-
-/* Goes to the pace of a record. */
-static void reach_record(struct schedule_lane *l, uint64_t index)
-{
-    while (l->pace && index >= l->pace->end) {
-        l->pace = paces_next(l->paces);
-        l->n = 0;
-    }
-    if (!l->pace) {
-        l->pace = paces_at(l->paces, index);
-    }
+    lane_clock_begin(c, b);
+    lane_clock_event(c, b, NULL);
+    return lane_clock_now(c);
 }
 
 static void follow(struct schedule_walk *w, unsigned vcpu,
@@ -418,7 +392,7 @@ static void follow(struct schedule_walk *w, unsigned vcpu,
 {
     struct schedule_lane *l = &w->lanes[vcpu];
     struct schedule_task *t = b->task.known ? task_of(w, b) : NULL;
-    uint64_t time = time_now(l);
+    uint64_t time = lane_clock_now(&w->clocks[vcpu]);
 
     if (b->kernel.known && b->kernel.number) {
         if (l->kernel && l->kernel != b->kernel.number) {
@@ -445,19 +419,19 @@ static void follow(struct schedule_walk *w, unsigned vcpu,
 static void add_batch(struct schedule_walk *w, unsigned vcpu,
                       const struct btrail_batch *b)
 {
-    struct schedule_lane *l = &w->lanes[vcpu];
+    struct lane_clock *c = &w->clocks[vcpu];
     uint64_t index = b->index, end = b->index + b->count;
 
-    reach_record(l, index);
+    lane_clock_record(c, index, NULL);
     if (!b->task.nested && !b->kernel.nested) {
         follow(w, vcpu, b);
     }
     while (index < end) {
         uint64_t n;
 
-        reach_record(l, index);
-        n = MIN(end, l->pace->end) - index;
-        l->n += n;
+        lane_clock_record(c, index, NULL);
+        n = MIN(end, c->pace->end) - index;
+        c->n += n;
         index += n;
     }
 }
@@ -508,12 +482,11 @@ static void add_wake(struct schedule_walk *w, unsigned vcpu,
     struct schedule_lane *l = &w->lanes[vcpu];
     struct schedule_wake wake = { .vcpu = vcpu };
     struct schedule_task *t;
-    uint64_t key[2];
+    uint64_t key[2], now = reach_event(w, vcpu, b);
 
     btrail_event_wake(b->event, &wake.task);
     w->told = w->sums->woken = true;
-    reach_event(l, b);
-    if (!wake.task.known || !time_now(l)) {
+    if (!wake.task.known || !now) {
         w->strangers++;
         return;
     }
@@ -533,7 +506,7 @@ static void add_wake(struct schedule_walk *w, unsigned vcpu,
         t->task.tid = wake.task.tid;
         t->task.pid = wake.task.pid;
     }
-    wake.time = MAX(time_now(l), l->last);
+    wake.time = MAX(now, l->last);
     if (l->runs) {
         wake.waker = l->runs->task;
     }
@@ -564,14 +537,15 @@ static void add_event(struct schedule_walk *w, unsigned vcpu,
                       const struct btrail_batch *b)
 {
     struct schedule_lane *l = &w->lanes[vcpu];
+    uint64_t now;
 
     switch (b->event->type) {
     case BTRAIL_EVENT_GAP:
-        reach_event(l, b);
+        now = reach_event(w, vcpu, b);
         forget(w);
         if (l->begun && l->runs) {
             l->state = SCHEDULE_UNKNOWN;
-            come(w, vcpu, time_now(l), NULL);
+            come(w, vcpu, now, NULL);
         }
         break;
     case BTRAIL_EVENT_TASK:
@@ -637,17 +611,15 @@ static void end_tasks(struct schedule_walk *w)
 
 static int read_once(struct schedule_walk *w, const struct btrail_trace *trace)
 {
-    struct btrail_stream_info info;
     int ret = btrail_merged_open(&w->merged, trace, NULL, 0,
                                  BTRAIL_CURSOR_COUNTS_ONLY,
-                                 BTRAIL_MERGED_GRAIN), error;
+                                 BTRAIL_MERGED_GRAIN) ?:
+              lane_clocks_open(w->clocks, trace, w->options->tick), error;
 
     w->tasks = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
                                      NULL, g_free);
-    for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
-        w->lanes[info.vcpu].bound = UINT64_MAX;
-        ret = paces_open(&w->lanes[info.vcpu].paces, trace, info.vcpu,
-                         w->options->tick);
+    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
+        w->lanes[i].bound = UINT64_MAX;
     }
     ret = ret ?: read_all(w);
     error = errno;
@@ -655,9 +627,7 @@ static int read_once(struct schedule_walk *w, const struct btrail_trace *trace)
         end_lanes(w);
         end_tasks(w);
     }
-    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        paces_close(w->lanes[i].paces);
-    }
+    lane_clocks_close(w->clocks);
     btrail_merged_close(w->merged);
     g_hash_table_unref(w->tasks);
     errno = error;

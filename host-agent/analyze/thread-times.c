@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "analyze/lane-clock.h"
 #include "analyze/off-cpu.h"
-#include "analyze/pace.h"
 #include "analyze/thread-times.h"
 #include "lib/agent/batch.h"
 #include "lib/agent/merged.h"
@@ -51,16 +51,11 @@ struct follow {
 
 /**
  * struct thread_lane - a vCPU
- * @pace:   of the last batch; NULL before the first one
- * @n:      records of it that were read
  * @last:   the thread of the last record, which counts if @counts; or NULL
  * @runs:   that which it runs, as far as that is followed; or NULL
  * @leaves: a time after its last record counts, which was over at @until
  */
 struct thread_lane {
-    struct paces *paces;
-    const struct pace *pace;
-    uint64_t n;
     struct follow *last;
     bool counts;
     struct follow *runs;
@@ -75,6 +70,7 @@ struct thread_walk {
     const struct times *times;
     struct btrail_merged *merged;
     struct thread_lane lanes[BTRAIL_MAX_VCPUS];
+    struct lane_clock clocks[BTRAIL_MAX_VCPUS];
     GHashTable *threads;        /* key -> struct follow */
     uint64_t wakes;             /* that were seen */
     uint64_t strangers;         /* of these, of tasks that are not known */
@@ -150,16 +146,6 @@ static bool chooses(const struct thread_walk *w, unsigned vcpu,
                 (const char *const *)o->comms, task->name)));
 }
 
-/* The time in @times from one moment to another one */
-static uint64_t time_between(const struct thread_walk *w, uint64_t since,
-                             uint64_t until)
-{
-    return until <= since ? 0 :
-           times_count(w->times, since, 0,
-                       MIN(until - since, UINT64_MAX / PACE_TICKS) *
-                       PACE_TICKS) / PACE_TICKS;
-}
-
 /* For how much of a time that it was away a thread could have run */
 static void add_wait(const struct thread_walk *w, struct follow *f,
                      uint64_t since, uint64_t until)
@@ -181,7 +167,7 @@ static void add_wait(const struct thread_walk *w, struct follow *f,
         f->time.waits_unknown++;
         return;
     }
-    ns = time_between(w, since, until);
+    ns = times_between(w->times, since, until) / PACE_TICKS;
     f->time.waited += ns;
     f->time.waited_max = MAX(f->time.waited_max, ns);
 }
@@ -200,7 +186,7 @@ static void add_off(const struct thread_walk *w, struct follow *f,
         return;
     }
     until = MAX(until, wait->since);
-    ns = time_between(w, wait->since, until);
+    ns = times_between(w->times, wait->since, until) / PACE_TICKS;
     if (ns || until == wait->since) {
         histogram_add(f->time.off, ns);
         f->time.off_sum += ns;
@@ -281,23 +267,11 @@ static void follow(struct thread_walk *w, unsigned vcpu, struct follow *f,
 }
 
 /* The time that a vCPU has waited is that of the thread before it. */
-static void pass_pace(struct thread_walk *w, struct thread_lane *l)
+static void add_wait_of(struct thread_lane *l, uint64_t wait)
 {
-    uint64_t wait = l->pace->wait;
-
-    if (wait && l->last && l->counts) {
-        l->last->ticks += times_count(
-            w->times, l->pace->until - wait / PACE_TICKS, 0, wait);
+    if (l->last && l->counts) {
+        l->last->ticks += wait;
     }
-    l->pace = paces_next(l->paces);
-    l->n = 0;
-}
-
-/* A time after so many records of a pace, in 1/PACE_TICKS ns after its begin */
-static uint64_t ticks_of(const struct pace *pace, uint64_t n)
-{
-    return !pace->ticks ? 0 : MIN(n, UINT64_MAX / 4 / pace->ticks) *
-                              pace->ticks;
 }
 
 /* Adds records of one pace, all or none of which count. */
@@ -305,9 +279,10 @@ static void add_part(struct thread_walk *w, unsigned vcpu, struct follow *f,
                      const struct btrail_batch *b, bool chosen, bool in_set)
 {
     struct thread_lane *l = &w->lanes[vcpu];
-    uint64_t begin = ticks_of(l->pace, l->n);
-    uint64_t end = ticks_of(l->pace, l->n + b->count);
-    uint64_t host = l->pace->time;
+    struct lane_clock *c = &w->clocks[vcpu];
+    uint64_t begin = lane_clock_ticks(c, c->n);
+    uint64_t end = lane_clock_ticks(c, c->n + b->count);
+    uint64_t host = c->pace->time;
 
     l->counts = chosen && (in_set || w->options->whole);
     if (chosen && in_set && window_has(&w->options->window, b->time.host)) {
@@ -317,7 +292,7 @@ static void add_part(struct thread_walk *w, unsigned vcpu, struct follow *f,
         f->ticks += times_count(w->times, host, begin, end);
     }
     l->last = f;
-    l->n += b->count;
+    c->n += b->count;
     /* To a hypervisor's thread, its guest is a part of what it runs. */
     if (!b->task.nested) {
         l->until = host ? host + end / PACE_TICKS : 0;
@@ -348,29 +323,22 @@ static void add_batch(struct thread_walk *w, unsigned vcpu,
                       struct btrail_batch b)
 {
     struct thread_lane *l = &w->lanes[vcpu];
+    struct lane_clock *c = &w->clocks[vcpu];
     struct follow *f = thread_of(w, &b);
-    uint64_t time;
 
     while (b.count) {
         struct btrail_batch part;
 
-        while (l->pace && b.index >= l->pace->end) {
-            pass_pace(w, l);
-        }
-        if (!l->pace) {
-            l->pace = paces_at(l->paces, b.index);
-        }
-        time = l->pace->time ?
-               l->pace->time + ticks_of(l->pace, l->n) / PACE_TICKS : 0;
+        add_wait_of(l, lane_clock_record(c, b.index, w->times));
         if (!b.task.known) {
             /* It can be any of those that are away. */
             forget(w);
             l->runs = NULL;
         } else if (!b.task.nested) {
             w->out->named = true;
-            follow(w, vcpu, f, time);
+            follow(w, vcpu, f, lane_clock_now(c));
         }
-        part = btrail_batch_take(&b, MIN(b.count, l->pace->end - b.index));
+        part = btrail_batch_take(&b, MIN(b.count, c->pace->end - b.index));
         add_parts(w, vcpu, f, part);
     }
 }
@@ -386,20 +354,16 @@ static void set_state(struct thread_lane *l, const struct btrail_event *e)
     }
 }
 
-/* Moves on to the pace in force at an event, after the clock before it. */
-static void reach_event(struct thread_walk *w, struct thread_lane *l,
+static void reach_event(struct thread_walk *w, unsigned vcpu,
                         const struct btrail_batch *b)
 {
-    while (l->pace && b->index >= l->pace->end &&
-           b->time.host >= l->pace->until) {
-        pass_pace(w, l);
-    }
+    add_wait_of(&w->lanes[vcpu],
+                lane_clock_event(&w->clocks[vcpu], b, w->times));
 }
 
 static void wake(struct thread_walk *w, unsigned vcpu,
                  const struct btrail_batch *b)
 {
-    struct thread_lane *l = &w->lanes[vcpu];
     uint64_t key[2] = {
         UINT64_C(1) << 63 | (b->kernel.known ? b->kernel.number : 0), 0,
     };
@@ -415,11 +379,10 @@ static void wake(struct thread_walk *w, unsigned vcpu,
     if (!f || f->state == OFF_WOKEN || f->state == OFF_RUNNABLE) {
         return;
     }
-    reach_event(w, l, b);
+    reach_event(w, vcpu, b);
     f->woken_early = f->state == OFF_UNKNOWN;
     f->state = f->woken_early ? OFF_UNKNOWN : OFF_WOKEN;
-    f->woken = !l->pace || !l->pace->time ? 0 :
-               l->pace->time + ticks_of(l->pace, l->n) / PACE_TICKS;
+    f->woken = lane_clock_now(&w->clocks[vcpu]);
 }
 
 static void add_event(struct thread_walk *w, unsigned vcpu,
@@ -434,7 +397,7 @@ static void add_event(struct thread_walk *w, unsigned vcpu,
         /* A reset loses nothing. */
         w->out->gaps += b->event->data[0] &&
                         window_has(&w->options->window, b->time.host);
-        reach_event(w, l, b);
+        reach_event(w, vcpu, b);
         l->runs = NULL;
         l->last = NULL;
         forget(w);
@@ -470,12 +433,7 @@ static int read_all(struct thread_walk *w)
 static void add_last_waits(struct thread_walk *w)
 {
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        struct thread_lane *l = &w->lanes[i];
-
-        while (l->pace && l->pace->end != UINT64_MAX &&
-               times_after(w->times, l->pace->time)) {
-            pass_pace(w, l);
-        }
+        add_wait_of(&w->lanes[i], lane_clock_end(&w->clocks[i], w->times));
     }
 }
 
@@ -491,21 +449,10 @@ static void add_away(struct thread_walk *w)
         if (off_cpu_returns(w->off, &task, &wait) && wait.counts &&
             wait.since) {
             f->time.away = true;
-            f->time.away_ns = time_between(w, wait.since, w->end);
+            f->time.away_ns = times_between(w->times, wait.since, w->end) /
+                              PACE_TICKS;
         }
     }
-}
-
-static int open_paces(struct thread_walk *w, const struct btrail_trace *trace)
-{
-    struct btrail_stream_info info;
-    int ret = 0;
-
-    for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
-        ret = paces_open(&w->lanes[info.vcpu].paces, trace, info.vcpu,
-                         w->options->tick);
-    }
-    return ret;
 }
 
 int thread_times_read(struct thread_times *t, const struct btrail_trace *trace,
@@ -528,7 +475,7 @@ int thread_times_read(struct thread_times *t, const struct btrail_trace *trace,
     w->off = off_cpu_new();
     ret = btrail_merged_open(&w->merged, trace, NULL, 0,
                              BTRAIL_CURSOR_COUNTS_ONLY, BTRAIL_MERGED_GRAIN) ?:
-          open_paces(w, trace) ?: read_all(w);
+          lane_clocks_open(w->clocks, trace, options->tick) ?: read_all(w);
     error = errno;
     if (!ret) {
         add_last_waits(w);
@@ -536,9 +483,7 @@ int thread_times_read(struct thread_times *t, const struct btrail_trace *trace,
         t->others = w->others->ticks / PACE_TICKS;
         t->damage += btrail_merged_damage(w->merged);
     }
-    for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        paces_close(w->lanes[i].paces);
-    }
+    lane_clocks_close(w->clocks);
     btrail_merged_close(w->merged);
     off_cpu_free(w->off);
     free_follow(w->others);

@@ -155,6 +155,14 @@ uint64_t times_count(const struct times *t, uint64_t host, uint64_t begin,
     return sum;
 }
 
+uint64_t times_between(const struct times *t, uint64_t since, uint64_t until)
+{
+    return until <= since ? 0 :
+           times_count(t, since, 0,
+                       MIN(until - since, UINT64_MAX / PACE_TICKS) *
+                       PACE_TICKS);
+}
+
 uint64_t times_same(const struct times *t, uint64_t host, uint64_t begin)
 {
     size_t i = first_span(t, host, begin);

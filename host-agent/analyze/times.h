@@ -40,6 +40,9 @@ bool times_after(const struct times *t, uint64_t host);
 uint64_t times_count(const struct times *t, uint64_t host, uint64_t begin,
                      uint64_t end);
 
+/* The same from one moment of the host's clock to before another one */
+uint64_t times_between(const struct times *t, uint64_t since, uint64_t until);
+
 /*
  * How long, from @begin on, either all time counts or none, in the same unit;
  * at least 1, and UINT64_MAX if it is without end

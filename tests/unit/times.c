@@ -82,6 +82,10 @@ static void ask(const struct times *t)
     g_assert_cmpuint(times_count(t, host, begin, end), ==,
                      want(before + begin, before + end));
     g_assert_cmpuint(times_count(t, host, begin, begin), ==, 0);
+    g_assert_cmpuint(times_between(t, host, START + MOST), ==,
+                     want(before, MOST * TICKS));
+    g_assert_cmpuint(times_between(t, host, host), ==, 0);
+    g_assert_cmpuint(times_between(t, host, host - 1), ==, 0);
     g_assert_cmpuint(same, >, 0);
     n = MIN(same, left - begin);
     g_assert_cmpuint(want(before + begin, before + begin + n), ==,
@@ -142,6 +146,9 @@ static void test_all(void)
     g_assert_true(times_after(t, 0));
     g_assert_true(times_after(t, UINT64_MAX - 1));
     g_assert_cmpuint(times_count(t, 0, 5, 50), ==, 45);
+    /* More than there is of ticks */
+    g_assert_cmpuint(times_between(t, 0, UINT64_MAX), ==,
+                     UINT64_MAX / TICKS * TICKS);
     g_assert_cmpuint(times_count(t, UINT64_MAX / 2, 5, 50), ==, 45);
     g_assert_cmpuint(times_same(t, 0, 7), ==, UINT64_MAX);
     times_free(t);
@@ -161,6 +168,8 @@ static void test_far(void)
 
         g_assert_cmpuint(count, <=, 5 * TICKS);
         g_assert_cmpuint(times_count(t, UINT64_MAX, 0, UINT64_MAX), ==, 0);
+        g_assert_cmpuint(times_between(t, UINT64_MAX - 100, UINT64_MAX), ==,
+                         count);
         g_assert_cmpuint(times_count(t, 0, UINT64_MAX - 1, UINT64_MAX), <=, 1);
         g_assert_cmpuint(times_same(t, 0, UINT64_MAX - 1), >, 0);
         times_free(t);
