@@ -17,7 +17,7 @@ G_STATIC_ASSERT(PACE_TICKS == STACK_TICKS);
  * struct call_stream - a vCPU
  * @runs:   @task does, of which @until is the end of its last record
  * @leaves: as in struct call_step
- * @why:    it leaves, as far as the next event says
+ * @state:  in which it leaves, as far as the next event says
  */
 struct call_stream {
     uint64_t index;             /* of the last batch */
@@ -28,7 +28,7 @@ struct call_stream {
     uint64_t since;             /* first record in that node */
     bool runs;
     bool leaves;
-    enum off_cpu_why why;
+    enum thread_state state;
     struct task task;
     uint64_t until;
 };
@@ -151,10 +151,10 @@ static void follow_task(struct call_walk *w, const struct call_step *step)
     struct call_stream *s = &w->streams[step->vcpu];
     const struct task *task = &step->part.task;
     bool moves = !s->runs || !task_is_same(&s->task, task);
-    enum off_cpu_why why = s->why;
+    enum thread_state state = s->state;
     struct off_cpu_wait wait;
 
-    s->why = OFF_CPU_WHY_UNKNOWN;
+    s->state = THREAD_UNKNOWN;
     if (task->tid < 0) {
         off_cpu_forget(w->off);
         s->runs = false;
@@ -164,7 +164,7 @@ static void follow_task(struct call_walk *w, const struct call_step *step)
     if (s->runs && off_cpu_follows(&s->task) && moves) {
         wait = (struct off_cpu_wait) {
             stacks_where(w->tree->stacks, step->vcpu), s->until, s->leaves,
-            .why = why,
+            .state = state,
         };
         off_cpu_leaves(w->off, &s->task, &wait);
     }
@@ -241,9 +241,7 @@ static void add_part(struct call_walk *w, const struct call_step *step)
 /* Notes why the task of the last records leaves, if it does. */
 static void note_left(struct call_walk *w, const struct call_step *step)
 {
-    w->streams[step->vcpu].why = step->left.runnable ? OFF_CPU_COULD_RUN :
-                                 step->left.dead ? OFF_CPU_IS_DEAD :
-                                 OFF_CPU_IS_BLOCKED;
+    w->streams[step->vcpu].state = thread_state_left(&step->left);
 }
 
 static void note_wake(struct call_walk *w, const struct call_step *step)
@@ -305,7 +303,7 @@ static void add_last_away(void *opaque, const struct off_cpu_wait *wait)
     const struct call_walk *w = opaque;
     const struct function *f = wait->node ? wait->node->function : NULL;
 
-    if (wait->why != OFF_CPU_WHY_UNKNOWN ||
+    if (wait->state != THREAD_UNKNOWN ||
         (f && f->known && f->module->kernel)) {
         add_away(w, wait, w->until, false);
     } else {

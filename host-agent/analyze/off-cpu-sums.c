@@ -68,15 +68,15 @@ uint64_t off_cpu_sums_add(struct off_cpu_sums *s,
     if (!all) {
         return 0;
     }
-    if (wait->why == OFF_CPU_COULD_RUN) {
+    if (wait->state == THREAD_RUNNABLE) {
         add(s, wait->node, OFF_CPU_WAITED, NULL, 1, all);
-    } else if (wait->why == OFF_CPU_IS_BLOCKED && wait->woken) {
+    } else if (wait->state == THREAD_BLOCKED && wait->woken) {
         blocked = count(opaque, wait->since, woken);
         add(s, wait->node, OFF_CPU_BLOCKED, wait->waker, 1, blocked);
         if (all > blocked) {
             add(s, wait->node, OFF_CPU_WAITED, NULL, 0, all - blocked);
         }
-    } else if (wait->why == OFF_CPU_IS_BLOCKED && wait->surely && back) {
+    } else if (wait->state == THREAD_BLOCKED && wait->surely && back) {
         /* The order of two vCPUs is as exact as a tick: who is back is woken. */
         add(s, wait->node, OFF_CPU_BLOCKED, NULL, 1, all);
     } else {

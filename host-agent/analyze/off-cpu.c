@@ -127,7 +127,7 @@ void off_cpu_leaves(struct off_cpu *o, const struct task *task,
         away.wait.waker = early->waker;
         g_hash_table_remove(o->early, key);
     }
-    if (wait->why == OFF_CPU_IS_DEAD || is_dead(wait->node)) {
+    if (wait->state == THREAD_DEAD || is_dead(wait->node)) {
         g_hash_table_remove(o->away, key);
     } else {
         g_hash_table_replace(o->away, g_memdup2(key, sizeof(key)),

@@ -9,23 +9,16 @@
 #ifndef BTRAIL_OFF_CPU_H
 #define BTRAIL_OFF_CPU_H
 
+#include "analyze/thread-state.h"
 #include "symbolize/stack-tree.h"
-
-/* Why a task has left a vCPU */
-enum off_cpu_why {
-    OFF_CPU_WHY_UNKNOWN,
-    OFF_CPU_COULD_RUN,
-    OFF_CPU_IS_BLOCKED,
-    OFF_CPU_IS_DEAD,
-};
 
 /**
  * struct off_cpu_wait
  * @node:   where the task has left, or NULL if that is not known
  * @since:  when: host clock
  * @counts: its last record counts
- * @why:    it has left
- * @woken:  when it was woken, if it was OFF_CPU_IS_BLOCKED; or 0
+ * @state:  in which it has left
+ * @woken:  when it was woken, if it was THREAD_BLOCKED; or 0
  * @waker:  where the vCPU was that woke it, or NULL
  * @surely: if it has no @woken, nobody was seen to wake it, although that can be
  *          seen; set by off_cpu_returns() and off_cpu_each()
@@ -34,7 +27,7 @@ struct off_cpu_wait {
     const struct stack_node *node;
     uint64_t since;
     bool counts;
-    enum off_cpu_why why;
+    enum thread_state state;
     uint64_t woken;
     const struct stack_node *waker;
     bool surely;

@@ -12,6 +12,7 @@
 
 #include "analyze/lane-clock.h"
 #include "analyze/schedule.h"
+#include "analyze/thread-state.h"
 #include "lib/agent/merged.h"
 #include "util/hash.h"
 
@@ -157,14 +158,6 @@ static void end_state(struct schedule_walk *w, struct schedule_task *t)
     t->number = NO_STATE;
 }
 
-static void get_key(uint64_t key[2], const struct btrail_batch *b,
-                    uint32_t tid, uint32_t pid)
-{
-    key[0] = b->kernel.known ? b->kernel.number : 0;
-    /* Idle tasks are many with one number, one of each vCPU. */
-    key[1] = !tid ? 0 : (uint64_t)pid << 32 | tid;
-}
-
 static struct schedule_task *new_task(struct schedule_walk *w,
                                       const uint64_t key[2])
 {
@@ -191,7 +184,7 @@ static struct schedule_task *task_of(struct schedule_walk *w,
     struct schedule_task *t;
     uint64_t key[2];
 
-    get_key(key, b, b->task.tid, b->task.pid);
+    thread_key(key, &b->kernel, b->task.pid, b->task.tid, 0);
     t = g_hash_table_lookup(w->tasks, key) ?: new_task(w, key);
     if (t) {
         t->task = b->task;
@@ -497,7 +490,7 @@ static void add_wake(struct schedule_walk *w, unsigned vcpu,
         /* It has no record yet. */
         follow(w, vcpu, b);
     }
-    get_key(key, b, wake.task.tid, wake.task.pid);
+    thread_key(key, &b->kernel, wake.task.pid, wake.task.tid, 0);
     t = g_hash_table_lookup(w->tasks, key) ?: new_task(w, key);
     if (!t || t == l->runs) {
         return;

@@ -149,21 +149,21 @@ static struct thread_part *add_part(struct states_walk *w,
  * Idle tasks are many with one number.  Returns NULL if there are too many
  * threads.
  */
-static struct states_track *get_track(struct states_walk *w, unsigned kernel,
-                               const struct btrail_task *task, unsigned vcpu)
+static struct states_track *get_track(struct states_walk *w,
+                                      const struct btrail_kernel *kernel,
+                                      const struct btrail_task *task,
+                                      unsigned vcpu)
 {
-    const uint64_t key[2] = {
-        UINT64_C(1) << 63 | kernel,
-        task->tid ? (uint64_t)task->pid << 32 | task->tid :
-        UINT64_MAX - vcpu,
-    };
-    struct states_track *f = g_hash_table_lookup(w->s->by_key, key);
+    struct states_track *f;
+    uint64_t key[2];
 
+    thread_key(key, kernel, task->pid, task->tid, UINT64_MAX - vcpu);
+    f = g_hash_table_lookup(w->s->by_key, key);
     if (!f && w->s->threads->len < THREAD_STATES_THREADS) {
         f = g_new0(struct states_track, 1);
         memcpy(f->key, key, sizeof(key));
         f->thread.task = *task;
-        f->thread.kernel = kernel;
+        f->thread.kernel = key[0];
         f->thread.parts = g_array_new(FALSE, FALSE, sizeof(struct thread_part));
         f->vcpu = NOWHERE;
         f->late = NO_PART;
@@ -249,13 +249,9 @@ static bool is_blind(const struct states_walk *w)
 static enum thread_state state_after(const struct states_walk *w,
                                      const struct btrail_left *left)
 {
-    if (left->dead) {
-        return THREAD_DEAD;
-    }
-    if (!left->known || is_blind(w)) {
-        return THREAD_UNKNOWN;
-    }
-    return left->runnable ? THREAD_RUNNABLE : THREAD_BLOCKED;
+    enum thread_state state = thread_state_left(left);
+
+    return is_blind(w) && state != THREAD_DEAD ? THREAD_UNKNOWN : state;
 }
 
 /* It had been woken before it was seen to leave. */
@@ -477,8 +473,7 @@ static void add_wake_event(struct states_walk *w, unsigned vcpu, uint64_t time,
     task.tid = woken.tid;
     task.pid = woken.pid;
     task.kernel = woken.kernel;
-    f = woken.tid ? get_track(w, b->kernel.known ? b->kernel.number : 0, &task,
-                              vcpu) : NULL;
+    f = woken.tid ? get_track(w, &b->kernel, &task, vcpu) : NULL;
     if (f) {
         wake_track(w, f, time, wake);
     }
@@ -492,8 +487,7 @@ static void add_task(struct states_walk *w, unsigned vcpu, uint64_t time,
 
     btrail_event_left(b->event, &left);
     if (b->task.known) {
-        f = get_track(w, b->kernel.known ? b->kernel.number : 0, &b->task,
-                      vcpu);
+        f = get_track(w, &b->kernel, &b->task, vcpu);
         if (f) {
             f->thread.task = b->task;
         }
@@ -576,8 +570,7 @@ static int begin_lane(struct states_walk *w, const struct btrail_trace *trace,
           btrail_cursor_next(cursor, &b);
     if (!ret && b.task.known && b.event->type != BTRAIL_EVENT_TASK &&
         !b.task.nested) {
-        f = get_track(w, b.kernel.known ? b.kernel.number : 0, &b.task,
-                      info->vcpu);
+        f = get_track(w, &b.kernel, &b.task, info->vcpu);
         if (f) {
             run(w, info->vcpu, f, w->begin, b.index, &nothing);
         }
@@ -719,15 +712,11 @@ const struct states_thread *thread_states_find(const struct thread_states *s,
                                         const struct btrail_kernel *kernel,
                                         unsigned vcpu)
 {
-    const uint64_t key[2] = {
-        UINT64_C(1) << 63 | (kernel->known ? kernel->number : 0),
-        task->tid ? (uint64_t)task->pid << 32 | task->tid :
-        UINT64_MAX - vcpu,
-    };
-    const struct states_track *f = task->known ? g_hash_table_lookup(s->by_key,
-                                                                     key) :
-                            NULL;
+    const struct states_track *f;
+    uint64_t key[2];
 
+    thread_key(key, kernel, task->pid, task->tid, UINT64_MAX - vcpu);
+    f = task->known ? g_hash_table_lookup(s->by_key, key) : NULL;
     /* Nobody says of which kernel it is: of the last one that had it. */
     for (guint i = s->threads->len; !f && task->known && !kernel->known &&
          i-- > 0;) {

@@ -13,6 +13,7 @@
 
 #include <glib.h>
 
+#include "analyze/thread-state.h"
 #include "backtrail/trace.h"
 
 /*
@@ -26,22 +27,6 @@
 #define THREAD_NO_INDEX         UINT64_MAX
 
 /**
- * enum thread_state
- * @THREAD_UNKNOWN:  it can be any: it was not seen yet, records are missing, or
- *                   some vCPU runs nobody knows what; or it was off its vCPU,
- *                   and nobody knows if, or when, it was woken
- * @THREAD_RUNNABLE: it waits for a vCPU
- * @THREAD_DEAD:     it has ended
- */
-enum thread_state {
-    THREAD_UNKNOWN,
-    THREAD_RUNNING,
-    THREAD_RUNNABLE,
-    THREAD_BLOCKED,
-    THREAD_DEAD,
-};
-
-/**
  * struct thread_part - a time in which a thread has one state
  * @begin: host clock; it ends where the next part of the thread begins
  * @index: THREAD_RUNNING: of its first record; otherwise of the record after
@@ -50,7 +35,9 @@ enum thread_state {
  * @vcpu:  that runs it, or that it has left
  * @wake:  THREAD_BLOCKED: the wake-up that ended it; THREAD_RUNNABLE: that with
  *         which it began; a number of thread_states_wake(), or THREAD_NO_WAKE
- * @state: enum thread_state
+ * @state: enum thread_state; THREAD_UNKNOWN: it was not seen yet, records are
+ *         missing, or some vCPU runs nobody knows what; or it was off its vCPU,
+ *         and nobody knows if, or when, it was woken
  * @interruptible, @uninterruptible: as in struct btrail_left
  */
 struct thread_part {

@@ -8,20 +8,13 @@
 
 #include "analyze/lane-clock.h"
 #include "analyze/off-cpu.h"
+#include "analyze/thread-state.h"
 #include "analyze/thread-times.h"
 #include "lib/agent/batch.h"
 #include "lib/agent/merged.h"
 #include "util/hash.h"
 
 #define NOWHERE     UINT32_MAX
-
-/* Why a thread is off its vCPU, as far as that is known */
-enum off_state {
-    OFF_UNKNOWN,
-    OFF_RUNNABLE,
-    OFF_BLOCKED,
-    OFF_WOKEN,
-};
 
 /**
  * struct follow - a thread
@@ -32,8 +25,10 @@ enum off_state {
  * @early:  it was seen on another vCPU before it was seen to leave this one, at
  *          the time @came; or NOWHERE
  * @lost:   up to this number of gaps it is known where it was
- * @woken:  when it was woken, if it is OFF_WOKEN
- * @woken_early: it was woken at @woken before it was seen to leave
+ * @state:  in which it has left, or leaves, as far as an event says
+ * @awake:  it was woken since then, at @woken; or, if it is @early_wake, before
+ *          it was seen to leave
+ * @woken:  0: nobody knows when
  */
 struct follow {
     struct thread_time time;
@@ -44,9 +39,10 @@ struct follow {
     uint32_t early;
     uint64_t came;
     uint64_t lost;
-    enum off_state state;
+    enum thread_state state;
+    bool awake;
+    bool early_wake;
     uint64_t woken;
-    bool woken_early;
 };
 
 /**
@@ -97,26 +93,34 @@ static struct follow *new_follow(struct thread_walk *w)
     return f;
 }
 
+/* Unknown tasks, and the idle ones, are one each. */
+static void get_key(uint64_t key[2], bool known, unsigned nested,
+                    const struct btrail_kernel *kernel, uint32_t pid,
+                    uint32_t tid)
+{
+    thread_key(key, kernel, pid, tid, 0);
+    key[0] |= UINT64_C(1) << 63 | (uint64_t)nested << 32;
+    if (!known) {
+        key[0] = key[1] = 0;
+    }
+}
+
 /* The thread that made the records of a batch.  Beyond the limit, one stands
  * for all. */
 static struct follow *thread_of(struct thread_walk *w,
                                 const struct btrail_batch *b)
 {
     const struct btrail_task *task = &b->task;
-    unsigned kernel = b->kernel.known ? b->kernel.number : 0;
-    const uint64_t key[2] = {
-        !task->known ? 0 :
-        UINT64_C(1) << 63 | (uint64_t)task->nested << 32 | kernel,
-        !task->known || !task->tid ? 0 :
-        (uint64_t)task->pid << 32 | task->tid,
-    };
-    struct follow *f = g_hash_table_lookup(w->threads, key);
     unsigned limit = w->options->rows ?: THREAD_TIMES_ROWS;
+    struct follow *f;
+    uint64_t key[2];
 
+    get_key(key, task->known, task->nested, &b->kernel, task->pid, task->tid);
+    f = g_hash_table_lookup(w->threads, key);
     if (!f && w->out->threads->len < limit) {
         f = new_follow(w);
         memcpy(f->key, key, sizeof(key));
-        f->time.kernel = task->known ? kernel : 0;
+        f->time.kernel = (uint16_t)key[0];
         f->time.followed = task->known && task->tid && !task->nested;
         f->lost = w->forgets;
         g_ptr_array_add(w->out->threads, f);
@@ -150,6 +154,7 @@ static bool chooses(const struct thread_walk *w, unsigned vcpu,
 static void add_wait(const struct thread_walk *w, struct follow *f,
                      uint64_t since, uint64_t until)
 {
+    bool blocked = f->state == THREAD_BLOCKED || f->state == THREAD_DEAD;
     uint64_t ns;
 
     /*
@@ -157,13 +162,13 @@ static void add_wait(const struct thread_walk *w, struct follow *f,
      * as a tick: that can seem to be before it left (who is woken while it runs
      * stays awake, and another wake-up would follow), or after it came back.
      */
-    if (f->state == OFF_BLOCKED && w->wakes && !w->strangers) {
-        f->woken = f->woken_early ? f->woken : until;
-        f->state = OFF_WOKEN;
+    if (blocked && !f->awake && w->wakes && !w->strangers) {
+        f->woken = f->early_wake ? f->woken : until;
+        f->awake = true;
     }
-    if (f->state == OFF_WOKEN && f->woken) {
+    if (blocked && f->awake && f->woken) {
         since = MAX(since, f->woken);
-    } else if (f->state != OFF_RUNNABLE) {
+    } else if (f->state != THREAD_RUNNABLE) {
         f->time.waits_unknown++;
         return;
     }
@@ -225,6 +230,12 @@ static void leave(struct thread_walk *w, unsigned vcpu)
     }
 }
 
+static void set_state(struct follow *f, enum thread_state state)
+{
+    f->state = state;
+    f->awake = false;
+}
+
 /* A thread runs on a vCPU, from a moment on. */
 static void come(struct thread_walk *w, unsigned vcpu, struct follow *f,
                  uint64_t time)
@@ -244,8 +255,8 @@ static void come(struct thread_walk *w, unsigned vcpu, struct follow *f,
     }
     f->lost = w->forgets;
     f->vcpu = vcpu;
-    f->state = OFF_UNKNOWN;
-    f->woken_early = false;
+    set_state(f, THREAD_UNKNOWN);
+    f->early_wake = false;
     w->lanes[vcpu].runs = f;
 }
 
@@ -262,7 +273,7 @@ static void follow(struct thread_walk *w, unsigned vcpu, struct follow *f,
         }
     } else {
         /* It was away without a record of another thread. */
-        f->state = OFF_UNKNOWN;
+        set_state(f, THREAD_UNKNOWN);
     }
 }
 
@@ -344,13 +355,13 @@ static void add_batch(struct thread_walk *w, unsigned vcpu,
 }
 
 /* The thread whose records were last leaves, for the one that is named now. */
-static void set_state(struct thread_lane *l, const struct btrail_event *e)
+static void note_state(struct thread_lane *l, const struct btrail_event *e)
 {
     struct btrail_left left;
 
     btrail_event_left(e, &left);
     if (left.known && l->runs) {
-        l->runs->state = left.runnable ? OFF_RUNNABLE : OFF_BLOCKED;
+        set_state(l->runs, thread_state_left(&left));
     }
 }
 
@@ -364,24 +375,22 @@ static void reach_event(struct thread_walk *w, unsigned vcpu,
 static void wake(struct thread_walk *w, unsigned vcpu,
                  const struct btrail_batch *b)
 {
-    uint64_t key[2] = {
-        UINT64_C(1) << 63 | (b->kernel.known ? b->kernel.number : 0), 0,
-    };
     struct btrail_wake woken;
     struct follow *f;
+    uint64_t key[2];
 
     btrail_event_wake(b->event, &woken);
-    key[1] = (uint64_t)woken.pid << 32 | woken.tid;
+    get_key(key, true, 0, &b->kernel, woken.pid, woken.tid);
     f = woken.known && !b->kernel.nested ?
         g_hash_table_lookup(w->threads, key) : NULL;
     w->wakes++;
     w->strangers += !woken.known;
-    if (!f || f->state == OFF_WOKEN || f->state == OFF_RUNNABLE) {
+    if (!f || f->awake || f->state == THREAD_RUNNABLE) {
         return;
     }
     reach_event(w, vcpu, b);
-    f->woken_early = f->state == OFF_UNKNOWN;
-    f->state = f->woken_early ? OFF_UNKNOWN : OFF_WOKEN;
+    f->early_wake = f->state == THREAD_UNKNOWN;
+    f->awake = !f->early_wake;
     f->woken = lane_clock_now(&w->clocks[vcpu]);
 }
 
@@ -403,7 +412,7 @@ static void add_event(struct thread_walk *w, unsigned vcpu,
         forget(w);
     }
     if (b->event->type == BTRAIL_EVENT_TASK) {
-        set_state(l, b->event);
+        note_state(l, b->event);
     } else if (b->event->type == BTRAIL_EVENT_WAKE) {
         wake(w, vcpu, b);
     }

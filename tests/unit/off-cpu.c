@@ -136,10 +136,10 @@ static void take(const struct off_cpu_sums *s, size_t i, enum off_cpu_kind kind,
 /* Tasks that are woken while they are away, before that, or unseen */
 static void test_wakes(void)
 {
-    static const enum off_cpu_why why[] = {
-        OFF_CPU_WHY_UNKNOWN, OFF_CPU_IS_BLOCKED, OFF_CPU_IS_BLOCKED,
-        OFF_CPU_COULD_RUN, OFF_CPU_IS_BLOCKED, OFF_CPU_IS_BLOCKED,
-        OFF_CPU_IS_DEAD,
+    static const enum thread_state why[] = {
+        THREAD_UNKNOWN, THREAD_BLOCKED, THREAD_BLOCKED,
+        THREAD_RUNNABLE, THREAD_BLOCKED, THREAD_BLOCKED,
+        THREAD_DEAD,
     };
     struct off_cpu *o = off_cpu_new();
     struct off_cpu_sums *s = off_cpu_sums_new(0);
