@@ -120,6 +120,15 @@ static const char *old_name(const char *function, bool *exception)
     return NULL;
 }
 
+/* The same, of a kernel with prefixes, without, or of either kind */
+static const char *name_of(const char *function, bool prefixed, bool old,
+                           bool *exception)
+{
+    const char *name = prefixed ? entry_name(function, exception) : NULL;
+
+    return name || !old ? name : old_name(function, exception);
+}
+
 /* Is this the vector that is wanted? */
 static bool is_wanted(bool exception, const char *name, const char *function,
                       const char *wanted)
@@ -226,9 +235,8 @@ static void each_own(const struct btrail_names *names, own_fn *fn, void *opaque)
         bool exception = false;
 
         if (is_own(&symbol, &era, owns)) {
-            const char *name = prefixed[era.own] ?
-                entry_name(symbol.name, &exception) :
-                old_name(symbol.name, &exception);
+            const char *name = name_of(symbol.name, prefixed[era.own],
+                                       !prefixed[era.own], &exception);
 
             fn(opaque, &symbol, &era, name, exception);
         }
@@ -321,9 +329,6 @@ const char *vectors_interrupt(const char *function)
     if (g_str_has_prefix(function, "sysvec_")) {
         return function + strlen("sysvec_");
     }
-    name = entry_name(function, &exception);
-    if (!name) {
-        name = old_name(function, &exception);
-    }
+    name = name_of(function, true, true, &exception);
     return exception ? NULL : name;
 }

@@ -36,10 +36,10 @@ struct vector_entry {
 
 /* Those of all kernels of a trace: names of symbols -> struct vector_entry */
 GHashTable *vectors_entries(const struct btrail_names *names);
+
 /*
- * The name in Linux of the interrupt that a function of the kernel takes, such
- * as "apic_timer_interrupt"; "common_interrupt" of those of devices, which have
- * one function; NULL if it takes none
+ * The same name, by that of a function alone, of whichever kernel it is; also of
+ * functions which entries call to handle the interrupt.  NULL if it takes none
  */
 const char *vectors_interrupt(const char *function);
 

@@ -328,6 +328,36 @@ static void test_interrupts(void)
     btrail_names_close(names);
 }
 
+/* By the name alone: entries of all kernels, and what they call */
+static void test_interrupt(void)
+{
+    static const struct {
+        const char *function, *name;
+    } all[] = {
+        { "asm_sysvec_apic_timer_interrupt", "apic_timer_interrupt" },
+        { "sysvec_apic_timer_interrupt", "apic_timer_interrupt" },
+        { "apic_timer_interrupt", "apic_timer_interrupt" },
+        { "asm_sysvec_of_a_later_kernel", "of_a_later_kernel" },
+        { "reschedule_interrupt", "reschedule_ipi" },
+        { "asm_exc_nmi", "nmi" },
+        { "nmi", "nmi" },
+        { "common_interrupt", "common_interrupt" },
+        { "asm_common_interrupt", "common_interrupt" },
+        { "irq_entries_start", "common_interrupt" },
+        { "do_IRQ", "common_interrupt" },
+        { "asm_exc_page_fault", NULL },
+        { "page_fault", NULL },
+        { "invalid_TSS", NULL },
+        { "asm_sysve", NULL },
+        { "do_exit", NULL },
+        { "", NULL },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(all); i++) {
+        g_assert_cmpstr(vectors_interrupt(all[i].function), ==, all[i].name);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -337,5 +367,6 @@ int main(int argc, char **argv)
     g_test_add_func("/vectors/pseudo", test_pseudo);
     g_test_add_func("/vectors/entries", test_entries);
     g_test_add_func("/vectors/interrupts", test_interrupts);
+    g_test_add_func("/vectors/interrupt", test_interrupt);
     return g_test_run();
 }
