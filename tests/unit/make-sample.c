@@ -27,6 +27,23 @@ static void add_event(struct btrail_slab *slab, struct btrail_event *events,
     };
 }
 
+static void add_clock(struct btrail_slab *slab, struct btrail_event *events,
+                      uint64_t index, uint64_t host)
+{
+    add_event(slab, events, index, BTRAIL_EVENT_TIME, 0, host);
+    events[slab->n_events - 1].data[2] = BTRAIL_NO_ICOUNT;
+}
+
+/* A clock, and the task that runs from there on; @name: up to 8 bytes */
+static void add_turn(struct btrail_slab *slab, struct btrail_event *events,
+                     uint64_t index, uint64_t host, uint16_t left,
+                     uint64_t task, const char *name)
+{
+    add_clock(slab, events, index, host);
+    add_event(slab, events, index, BTRAIL_EVENT_TASK, left, task);
+    memcpy(&events[slab->n_events - 1].data[1], name, strlen(name));
+}
+
 /*
  * More than one chunk, with few and with many address spaces, the second one
  * with instruction counts; addresses and flags that vary; events of every type,
@@ -668,7 +685,7 @@ static void write_woken(const char *path, unsigned pause)
         { 12, SLEEP, 0, 0x4000, 0 },
         { 0, BTRAIL_TASK_LEFT_DEAD, 0, 0x5000, 0 },
     };
-    static const char names[][4] = { "idle", "one", "two" };
+    static const char names[][5] = { "idle", "one", "two" };
     struct btrail_writer *w;
     uint64_t host = START;
 
@@ -692,17 +709,14 @@ static void write_woken(const char *path, unsigned pause)
             add_event(&slab, events, i * EACH, BTRAIL_EVENT_RESUME,
                       BTRAIL_PAUSE_VM_STOP, host);
         }
-        add_event(&slab, events, i * EACH, BTRAIL_EVENT_TIME, 0, host);
-        events[slab.n_events - 1].data[2] = BTRAIL_NO_ICOUNT;
         if (ends) {
+            add_clock(&slab, events, i * EACH, host);
             add_event(&slab, events, i * EACH, BTRAIL_EVENT_END,
                       BTRAIL_END_STOPPED, host);
         } else {
-            add_event(&slab, events, i * EACH, BTRAIL_EVENT_TASK,
-                      slabs[i].left,
-                      tid ? UINT64_C(11) << 32 | tid : 0);
-            memcpy(&events[slab.n_events - 1].data[1],
-                   names[tid ? tid - 10 : 0], 4);
+            add_turn(&slab, events, i * EACH, host, slabs[i].left,
+                     tid ? UINT64_C(11) << 32 | tid : 0,
+                     names[tid ? tid - 10 : 0]);
             if (slabs[i].wakes) {
                 add_event(&slab, events, i * EACH, BTRAIL_EVENT_WAKE,
                           slabs[i].wakes == 13 ? BTRAIL_WAKE_NEW : 0,
@@ -735,13 +749,11 @@ static void write_woken(const char *path, unsigned pause)
                       BTRAIL_PAUSE_VM_STOP, START + pause * SLAB);
             add_event(&slab, events, 1, BTRAIL_EVENT_RESUME,
                       BTRAIL_PAUSE_VM_STOP, START + pause * SLAB + PAUSED);
-        }
-        add_event(&slab, events, i, i ? BTRAIL_EVENT_END : BTRAIL_EVENT_TIME,
-                  i ? BTRAIL_END_STOPPED : 0, i ? host - SLAB : START);
-        events[slab.n_events - 1].data[2] = BTRAIL_NO_ICOUNT;
-        if (!i) {
-            add_event(&slab, events, 0, BTRAIL_EVENT_TASK, 0, 0);
-            memcpy(&events[slab.n_events - 1].data[1], "idle", 4);
+            add_event(&slab, events, 1, BTRAIL_EVENT_END, BTRAIL_END_STOPPED,
+                      host - SLAB);
+            events[slab.n_events - 1].data[2] = BTRAIL_NO_ICOUNT;
+        } else {
+            add_turn(&slab, events, 0, START, 0, 0, "idle");
         }
         g_assert_cmpint(btrail_writer_append(w, 1, &slab), ==, 0);
     }
@@ -841,6 +853,7 @@ static void wakes_turn(struct wakes *w, struct btrail_writer *writer)
         .records = records,
         .n_records = g_rand_int_range(w->random, 1, MOST),
     };
+    const char name[] = { thread < WAKES_VCPUS ? 'i' : 'a' + thread, 0 };
     uint16_t left = 0;
 
     for (unsigned i = 0; i < slab.n_records; i++) {
@@ -855,12 +868,8 @@ static void wakes_turn(struct wakes *w, struct btrail_writer *writer)
                BTRAIL_TASK_LEFT_BLOCKED | BTRAIL_TASK_LEFT_INTERRUPTIBLE;
     }
     w->running[vcpu] = thread;
-    add_event(&slab, events, slab.first_index, BTRAIL_EVENT_TIME, 0,
-              w->clocks[vcpu]);
-    events[0].data[2] = BTRAIL_NO_ICOUNT;
-    add_event(&slab, events, slab.first_index, BTRAIL_EVENT_TASK, left,
-              wakes_task(thread));
-    events[1].data[1] = thread < WAKES_VCPUS ? 'i' : 'a' + thread;
+    add_turn(&slab, events, slab.first_index, w->clocks[vcpu], left,
+             wakes_task(thread), name);
     if (w->threads[woken].blocked && w->threads[woken].since <
         w->clocks[vcpu] && woken != was) {
         add_event(&slab, events, slab.first_index, BTRAIL_EVENT_WAKE, 0,
