@@ -504,6 +504,7 @@ static void print_text(const struct cli_trace *t,
 {
     static const char *const members[] = {
         "guest", "session", "producer", "qemu", "privilege", "overflow",
+        "why",
     };
     struct stream_summary sum = add_up(streams, n);
 

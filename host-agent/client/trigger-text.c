@@ -47,6 +47,12 @@ static bool set_seconds(JsonObject *trigger, const char *name,
     return true;
 }
 
+static bool set_mark(JsonObject *trigger, const char *name, const char *value)
+{
+    json_object_set_string_member(trigger, name, value);
+    return g_str_has_prefix(value, "mark:");
+}
+
 /* What can follow the place, as in "hits=3" */
 static const struct trigger_field {
     const char *name;
@@ -55,7 +61,11 @@ static const struct trigger_field {
     { "do", set_action },
     { "hits", set_number },
     { "longer", set_seconds },
+    { "until", set_mark },
 };
+
+/* Before the second mark, whose name can have commas, too */
+#define UNTIL   ",until=mark:"
 
 /* The field of a text such as "hits=3", and its value; or NULL */
 static const struct trigger_field *find_field(const char *text,
@@ -92,11 +102,12 @@ static bool is_option(const char *comma)
     return *comma == ',' && find_field(comma + 1, &value);
 }
 
-/* The place of a mark, whose name can have any comma: options are last. */
-static size_t mark_size(const char *text)
+/*
+ * The place of a mark, whose name can have any comma: options are last of the
+ * first @size bytes.
+ */
+static size_t mark_size(const char *text, size_t size)
 {
-    size_t size = strlen(text);
-
     for (size_t n = size; n--;) {
         if (text[n] == ',') {
             if (!is_option(text + n)) {
@@ -126,19 +137,49 @@ static size_t place_size(const char *text)
     return comma ? comma - place : end - text;
 }
 
+/* Adds the options of a text that is empty or begins with a comma. */
+static void add_options(GStrvBuilder *options, const char *text)
+{
+    g_auto(GStrv) parts = g_strsplit(text, ",", -1);
+
+    for (unsigned i = 1; *parts && parts[i]; i++) {
+        g_strv_builder_add(options, parts[i]);
+    }
+}
+
+/* Returns the place, and the options after it. */
+static char *split(const char *text, char ***options)
+{
+    g_autoptr(GStrvBuilder) all = g_strv_builder_new();
+    const char *until = trigger_mark(text) ? g_strrstr(text, UNTIL) : NULL;
+    size_t n = until ? (size_t)(until - text) : strlen(text);
+    size_t size = trigger_mark(text) ? mark_size(text, n) : place_size(text);
+    g_autofree char *before = g_strndup(text + size, n - size);
+
+    add_options(all, before);
+    if (until) {
+        const char *option = until + 1;
+        size_t end = mark_size(option, strlen(option));
+        g_autofree char *mark = g_strndup(option, end);
+
+        g_strv_builder_add(all, mark);
+        add_options(all, option + end);
+    }
+    *options = g_strv_builder_end(all);
+    return g_strndup(text, size);
+}
+
 JsonObject *trigger_parse(const char *text, unsigned action, GError **error)
 {
-    size_t size = trigger_mark(text) ? mark_size(text) : place_size(text);
-    g_autofree char *place = g_strndup(text, size);
-    g_auto(GStrv) parts = g_strsplit(text + size, ",", -1);
+    g_auto(GStrv) parts = NULL;
+    g_autofree char *place = split(text, &parts);
     g_autoptr(JsonObject) trigger = NULL;
 
     trigger = btrail_json_new("s:at", place, "s:do",
                               trigger_action_name(action), "u:hits", 1,
                               NULL);
-    /* The first one is empty, as a comma follows the place. */
-    for (unsigned i = 1; i < g_strv_length(parts); i++) {
-        const char *value;
+    for (unsigned i = 0; i < g_strv_length(parts); i++) {
+        const char *value = NULL;
         const struct trigger_field *field = find_field(parts[i], &value);
 
         if (!field || !field->set(trigger, field->name, value)) {
@@ -147,7 +188,8 @@ JsonObject *trigger_parse(const char *text, unsigned action, GError **error)
 
             g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                         "--trigger: '%s': '%s' is not do=ACTION (%s), "
-                        "hits=NUMBER or longer=TIME", text, parts[i], actions);
+                        "hits=NUMBER, longer=TIME or until=mark:NAME", text,
+                        parts[i], actions);
             return NULL;
         }
     }
@@ -158,7 +200,9 @@ char *trigger_text(JsonObject *trigger)
 {
     const char *at = btrail_json_string(trigger, "at");
     const char *action = btrail_json_string(trigger, "do");
+    const char *until = btrail_json_string(trigger, "until");
     double longer = answer_double(trigger, "longer");
+    uint64_t unmeasured = answer_number(trigger, "unmeasured");
     GString *text = g_string_new(at);
 
     /* As trigger_parse() takes it */
@@ -168,12 +212,19 @@ char *trigger_text(JsonObject *trigger)
     if (longer > 0) {
         g_string_append_printf(text, ",longer=%.12gs", longer);
     }
+    if (until) {
+        g_string_append_printf(text, ",until=%s", until);
+    }
     if (json_object_has_member(trigger, "places")) {
         g_string_append_printf(text, ": %" G_GUINT64_FORMAT " places",
                                answer_number(trigger, "places"));
         if (btrail_json_is_true(trigger, "capped")) {
             g_string_append(text, ", not all");
         }
+    }
+    if (unmeasured) {
+        g_string_append_printf(text, ", %" G_GUINT64_FORMAT " not measured",
+                               unmeasured);
     }
     return g_string_free(text, FALSE);
 }

@@ -33,6 +33,7 @@
  *          the thread
  * @calls:  else: those that began in it
  * @ends:   and where it returned to from others; when, less the pauses before
+ * @more_ends: of spans, of which no more than @ends have times
  * @out:    when it ended
  * @paused: how long the vCPU was paused in it
  */
@@ -49,6 +50,7 @@ struct thread_run {
         uint64_t time;
     } ends[MAX_ENDS];
     unsigned n_ends;
+    uint64_t more_ends;
 };
 
 /**
@@ -59,6 +61,7 @@ struct thread_run {
  * @seen_in, @seen_number: the last begin, and the least number, of runs with
  *        nothing to join
  * @waits: it has runs that were not joined
+ * @kept:  its bytes were taken from the budget
  * @away:  since when it has run on no vCPU; 0 if it does, or that is not known
  */
 struct thread {
@@ -69,6 +72,7 @@ struct thread {
     uint64_t seen_in;
     uint64_t seen_number;
     bool waits;
+    bool kept;
     uint64_t away;
 };
 
@@ -78,6 +82,7 @@ struct thread {
  * @passed:  all that was before has been handed over
  * @idle:    it has no ticks, or may have none
  * @thread:  that TASK has named, or NULL
+ * @forgot:  who that is, up to the next TASK event
  * @run:     of that
  * @between: a KERNEL event has come, and no TASK event yet
  * @watch:   its pauses
@@ -89,6 +94,7 @@ struct vcpu {
     uint64_t passed;
     bool idle;
     struct thread *thread;
+    bool forgot;
     struct thread_run run;
     bool between;
     struct btrail_pause_watch watch;
@@ -102,10 +108,14 @@ struct long_calls {
     uint64_t now;               /* grows with each event and site */
     uint64_t forgotten;         /* what runs were that began before */
     unsigned n_runs;            /* that wait */
+    uint64_t left_out;          /* atomic */
+    struct btrail_budget *budget;
     GHashTable *threads;        /* by key */
     unsigned n_vcpus;
     struct vcpu *vcpus;
 };
+
+static void forget_all(struct long_calls *c);
 
 static void free_thread(gpointer p)
 {
@@ -117,22 +127,37 @@ static void free_thread(gpointer p)
     g_free(t);
 }
 
-struct long_calls *long_calls_new(uint64_t ns)
+static struct long_calls *make(uint64_t ns, bool spans)
 {
     struct long_calls *c = g_new0(struct long_calls, 1);
 
     c->by = (struct calls_measure) {
         .ns = ns, .sites = call_sites_new(), .pauses = any_pauses_new(),
+        .spans = spans,
     };
     c->threads = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, NULL,
                                        free_thread);
     return c;
 }
 
+struct long_calls *long_calls_new(uint64_t ns)
+{
+    return make(ns, false);
+}
+
+struct long_calls *long_calls_new_spans(uint64_t ns)
+{
+    return make(ns, true);
+}
+
 void long_calls_free(struct long_calls *c)
 {
     if (c) {
+        forget_all(c);
         g_hash_table_unref(c->threads);
+        if (c->budget) {
+            btrail_budget_unref(c->budget);
+        }
         call_sites_free(c->by.sites);
         any_pauses_free(c->by.pauses);
         g_free(c->vcpus);
@@ -152,14 +177,87 @@ void long_calls_set_device(struct long_calls *c, uint64_t tick_ns,
     }
 }
 
+void long_calls_set_budget(struct long_calls *c, struct btrail_budget *budget)
+{
+    c->budget = budget ? btrail_budget_ref(budget) : NULL;
+}
+
+uint64_t long_calls_left_out(const struct long_calls *c)
+{
+    return __atomic_load_n(&c->left_out, __ATOMIC_RELAXED);
+}
+
+struct call_time long_calls_take_time(struct long_calls *c)
+{
+    struct call_time longest = c->by.longest;
+
+    c->by.longest = (struct call_time) { 0 };
+    return longest;
+}
+
 /*
  * Threads
  */
+
+static void leave_out(struct long_calls *c, uint64_t n)
+{
+    __atomic_fetch_add(&c->left_out, n, __ATOMIC_RELAXED);
+}
+
+/* Nothing that has begun is known any more.  What is deeper was counted. */
+static void leave_out_calls(struct long_calls *c, struct thread_calls *calls)
+{
+    leave_out(c, calls->call.lasts + calls->outer.lasts + calls->spans.n);
+    memset(calls, 0, sizeof(*calls));
+}
+
+/* False if there is no room for a thread, or a run. */
+static bool keep_bytes(struct long_calls *c, size_t size)
+{
+    return !c->budget || btrail_budget_keep(c->budget, size);
+}
+
+static void drop_bytes(struct long_calls *c, size_t size)
+{
+    if (c->budget) {
+        btrail_budget_drop(c->budget, size);
+    }
+}
+
+static void remove_run(struct long_calls *c, struct thread *t, unsigned i)
+{
+    drop_bytes(c, sizeof(struct thread_run));
+    g_array_remove_index(t->runs, i);
+    c->n_runs--;
+}
 
 /* Up to when has all been handed over that a vCPU did? */
 static uint64_t handed_until(const struct vcpu *v)
 {
     return MAX(v->time, v->passed);
+}
+
+static void forget_thread(struct long_calls *c, struct thread *t)
+{
+    leave_out_calls(c, &t->calls);
+    while (t->runs && t->runs->len) {
+        leave_out_calls(c, &g_array_index(t->runs, struct thread_run,
+                                          t->runs->len - 1).calls);
+        remove_run(c, t, t->runs->len - 1);
+    }
+    if (t->kept) {
+        drop_bytes(c, sizeof(*t));
+    }
+}
+
+/* Forgets who runs, and what its run has not yet given to the thread. */
+static void forget_running(struct long_calls *c, struct vcpu *v)
+{
+    if (!v->run.joined) {
+        leave_out_calls(c, &v->run.calls);
+    }
+    v->thread = NULL;
+    v->forgot = true;
 }
 
 /*
@@ -169,10 +267,18 @@ static uint64_t handed_until(const struct vcpu *v)
  */
 static void forget_all(struct long_calls *c)
 {
-    g_hash_table_remove_all(c->threads);
-    c->n_runs = 0;
+    GHashTableIter iter;
+    gpointer value;
+
+    g_hash_table_iter_init(&iter, c->threads);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        forget_thread(c, value);
+        g_hash_table_iter_remove(&iter);
+    }
     for (unsigned i = 0; i < c->n_vcpus; i++) {
-        c->vcpus[i].thread = NULL;
+        if (c->vcpus[i].thread) {
+            forget_running(c, &c->vcpus[i]);
+        }
         c->forgotten = MAX(c->forgotten, handed_until(&c->vcpus[i]));
     }
 }
@@ -182,10 +288,16 @@ static struct thread *find_thread(struct long_calls *c, uint64_t key)
     struct thread *t = g_hash_table_lookup(c->threads, &key);
 
     if (!t) {
-        if (g_hash_table_size(c->threads) >= MAX_THREADS) {
+        bool full = g_hash_table_size(c->threads) >= MAX_THREADS;
+        bool kept = !full && keep_bytes(c, sizeof(*t));
+
+        if (!kept) {
             forget_all(c);
+            /* One there is in any case. */
+            kept = keep_bytes(c, sizeof(*t));
         }
         t = g_new0(struct thread, 1);
+        t->kept = kept;
         t->key = key;
         t->seen_number = UINT64_MAX;
         t->known_from = c->forgotten;
@@ -239,7 +351,7 @@ static bool must_join(const struct vcpu *v)
 }
 
 /* Has all been handed over that any other vCPU did before the run began? */
-static bool is_next(struct long_calls *c, const struct thread *t,
+static bool is_next(struct long_calls *c, struct thread *t,
                     const struct thread_run *r)
 {
     for (unsigned i = 0; i < c->n_vcpus; i++) {
@@ -253,7 +365,10 @@ static bool is_next(struct long_calls *c, const struct thread *t,
         }
         if (v->thread == t && v->run.in < r->in) {
             /* It has not said that the thread has left it. */
-            v->thread = NULL;
+            if (!v->run.joined && has_anything(&v->run)) {
+                leave_out_calls(c, &t->calls);
+            }
+            forget_running(c, v);
         }
     }
     return true;
@@ -273,6 +388,10 @@ static unsigned join(struct long_calls *c, struct thread *t,
         thread_calls_end(&t->calls, &c->by, r->ends[i].to, r->ends[i].time,
                          &found);
     }
+    for (uint64_t n = r->more_ends;
+         n && open_spans_drop(&t->calls.spans); n--) {
+        leave_out(c, 1);
+    }
     /* Ends have their times without these. */
     thread_calls_skip(&t->calls, r->paused);
     thread_calls_doubt(&t->calls, &c->by, r->number);
@@ -282,6 +401,7 @@ static unsigned join(struct long_calls *c, struct thread *t,
     if (r->calls.call.lasts) {
         thread_calls_begin(&t->calls, &c->by, &r->calls.call);
     }
+    leave_out(c, open_spans_join(&t->calls.spans, &r->calls.spans));
     if (t->seen_in > r->in) {
         thread_calls_doubt(&t->calls, &c->by, t->seen_number);
     }
@@ -310,13 +430,6 @@ static struct thread_run *first_run(struct thread *t, struct vcpu *v,
     return first;
 }
 
-static void remove_run(struct long_calls *c, struct thread *t,
-                       unsigned i)
-{
-    g_array_remove_index(t->runs, i);
-    c->n_runs--;
-}
-
 /*
  * Joins those runs of a thread of which it is known what came before; @v is the
  * vCPU on which it runs, or NULL.  Returns how many calls have been found.
@@ -343,8 +456,10 @@ static void forget_runs(struct long_calls *c, struct thread *t)
         t->known_from = MAX(t->known_from,
                             g_array_index(t->runs, struct thread_run,
                                           t->runs->len - 1).in);
+        leave_out_calls(c, &g_array_index(t->runs, struct thread_run,
+                                          t->runs->len - 1).calls);
     }
-    memset(&t->calls, 0, sizeof(t->calls));
+    leave_out_calls(c, &t->calls);
     for (unsigned i = 0; i < c->n_vcpus; i++) {
         struct vcpu *v = &c->vcpus[i];
 
@@ -356,9 +471,16 @@ static void forget_runs(struct long_calls *c, struct thread *t)
 
 /* Keeps a run that has ended, if there is something to join. */
 static void keep_run(struct long_calls *c, struct thread *t,
-                     const struct thread_run *r)
+                     struct thread_run *r)
 {
-    if (r->joined || r->in < t->known_from) {
+    if (r->joined) {
+        return;
+    }
+    if (r->in < t->known_from) {
+        leave_out_calls(c, &r->calls);
+        if (c->by.spans && r->n_ends) {
+            leave_out_calls(c, &t->calls);
+        }
         return;
     }
     if (!has_anything(r)) {
@@ -366,7 +488,8 @@ static void keep_run(struct long_calls *c, struct thread *t,
         t->seen_number = MIN(t->seen_number, r->number);
         return;
     }
-    if (c->n_runs == MAX_WAITING) {
+    if (c->n_runs == MAX_WAITING || !keep_bytes(c, sizeof(*r))) {
+        leave_out_calls(c, &r->calls);
         forget_all(c);
         return;
     }
@@ -374,6 +497,8 @@ static void keep_run(struct long_calls *c, struct thread *t,
         t->runs = g_array_new(FALSE, FALSE, sizeof(struct thread_run));
     }
     if (t->runs->len == MAX_RUNS) {
+        drop_bytes(c, sizeof(*r));
+        leave_out_calls(c, &r->calls);
         forget_runs(c, t);
         return;
     }
@@ -424,7 +549,7 @@ static unsigned switch_task(struct long_calls *c, unsigned vcpu,
     struct vcpu *v = &c->vcpus[vcpu];
     struct thread *t;
 
-    v->between = false;
+    v->between = v->forgot = false;
     if (v->thread && v->thread->key == key && !unknown && !is_known_again(v)) {
         return 0;
     }
@@ -602,16 +727,22 @@ static void add_begun(struct vcpu *v, uint64_t key)
     v->n_begun = MIN(v->n_begun + 1, MAX_BEGUN + 1);
 }
 
-void long_calls_begin(struct long_calls *c, unsigned vcpu,
-                      uint64_t cr3, uint64_t from)
+static struct lasting_call new_call(const struct long_calls *c,
+                                    const struct vcpu *v, uint64_t from)
 {
-    struct vcpu *v = &c->vcpus[vcpu];
-    const struct lasting_call call = {
+    return (struct lasting_call) {
         .lasts = true,
         .from = from,
         .begin = v->time + c->tick,
         .any = !v->thread || v->between,
     };
+}
+
+void long_calls_begin(struct long_calls *c, unsigned vcpu,
+                      uint64_t cr3, uint64_t from)
+{
+    struct vcpu *v = &c->vcpus[vcpu];
+    const struct lasting_call call = new_call(c, v, from);
     struct thread *t;
     struct thread_run *run;
 
@@ -624,38 +755,72 @@ void long_calls_begin(struct long_calls *c, unsigned vcpu,
     add_begun(v, t->key);
 }
 
-/* Remembers the first return of a run to a place. */
+void long_calls_begin_span(struct long_calls *c, unsigned vcpu, uint64_t cr3)
+{
+    struct vcpu *v = &c->vcpus[vcpu];
+    struct lasting_call span = new_call(c, v, 0);
+    struct thread_run *run;
+    struct thread *t;
+
+    if (v->forgot) {
+        leave_out(c, 1);
+        return;
+    }
+    t = running(c, vcpu, cr3, &run);
+    /* It is open all the same, for marks B that come. */
+    if (!v->time) {
+        span.found = true;
+        leave_out(c, 1);
+    }
+    leave_out(c, !open_spans_begin(run ? &run->calls.spans : &t->calls.spans,
+                                   &span));
+    add_begun(v, t->key);
+}
+
+/* Remembers the first return of a run to a place, or each end of a span. */
 static void add_end(const struct long_calls *c, struct thread_run *r,
                     uint64_t to, uint64_t time)
 {
-    for (unsigned i = 0; i < r->n_ends; i++) {
+    for (unsigned i = 0; !c->by.spans && i < r->n_ends; i++) {
         if (r->ends[i].to == to) {
             return;
         }
     }
-    if (r->n_ends < MAX_ENDS && call_sites_return(c->by.sites, to)) {
+    if (r->n_ends == MAX_ENDS) {
+        r->more_ends++;
+    } else if (c->by.spans || call_sites_return(c->by.sites, to)) {
         r->ends[r->n_ends].to = to;
         r->ends[r->n_ends++].time = time - r->paused;
     }
 }
 
-bool long_calls_end(struct long_calls *c, unsigned vcpu,
-                    uint64_t cr3, uint64_t to)
+/* The same of calls and of spans */
+static bool end_any(struct long_calls *c, unsigned vcpu, uint64_t cr3,
+                    uint64_t to)
 {
     uint64_t time = c->vcpus[vcpu].time;
     struct thread *t;
     struct thread_run *run;
     unsigned found = 0;
 
-    if (!call_sites_may_return(c->by.sites, to)) {
-        return false;
-    }
     t = running(c, vcpu, cr3, &run);
     if (!thread_calls_end(run ? &run->calls : &t->calls, &c->by, to, time,
                           &found) && run) {
         add_end(c, run, to, time);
     }
     return found;
+}
+
+bool long_calls_end(struct long_calls *c, unsigned vcpu,
+                    uint64_t cr3, uint64_t to)
+{
+    return call_sites_may_return(c->by.sites, to) &&
+           end_any(c, vcpu, cr3, to);
+}
+
+bool long_calls_end_span(struct long_calls *c, unsigned vcpu, uint64_t cr3)
+{
+    return !c->vcpus[vcpu].forgot && end_any(c, vcpu, cr3, 0);
 }
 
 void long_calls_passed(struct long_calls *c, unsigned vcpu,

@@ -23,18 +23,38 @@
  * A jump to the function is a call that its own caller's instruction has not
  * made: nobody returns to after it.  So a call is found while it lasts only if
  * one from the same place has returned before, and otherwise when it returns.
+ *
+ * So it is with spans from a mark A to a mark B, see open-spans.h, which are
+ * found while they last, too.  Of calls and spans whose end, or begin, may be
+ * in what is missing or was forgotten, none is found.
  */
 
 #ifndef BTRAIL_LONG_CALLS_H
 #define BTRAIL_LONG_CALLS_H
 
+#include "drain/lasting-call.h"
+#include "lib/agent/budget.h"
 #include "lib/agent/stream.h"
 
 struct long_calls;
 
 /* One function's, which take longer than @ns */
 struct long_calls *long_calls_new(uint64_t ns);
+/* Spans, which take longer than that */
+struct long_calls *long_calls_new_spans(uint64_t ns);
 void long_calls_free(struct long_calls *c);
+
+/*
+ * Once, before all that follows: what is kept of threads is taken from a
+ * budget.  Without one there is room for all that there can be.
+ */
+void long_calls_set_budget(struct long_calls *c, struct btrail_budget *budget);
+
+/* Any thread: how many were not measured, or not up to their end */
+uint64_t long_calls_left_out(const struct long_calls *c);
+
+/* The longest of those that were found since this was called last */
+struct call_time long_calls_take_time(struct long_calls *c);
 
 /* The device's tick and vCPUs; before all that follows */
 void long_calls_set_device(struct long_calls *c, uint64_t tick_ns,
@@ -60,6 +80,10 @@ void long_calls_begin(struct long_calls *c, unsigned vcpu,
  */
 bool long_calls_end(struct long_calls *c, unsigned vcpu,
                     uint64_t cr3, uint64_t to);
+
+/* Marks A and B.  The latter returns what long_calls_end() does. */
+void long_calls_begin_span(struct long_calls *c, unsigned vcpu, uint64_t cr3);
+bool long_calls_end_span(struct long_calls *c, unsigned vcpu, uint64_t cr3);
 
 /* What has been handed over is all that the vCPU did before @time. */
 void long_calls_passed(struct long_calls *c, unsigned vcpu,

@@ -94,6 +94,16 @@ bool mark_hits_code(struct mark_hits *h, unsigned vcpu,
     return marked_code_item(h->code, vcpu, item, page);
 }
 
+uint64_t mark_hits_missed(const struct mark_hits *h)
+{
+    return marked_code_missed(h->code);
+}
+
+bool mark_hits_forgot(const struct mark_hits *h)
+{
+    return marked_code_forgot(h->code);
+}
+
 bool mark_hits_lack_code(const struct mark_hits *h)
 {
     return marked_code_lacks(h->code);
@@ -122,15 +132,15 @@ static void begin_reading(struct hits_vcpu *v, const struct mark *mark,
 }
 
 /* Reports a mark's value, or the mark alone. */
-static void report(struct mark_hits *h, const struct mark *mark, uint64_t cr3,
-                   const uint64_t *value)
+static void report(struct mark_hits *h, const struct mark *mark, unsigned vcpu,
+                   uint64_t cr3, const uint64_t *value)
 {
     for (unsigned i = 0; i < h->n; i++) {
         const struct mark_wanted *w = &h->wanted[i];
 
         if (mark_wanted_has_name(w, mark->name) && !w->condition == !value &&
             (!value || mark_wanted_has_value(w, *value))) {
-            h->hit(h->opaque, i, cr3);
+            h->hit(h->opaque, i, vcpu, cr3);
         }
     }
 }
@@ -161,10 +171,12 @@ static enum mark_value_state add_record(const struct mark_hits *h,
                           mark_thread_is_same(&r->thread, &r->mark, now));
 }
 
-static void read_values(struct mark_hits *h, struct hits_vcpu *v,
+static void read_values(struct mark_hits *h, unsigned vcpu,
                         const struct mark_thread *now,
                         const struct btrail_record *record)
 {
+    struct hits_vcpu *v = &h->vcpus[vcpu];
+
     for (unsigned i = 0; i < v->n;) {
         struct value_reading *r = &v->readings[i];
         enum mark_value_state state = add_record(h, r, now, record);
@@ -174,7 +186,7 @@ static void read_values(struct mark_hits *h, struct hits_vcpu *v,
             continue;
         }
         if (state == MARK_VALUE_KNOWN) {
-            report(h, &r->mark, r->thread.cr3, &r->value.value);
+            report(h, &r->mark, vcpu, r->thread.cr3, &r->value.value);
         }
         remove_reading(v, i);
     }
@@ -190,13 +202,14 @@ void mark_hits_record(struct mark_hits *h, unsigned vcpu, uint64_t index,
     if (G_UNLIKELY(v->n)) {
         const struct btrail_record record = { from, to };
 
-        read_values(h, v, &now, &record);
+        read_values(h, vcpu, &now, &record);
     }
-    if (G_LIKELY(!marked_offsets_has(h->offsets, to)) ||
+    if (G_UNLIKELY(marked_code_lost(h->code, vcpu, index)) ||
+        G_LIKELY(!marked_offsets_has(h->offsets, to)) ||
         !marked_code_find(h->code, vcpu, index, cr3, from, to, &mark)) {
         return;
     }
-    report(h, &mark, cr3, NULL);
+    report(h, &mark, vcpu, cr3, NULL);
     if (mark.has_value && wants_value(h, &mark)) {
         begin_reading(v, &mark, &now);
     }

@@ -17,10 +17,11 @@
 struct mark_hits;
 
 /*
- * Called when there is number @i of what is wanted, in this address space: at
- * the record of the mark or, with a condition, at the last one of its value
+ * Called when there is number @i of what is wanted, on a vCPU and in this
+ * address space: at the record of the mark or, with a condition, at the last
+ * one of its value.  Of one mark, a smaller number comes first
  */
-typedef void mark_hit_fn(void *opaque, unsigned i, uint64_t cr3);
+typedef void mark_hit_fn(void *opaque, unsigned i, unsigned vcpu, uint64_t cr3);
 
 /* @wanted: copied; @n of them, up to 64 */
 struct mark_hits *mark_hits_new(const struct mark_wanted *wanted, unsigned n,
@@ -40,6 +41,10 @@ unsigned mark_hits_places(const struct mark_hits *h, unsigned i);
 bool mark_hits_code(struct mark_hits *h, unsigned vcpu,
                     const struct btrail_code_item *item, const uint8_t *page);
 bool mark_hits_lack_code(const struct mark_hits *h);
+
+/* marked_code_missed(), and for any thread marked_code_forgot() */
+uint64_t mark_hits_missed(const struct mark_hits *h);
+bool mark_hits_forgot(const struct mark_hits *h);
 
 /* Each record, in the order of its vCPU */
 void mark_hits_record(struct mark_hits *h, unsigned vcpu, uint64_t index,

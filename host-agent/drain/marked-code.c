@@ -82,6 +82,9 @@ struct marked_code {
     uint64_t kept;              /* bytes and entries that were taken from it */
     uint64_t newest;            /* content that has come */
     uint64_t losses[BTRAIL_MAX_VCPUS];  /* of code */
+    uint64_t lost_until[BTRAIL_MAX_VCPUS];
+    uint64_t missed;
+    bool forgot;                /* atomic */
 };
 
 static void count_names(struct marked_code *c, uint64_t names, int more)
@@ -92,6 +95,13 @@ static void count_names(struct marked_code *c, uint64_t names, int more)
                                             __ATOMIC_RELAXED);
         }
     }
+}
+
+/* A mark, or its page, is not known any more. */
+static void set_forgot(struct marked_code *c)
+{
+    c->missed++;
+    __atomic_store_n(&c->forgot, true, __ATOMIC_RELAXED);
 }
 
 /* Takes an entry for a table, or frees it, if there is no room for it. */
@@ -120,6 +130,7 @@ static void forget_content(void *opaque, void *entry)
     const struct content *content = entry;
 
     count_names(opaque, content->names, -1);
+    set_forgot(opaque);
     forget(opaque, sizeof(*content));
 }
 
@@ -133,6 +144,12 @@ static void forget_page(void *opaque, void *entry)
     forget(opaque, sizeof(struct marked_page));
 }
 
+static void forget_marked_page(void *opaque, void *entry)
+{
+    set_forgot(opaque);
+    forget_page(opaque, entry);
+}
+
 struct marked_code *marked_code_new(const struct mark_wanted *wanted,
                                     unsigned n)
 {
@@ -143,7 +160,7 @@ struct marked_code *marked_code_new(const struct mark_wanted *wanted,
     c->places = g_new0(unsigned, n);
     c->contents = recent_new(MAX_CONTENTS, forget_content, c);
     c->edges = recent_new(MAX_EDGES, forget_edges, c);
-    c->pages = recent_new(MAX_PAGES, forget_page, c);
+    c->pages = recent_new(MAX_PAGES, forget_marked_page, c);
     c->others = recent_new(MAX_OTHERS, forget_page, c);
     c->awaited = g_array_new(FALSE, FALSE, sizeof(struct awaited));
     return c;
@@ -180,6 +197,24 @@ unsigned marked_code_places(const struct marked_code *c, unsigned i)
 const struct marked_offsets *marked_code_offsets(const struct marked_code *c)
 {
     return &c->offsets;
+}
+
+uint64_t marked_code_missed(const struct marked_code *c)
+{
+    return c->missed;
+}
+
+bool marked_code_forgot(const struct marked_code *c)
+{
+    return __atomic_load_n(&c->forgot, __ATOMIC_RELAXED);
+}
+
+bool marked_code_lost(struct marked_code *c, unsigned vcpu, uint64_t index)
+{
+    bool lost = index < c->lost_until[vcpu];
+
+    c->missed += lost;
+    return lost;
 }
 
 bool marked_code_lacks(const struct marked_code *c)
@@ -253,6 +288,8 @@ static void add_content(struct marked_code *c, uint64_t number,
         if (keep(c, c->contents, g_memdup2(&s.content, sizeof(s.content)),
                  sizeof(s.content))) {
             count_names(c, s.content.names, 1);
+        } else {
+            set_forgot(c);
         }
     } else {
         add_edges(c, number, page);
@@ -328,7 +365,11 @@ static struct marked_page *keep_page(struct marked_code *c, uint64_t key,
     if (!p) {
         p = recent_take(c->others, key, space);
         if (!p) {
-            return new_page(c, c->pages, key, space);
+            p = new_page(c, c->pages, key, space);
+            if (!p) {
+                set_forgot(c);
+            }
+            return p;
         }
         recent_add(c->pages, p);
     }
@@ -412,6 +453,7 @@ static void await(struct marked_code *c, unsigned vcpu,
 
     if (c->awaited->len == MAX_AWAITED) {
         g_array_remove_index(c->awaited, 0);
+        set_forgot(c);
     }
     g_array_append_val(c->awaited, new);
 }
@@ -453,6 +495,7 @@ bool marked_code_item(struct marked_code *c, unsigned vcpu,
         break;
     case BTRAIL_CODE_LOST:
         c->losses[vcpu]++;
+        c->lost_until[vcpu] = MAX(c->lost_until[vcpu], item->index);
         break;
     default:
         break;
@@ -487,6 +530,9 @@ static bool read_code(struct marked_code *c, unsigned vcpu, uint64_t index,
     uint64_t number = content_at(c, vcpu, space, address, index);
 
     if (!number || !read_content(c, number, at, buf, first)) {
+        /* What was executed there is not known, and it has, or had, marks. */
+        c->missed += !number &&
+                     recent_find(c->pages, page_key(vcpu, address), space);
         return false;
     }
     if (first == size) {
@@ -497,7 +543,11 @@ static bool read_code(struct marked_code *c, unsigned vcpu, uint64_t index,
     if (!number) {
         number = content_at(c, vcpu, space, next, index + 1);
     }
-    return number && read_content(c, number, 0, buf + first, size - first);
+    if (!number || !read_content(c, number, 0, buf + first, size - first)) {
+        c->missed++;
+        return false;
+    }
+    return true;
 }
 
 /* A mark on two pages is counted with the one that shows it. */

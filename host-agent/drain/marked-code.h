@@ -78,6 +78,21 @@ static inline bool marked_offsets_has(const struct marked_offsets *o,
 }
 
 /*
+ * How often marks may have been missed: code was lost, or there was no room for
+ * it.  It grows before the next record can be told from a mark.
+ */
+uint64_t marked_code_missed(const struct marked_code *c);
+
+/*
+ * Any thread: has it forgotten code of marks that are wanted?  Until the guest
+ * changes that code, they are not found.
+ */
+bool marked_code_forgot(const struct marked_code *c);
+
+/* Is a record of a vCPU among those whose code is lost?  Each counts. */
+bool marked_code_lost(struct marked_code *c, unsigned vcpu, uint64_t index);
+
+/*
  * Is the record with this index of a vCPU that of a mark that is wanted?  Index
  * by index; its items came before.
  */

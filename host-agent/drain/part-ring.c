@@ -180,7 +180,7 @@ GArray *part_ring_files(struct part_ring *r)
     return files;
 }
 
-int part_ring_dump(GArray *files, const char *path,
+int part_ring_dump(GArray *files, const char *path, const char *more,
                    struct btrail_merge_result *result)
 {
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
@@ -195,7 +195,7 @@ int part_ring_dump(GArray *files, const char *path,
     ret = btrail_trace_open_files(&trace, (const char *const *)paths->pdata,
                                   paths->len);
     if (!ret) {
-        ret = btrail_merge_running(trace, path, result);
+        ret = btrail_merge_running(trace, path, more, result);
         error = errno;
         btrail_trace_close(trace);
         errno = error;

@@ -62,9 +62,10 @@ GArray *part_ring_files(struct part_ring *r);
 
 /*
  * Makes one trace of the files, and closes them.  Any thread.  Returns 0, or a
- * negative enum btrail_error and leaves no file.
+ * negative enum btrail_error and leaves no file.  @more: as
+ * btrail_merge_running()
  */
-int part_ring_dump(GArray *files, const char *path,
+int part_ring_dump(GArray *files, const char *path, const char *more,
                    struct btrail_merge_result *result);
 
 /* Closes the file of names and, unless @keep is set, deletes all files. */

@@ -8,6 +8,7 @@
 
 #include "drain/session-dump.h"
 #include "util/event-fd.h"
+#include "util/json.h"
 
 /*
  * Ticks until all that was made before is flushed: the first may be in
@@ -148,9 +149,20 @@ static struct btrail_store *open_and_trim(void *opaque)
     return NULL;
 }
 
+/* What the trace says of why it was made; NULL if nobody says so */
+static char *describe(const char *why)
+{
+    g_autoptr(JsonObject) meta = why ? btrail_json_new("s:why", why, NULL) :
+                                       NULL;
+
+    return meta ? btrail_json_text(meta, FALSE) : NULL;
+}
+
 bool session_dumps_write(struct session_dumps *d, const char *path,
+                         const char *why,
                          uint64_t *records, uint64_t *bytes, GError **error)
 {
+    g_autofree char *more = describe(why);
     struct ring_dump dump = { d, NULL };
     struct btrail_merge_result merged;
     struct stat st;
@@ -165,7 +177,7 @@ bool session_dumps_write(struct session_dumps *d, const char *path,
         open_files(&dump);
     }
     g_mutex_unlock(&d->output_lock);
-    ret = part_ring_dump(dump.files, path, &merged);
+    ret = part_ring_dump(dump.files, path, more, &merged);
     if (!ret && stat(path, &st) < 0) {
         ret = -BTRAIL_ERR_IO;
     }

@@ -73,8 +73,11 @@ void session_dumps_wait_closed(struct session_dumps *d);
 void session_dumps_hold(struct session_dumps *d);
 void session_dumps_release(struct session_dumps *d);
 
-/* As session_dump(); @records and @bytes: of the trace */
+/*
+ * As session_dump(); @why: in words, or NULL; @records and @bytes: of the trace
+ */
 bool session_dumps_write(struct session_dumps *d, const char *path,
+                         const char *why,
                          uint64_t *records, uint64_t *bytes, GError **error);
 
 #endif /* BTRAIL_SESSION_DUMP_H */

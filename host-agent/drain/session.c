@@ -51,7 +51,7 @@ struct session {
     struct session_dumps dumps;
 
     GMutex lock;
-    GQueue fired;               /* of numbers + 1; under the lock */
+    GQueue fired;               /* of struct trigger_hit; under the lock */
     int fired_fd;
     GThread *closer;            /* under the lock */
 
@@ -97,7 +97,7 @@ static void copy_filter(struct session_filter *to,
 }
 
 /* A trigger has acted, in the capture's thread. */
-static void trigger_fired(void *opaque, unsigned trigger,
+static void trigger_fired(void *opaque, const struct trigger_hit *hit,
                           enum trigger_action action)
 {
     struct session *s = opaque;
@@ -107,7 +107,7 @@ static void trigger_fired(void *opaque, unsigned trigger,
     }
     g_mutex_lock(&s->lock);
     if (s->fired.length < MAX_FIRED) {
-        g_queue_push_tail(&s->fired, GUINT_TO_POINTER(trigger + 1));
+        g_queue_push_tail(&s->fired, g_memdup2(hit, sizeof(*hit)));
     }
     g_mutex_unlock(&s->lock);
     event_fd_set(s->fired_fd);
@@ -118,15 +118,17 @@ int session_fired_fd(const struct session *s)
     return s->fired_fd;
 }
 
-int session_take_fired(struct session *s)
+bool session_take_fired(struct session *s, struct trigger_hit *hit)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&s->lock);
-    int trigger = GPOINTER_TO_INT(g_queue_pop_head(&s->fired)) - 1;
+    g_autofree struct trigger_hit *first = g_queue_pop_head(&s->fired);
 
-    if (trigger < 0) {
+    if (!first) {
         event_fd_clear(s->fired_fd);
+        return false;
     }
-    return trigger;
+    *hit = *first;
+    return true;
 }
 
 void session_release_ring(struct session *s)
@@ -143,6 +145,16 @@ unsigned session_places(const struct session *s,
                         unsigned trigger)
 {
     return triggers_places(s->triggers, trigger);
+}
+
+unsigned session_ends(const struct session *s, unsigned trigger)
+{
+    return triggers_ends(s->triggers, trigger);
+}
+
+uint64_t session_calls_left_out(const struct session *s, unsigned trigger)
+{
+    return triggers_left_out(s->triggers, trigger);
 }
 
 bool session_places_capped(const struct session *s, unsigned trigger)
@@ -608,8 +620,8 @@ bool session_dump(struct session *s, const char *path,
                     "the session has not begun");
         return false;
     }
-    return session_dumps_write(&s->dumps, path, &dump->records, &dump->bytes,
-                               error);
+    return session_dumps_write(&s->dumps, path, dump->why, &dump->records,
+                               &dump->bytes, error);
 }
 
 void session_keep_ring(struct session *s)
@@ -644,7 +656,7 @@ void session_finish(struct session *s,
     /* Until now, others may have asked what it has found. */
     g_clear_pointer(&s->filtering, filtering_free);
     g_free(s->resume);
-    g_queue_clear(&s->fired);
+    g_queue_clear_full(&s->fired, g_free);
     close(s->fired_fd);
     if (s->triggers) {
         triggers_unref(s->triggers);

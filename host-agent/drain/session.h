@@ -140,6 +140,9 @@ bool session_keeping(const struct session *s);
  */
 unsigned session_places(const struct session *s,
                         unsigned trigger);
+/* triggers_ends(), triggers_left_out() */
+unsigned session_ends(const struct session *s, unsigned trigger);
+uint64_t session_calls_left_out(const struct session *s, unsigned trigger);
 bool session_places_capped(const struct session *s, unsigned trigger);
 
 /*
@@ -171,8 +174,8 @@ session_has_names(const struct session *s);
  * session_fired_fd - readable when the session has begun, a trigger has
  *                           acted or has got its first place, or it is known
  *                           whether the session has the names that it needs
- * session_take_fired - returns the number of a trigger that has acted,
- *                             in options.triggers; -1 if there are no more.
+ * session_take_fired - what a trigger has acted for, with its number in
+ *                             options.triggers; false if there are no more.
  *                             Any thread
  * session_release_ring - there will be no dump
  *
@@ -181,15 +184,17 @@ session_has_names(const struct session *s);
  * the dump has what was before.
  */
 int session_fired_fd(const struct session *s);
-int session_take_fired(struct session *s);
+bool session_take_fired(struct session *s, struct trigger_hit *hit);
 void session_release_ring(struct session *s);
 
 /**
  * struct session_dump - what was dumped
+ * @why:     in words, for the trace; NULL or set before
  * @records: in the trace
  * @bytes:   of the trace
  */
 struct session_dump {
+    const char *why;
     uint64_t records;
     uint64_t bytes;
 };

@@ -5,15 +5,6 @@
 
 #include "drain/thread-calls.h"
 
-static bool is_too_long(const struct calls_measure *by,
-                        const struct lasting_call *call, uint64_t time)
-{
-    uint64_t paused = call->any ?
-                      any_pauses_in(by->pauses, call->begin, time) : 0;
-
-    return time > call->begin && time - call->begin - paused > by->ns;
-}
-
 void thread_calls_begin(struct thread_calls *calls,
                         const struct calls_measure *by,
                         const struct lasting_call *call)
@@ -37,18 +28,21 @@ void thread_calls_begin(struct thread_calls *calls,
 }
 
 /* Ends a call; returns 1 if it was too long and has not been found before. */
-static unsigned end_one(const struct calls_measure *by,
+static unsigned end_one(struct calls_measure *by,
                         struct lasting_call *call, uint64_t time)
 {
     call_sites_set_returned(by->sites, call->from);
     call->lasts = false;
-    return !call->found && is_too_long(by, call, time);
+    return lasting_call_find(call, by, time, true);
 }
 
 bool thread_calls_end(struct thread_calls *calls,
-                      const struct calls_measure *by, uint64_t to,
+                      struct calls_measure *by, uint64_t to,
                       uint64_t time, unsigned *found)
 {
+    if (by->spans) {
+        return open_spans_end(&calls->spans, by, time, found);
+    }
     if (calls->call.lasts && call_sites_match(calls->call.from, to)) {
         *found += end_one(by, &calls->call, time);
         return true;
@@ -61,43 +55,35 @@ bool thread_calls_end(struct thread_calls *calls,
     return false;
 }
 
-static unsigned find_one(const struct calls_measure *by,
+static unsigned find_one(struct calls_measure *by,
                          struct lasting_call *call, uint64_t time)
 {
-    if (call->lasts && !call->found && !call->unsure &&
-        is_too_long(by, call, time) &&
-        call_sites_has_returned(by->sites, call->from)) {
-        call->found = true;
-        return 1;
-    }
-    return 0;
+    return call->lasts && !call->unsure &&
+           call_sites_has_returned(by->sites, call->from) &&
+           lasting_call_find(call, by, time, false);
 }
 
 unsigned thread_calls_find(struct thread_calls *calls,
-                           const struct calls_measure *by, uint64_t time)
+                           struct calls_measure *by, uint64_t time)
 {
     return find_one(by, &calls->call, time) +
-           find_one(by, &calls->outer, time);
+           find_one(by, &calls->outer, time) +
+           open_spans_find(&calls->spans, by, time);
 }
 
 void thread_calls_skip(struct thread_calls *calls, uint64_t ns)
 {
-    calls->call.begin += ns;
-    calls->outer.begin += ns;
-}
-
-static void delay(struct lasting_call *call, uint64_t begin, uint64_t time)
-{
-    if (call->lasts && call->begin == begin) {
-        call->begin = time;
-    }
+    lasting_call_skip(&calls->call, ns);
+    lasting_call_skip(&calls->outer, ns);
+    open_spans_skip(&calls->spans, ns);
 }
 
 void thread_calls_delay(struct thread_calls *calls, uint64_t begin,
                         uint64_t time)
 {
-    delay(&calls->call, begin, time);
-    delay(&calls->outer, begin, time);
+    lasting_call_delay(&calls->call, begin, time);
+    lasting_call_delay(&calls->outer, begin, time);
+    open_spans_delay(&calls->spans, begin, time);
 }
 
 static void doubt(struct lasting_call *call, const struct calls_measure *by,

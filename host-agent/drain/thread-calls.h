@@ -6,39 +6,7 @@
 #ifndef BTRAIL_THREAD_CALLS_H
 #define BTRAIL_THREAD_CALLS_H
 
-#include "drain/any-pauses.h"
-#include "drain/call-sites.h"
-
-/**
- * struct calls_measure - what calls are measured by
- * @ns:     longer is too long
- * @sites:  where they come from, with each call's
- * @pauses: of any vCPU
- */
-struct calls_measure {
-    uint64_t ns;
-    struct call_sites *sites;
-    struct any_pauses *pauses;
-};
-
-/**
- * struct lasting_call
- * @lasts:   it has not ended; all else counts only then
- * @found:   to be too long
- * @unsure:  its end may have been missed
- * @any:     nobody says which thread has made it, so pauses of all vCPUs are
- *           left out; of other calls those that are left out are in @begin
- * @from:    its site
- * @begin:   at the latest, and later by the pauses since
- */
-struct lasting_call {
-    bool lasts;
-    bool found;
-    bool unsure;
-    bool any;
-    uint64_t from;
-    uint64_t begin;
-};
+#include "drain/open-spans.h"
 
 /**
  * struct thread_calls - the outermost call of a thread
@@ -46,29 +14,35 @@ struct lasting_call {
  * Calls that the function makes of itself are part of it.  One from where none
  * has returned can be a jump, which never ends: the next one takes its place,
  * and it is @outer until it returns.
+ *
+ * @spans: in place of them, if spans are measured
  */
 struct thread_calls {
     struct lasting_call call;
     struct lasting_call outer;
+    struct open_spans spans;
 };
 
 static inline bool thread_calls_last(const struct thread_calls *calls)
 {
-    return calls->call.lasts || calls->outer.lasts;
+    return calls->call.lasts || calls->outer.lasts || calls->spans.n;
 }
 
 void thread_calls_begin(struct thread_calls *calls,
                         const struct calls_measure *by,
                         const struct lasting_call *call);
 
-/* Does a branch to @to end a call?  @found grows if that was too long. */
+/*
+ * Does a branch to @to end a call, or for spans any?  @found grows if that was
+ * too long.
+ */
 bool thread_calls_end(struct thread_calls *calls,
-                      const struct calls_measure *by, uint64_t to,
+                      struct calls_measure *by, uint64_t to,
                       uint64_t time, unsigned *found);
 
 /* Those that have not ended at @time, and are too long; each only once */
 unsigned thread_calls_find(struct thread_calls *calls,
-                           const struct calls_measure *by, uint64_t time);
+                           struct calls_measure *by, uint64_t time);
 
 /* Some of the time up to now does not count for calls that last. */
 void thread_calls_skip(struct thread_calls *calls, uint64_t ns);

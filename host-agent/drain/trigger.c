@@ -22,8 +22,19 @@ struct watched_trigger {
     struct symbol_places *places;       /* of a symbol of programs, or NULL */
     struct kernel_places *kernel;       /* of a symbol of the kernel, or NULL */
     struct long_calls *calls;           /* NULL: each branch counts */
+    bool spans;                         /* and they are between marks */
     uint64_t hits;
     bool reported;              /* by triggers_new_places() */
+};
+
+/**
+ * struct mark_use
+ * @trigger: whose
+ * @end:     it ends spans of that
+ */
+struct mark_use {
+    unsigned trigger;
+    bool end;
 };
 
 struct triggers {
@@ -34,8 +45,10 @@ struct triggers {
     bool keeping;
     bool can_start;
     bool measures;              /* calls, for one of them at least */
+    bool spans;                 /* the same of spans between marks */
+    uint64_t missed;            /* marks, before the last record */
     struct mark_hits *marks;    /* NULL: none is a mark */
-    unsigned *of_marks;         /* the triggers of its numbers */
+    struct mark_use *uses;      /* by its numbers */
     unsigned n_marks;
     struct btrail_kernel kernels[BTRAIL_MAX_VCPUS]; /* that each runs */
     fired_fn *fired;
@@ -84,7 +97,7 @@ static void set_keeping(struct triggers *t, bool keeping)
     __atomic_store_n(&t->keeping, keeping, __ATOMIC_RELAXED);
 }
 
-static void act(struct triggers *t, unsigned i)
+static void act(struct triggers *t, unsigned i, const struct trigger_hit *hit)
 {
     struct watched_trigger *w = &t->watched[i];
 
@@ -102,30 +115,72 @@ static void act(struct triggers *t, unsigned i)
     default:
         break;
     }
-    t->fired(t->opaque, i, w->trigger.action);
+    t->fired(t->opaque, hit, w->trigger.action);
 }
 
-static void mark_hit(void *opaque, unsigned i, uint64_t cr3)
+/* A branch, or a mark */
+static void act_once(struct triggers *t, unsigned i)
+{
+    const struct trigger_hit hit = { .trigger = i };
+
+    act(t, i, &hit);
+}
+
+/* Calls, or spans, that were found to be too long, at once */
+static void act_each(struct triggers *t, unsigned i, unsigned n)
+{
+    const struct watched_trigger *w = &t->watched[i];
+    struct trigger_hit hit = { .trigger = i };
+
+    if (n) {
+        hit.took = long_calls_take_time(w->calls);
+        hit.unsure = w->spans && mark_hits_forgot(t->marks);
+    }
+    for (; n; n--) {
+        act(t, i, &hit);
+    }
+}
+
+static void mark_hit(void *opaque, unsigned i, unsigned vcpu, uint64_t cr3)
 {
     struct triggers *t = opaque;
-    const struct watched_trigger *w = &t->watched[t->of_marks[i]];
+    const struct mark_use *use = &t->uses[i];
+    const struct watched_trigger *w = &t->watched[use->trigger];
 
-    if (!w->process || filtering_cr3(w->process, cr3)) {
-        act(t, t->of_marks[i]);
+    if (use->end) {
+        /* That of a thread which has begun none ends none, whatever it is. */
+        act_each(t, use->trigger, long_calls_end_span(w->calls, vcpu, cr3));
+    } else if (w->process && !filtering_cr3(w->process, cr3)) {
+        return;
+    } else if (w->spans) {
+        long_calls_begin_span(w->calls, vcpu, cr3);
+    } else {
+        act_once(t, use->trigger);
     }
+}
+
+static void want_mark(struct triggers *t, struct mark_wanted *wanted,
+                      const struct mark_wanted *mark, unsigned trigger,
+                      bool end)
+{
+    wanted[t->n_marks] = *mark;
+    t->uses[t->n_marks++] = (struct mark_use) { trigger, end };
 }
 
 /* Finds what all of them want at once. */
 static void watch_marks(struct triggers *t,
                         const struct trigger *triggers)
 {
-    g_autofree struct mark_wanted *wanted = g_new(struct mark_wanted, t->n);
+    g_autofree struct mark_wanted *wanted = g_new(struct mark_wanted, 2 * t->n);
 
-    t->of_marks = g_new(unsigned, t->n);
+    t->uses = g_new(struct mark_use, 2 * t->n);
     for (unsigned i = 0; i < t->n; i++) {
+        /* A mark that is both ends a span, and then begins the next one. */
+        if (triggers[i].until.name) {
+            want_mark(t, wanted, &triggers[i].until, i, true);
+        }
         if (triggers[i].mark.name) {
-            wanted[t->n_marks] = triggers[i].mark;
-            t->of_marks[t->n_marks++] = i;
+            want_mark(t, wanted, &triggers[i].mark, i, false);
         }
     }
     if (t->n_marks) {
@@ -155,6 +210,7 @@ triggers_new(const struct trigger *triggers, unsigned n,
         w->trigger = *trigger;
         w->trigger.process = NULL;
         w->trigger.mark.name = NULL;
+        w->trigger.until.name = NULL;
         w->trigger.symbol = NULL;
         if (trigger->process && trigger->symbol && trigger->user) {
             w->places = symbol_places_new(trigger->process, trigger->symbol,
@@ -166,9 +222,12 @@ triggers_new(const struct trigger *triggers, unsigned n,
             w->kernel = kernel_places_new(trigger->symbol);
         }
         w->reported = !trigger->symbol;
+        w->spans = trigger->until.name;
         if (trigger->longer_ns) {
-            w->calls = long_calls_new(trigger->longer_ns);
-            t->measures = true;
+            w->calls = w->spans ? long_calls_new_spans(trigger->longer_ns) :
+                       long_calls_new(trigger->longer_ns);
+            t->measures |= !w->spans;
+            t->spans |= w->spans;
         }
         t->can_start |= trigger->action == TRIGGER_START;
     }
@@ -198,7 +257,7 @@ void triggers_unref(struct triggers *t)
         long_calls_free(t->watched[i].calls);
     }
     mark_hits_free(t->marks);
-    g_free(t->of_marks);
+    g_free(t->uses);
     g_free(t->watched);
     g_free(t);
 }
@@ -260,14 +319,41 @@ bool triggers_lack_code(const struct triggers *t)
     return t->marks && mark_hits_lack_code(t->marks);
 }
 
+/* The places of a trigger's mark; 0 if it is none */
+static unsigned places_of_mark(const struct triggers *t, unsigned i, bool end)
+{
+    for (unsigned k = 0; k < t->n_marks; k++) {
+        if (t->uses[k].trigger == i && t->uses[k].end == end) {
+            return mark_hits_places(t->marks, k);
+        }
+    }
+    return 0;
+}
+
+/* Is it one with a mark?  Others have one of these. */
+static bool has_mark(const struct watched_trigger *w)
+{
+    return !w->places && !w->kernel && !w->trigger.address;
+}
+
+unsigned triggers_ends(const struct triggers *t, unsigned i)
+{
+    return places_of_mark(t, i, true);
+}
+
+uint64_t triggers_left_out(const struct triggers *t, unsigned i)
+{
+    const struct long_calls *calls = t->watched[i].calls;
+
+    return calls ? long_calls_left_out(calls) : 0;
+}
+
 unsigned triggers_places(const struct triggers *t, unsigned i)
 {
     const struct watched_trigger *w = &t->watched[i];
 
-    for (unsigned k = 0; k < t->n_marks; k++) {
-        if (t->of_marks[k] == i) {
-            return mark_hits_places(t->marks, k);
-        }
+    if (has_mark(w)) {
+        return places_of_mark(t, i, false);
     }
     return w->places ? symbol_places_count(w->places) :
            w->kernel ? kernel_places_count(w->kernel) :
@@ -278,7 +364,8 @@ bool triggers_capped(const struct triggers *t, unsigned i)
 {
     const struct watched_trigger *w = &t->watched[i];
 
-    return (w->places && symbol_places_capped(w->places)) ||
+    return (has_mark(w) && t->marks && mark_hits_forgot(t->marks)) ||
+           (w->places && symbol_places_capped(w->places)) ||
            (w->kernel && kernel_places_capped(w->kernel));
 }
 
@@ -353,8 +440,23 @@ static void end_calls(struct triggers *t, unsigned vcpu, uint64_t cr3,
     for (unsigned i = 0; i < t->n; i++) {
         struct long_calls *calls = t->watched[i].calls;
 
-        if (calls && long_calls_end(calls, vcpu, cr3, to)) {
-            act(t, i);
+        if (calls && !t->watched[i].spans &&
+            long_calls_end(calls, vcpu, cr3, to)) {
+            act_each(t, i, 1);
+        }
+    }
+}
+
+/* If marks may have been missed, no span counts that they may have ended. */
+static void note_missed(struct triggers *t, unsigned vcpu)
+{
+    if (G_LIKELY(!t->spans || t->missed == mark_hits_missed(t->marks))) {
+        return;
+    }
+    t->missed = mark_hits_missed(t->marks);
+    for (unsigned i = 0; i < t->n; i++) {
+        if (t->watched[i].spans) {
+            long_calls_lost(t->watched[i].calls, vcpu);
         }
     }
 }
@@ -370,7 +472,9 @@ static bool gate_record(void *opaque, unsigned vcpu, uint64_t index,
         end_calls(t, vcpu, cr3, to);
     }
     if (t->marks) {
+        note_missed(t, vcpu);
         mark_hits_record(t->marks, vcpu, index, cr3, from, to);
+        note_missed(t, vcpu);
     }
     if (__atomic_load_n(&t->bits[bit / 64], __ATOMIC_RELAXED) >> bit % 64 &
         1) {
@@ -383,18 +487,11 @@ static bool gate_record(void *opaque, unsigned vcpu, uint64_t index,
             if (w->calls) {
                 long_calls_begin(w->calls, vcpu, cr3, from);
             } else {
-                act(t, i);
+                act_once(t, i);
             }
         }
     }
     return kept || t->keeping;
-}
-
-static void act_each(struct triggers *t, unsigned i, unsigned n)
-{
-    for (; n; n--) {
-        act(t, i);
-    }
 }
 
 static void gate_event(void *opaque, unsigned vcpu,
@@ -403,6 +500,7 @@ static void gate_event(void *opaque, unsigned vcpu,
     struct triggers *t = opaque;
 
     btrail_event_kernel(event, &t->kernels[vcpu]);
+    note_missed(t, vcpu);
     if (t->marks) {
         mark_hits_event(t->marks, vcpu, event);
     }
@@ -432,7 +530,7 @@ struct gate triggers_gate(struct triggers *t,
                           uint64_t tick_ns, unsigned vcpus,
                           struct btrail_budget *budget)
 {
-    bool events = t->measures || t->marks;
+    bool events = t->measures || t->spans || t->marks;
 
     if (t->marks) {
         mark_hits_set_vcpus(t->marks, vcpus);
@@ -442,6 +540,7 @@ struct gate triggers_gate(struct triggers *t,
         if (t->watched[i].calls) {
             long_calls_set_device(t->watched[i].calls, tick_ns,
                                   vcpus);
+            long_calls_set_budget(t->watched[i].calls, budget);
         }
     }
     return (struct gate) {
@@ -464,6 +563,7 @@ void triggers_passed(struct triggers *t, unsigned vcpu,
 
 void triggers_tick(struct triggers *t)
 {
+    note_missed(t, 0);
     for (unsigned i = 0; i < t->n; i++) {
         if (t->watched[i].calls) {
             act_each(t, i, long_calls_waiting(t->watched[i].calls));

@@ -9,6 +9,7 @@
 #ifndef BTRAIL_TRIGGER_H
 #define BTRAIL_TRIGGER_H
 
+#include "drain/lasting-call.h"
 #include "drain/session-filter.h"
 #include "guest-linux/symbol-places.h"
 #include "lib/agent/budget.h"
@@ -25,18 +26,22 @@
  * @user:    with @process and @symbol: the symbol is of a program or library
  *           that the process has mapped.  Otherwise of the guest's kernel
  * @mark:    its name is not NULL if it is a mark; then without @symbol
+ * @until:   its name is not NULL if a hit is a span from @mark to this mark, of
+ *           one thread, which takes longer than @longer_ns; see open-spans.h.
+ *           Both are without conditions
  * @address: without @symbol and @mark, linear address
  * @action:  enum trigger_action
  * @hits:    it acts at each hit with a multiple of this number; 0 is the same
  *           as 1
- * @longer_ns: a hit is a call that takes longer than this, see long-calls.h; 0
- *           for each branch to the address
+ * @longer_ns: a hit is a call, or a span, that takes longer than this, see
+ *           long-calls.h; 0 for each branch to the address
  */
 struct trigger {
     const char *process;
     const char *symbol;
     bool user;
     struct mark_wanted mark;
+    struct mark_wanted until;
     uint64_t address;
     unsigned action;
     uint64_t hits;
@@ -55,8 +60,20 @@ static inline bool trigger_is_wanted(const struct trigger *t)
 
 struct triggers;
 
-/* Called when a trigger acts, with its number */
-typedef void fired_fn(void *opaque, unsigned trigger,
+/**
+ * struct trigger_hit - what a trigger acts for
+ * @trigger: its number
+ * @took:    of a trigger with @longer_ns
+ * @unsure:  marks are not found any more that may have been between
+ */
+struct trigger_hit {
+    unsigned trigger;
+    struct call_time took;
+    bool unsure;
+};
+
+/* Called when a trigger acts */
+typedef void fired_fn(void *opaque, const struct trigger_hit *hit,
                       enum trigger_action action);
 
 /* @triggers and @files are copied; @files: NULL if the host has none. */
@@ -109,8 +126,17 @@ bool triggers_lack_code(const struct triggers *t);
  */
 unsigned triggers_places(const struct triggers *t, unsigned i);
 
+/* Any thread: the same of where spans end, of a trigger that has such */
+unsigned triggers_ends(const struct triggers *t, unsigned i);
+
 /* Any thread: are there more of them than it knows, which it ignores? */
 bool triggers_capped(const struct triggers *t, unsigned i);
+
+/*
+ * Any thread: how many calls or spans has a trigger not measured, or not up to
+ * their end?
+ */
+uint64_t triggers_left_out(const struct triggers *t, unsigned i);
 
 /* Has the symbol of a trigger got its first place since the last call? */
 bool triggers_new_places(struct triggers *t);

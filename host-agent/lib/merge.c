@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "lib/agent/trace-files.h"
@@ -86,10 +87,12 @@ static int copy_sideband(const struct btrail_trace *trace,
     return ret;
 }
 
+/* @more: of the description, or NULL */
 static int write_all(const struct btrail_trace *trace,
                      struct btrail_store *store, struct btrail_copy *copy,
-                     bool running)
+                     bool running, const char *more)
 {
+    unsigned most = BTRAIL_MAX_METAS - (more != NULL);
     struct btrail_trace_status status;
     unsigned metas = 0, first;
     const char *json;
@@ -100,10 +103,13 @@ static int write_all(const struct btrail_trace *trace,
         metas++;
     }
     /* Of too many, those in the middle are left out. */
-    first = metas > BTRAIL_MAX_METAS ? metas - BTRAIL_MAX_METAS + 1 : 1;
+    first = metas > most ? metas - most + 1 : 1;
     ret = copy_metas(trace, store, 0, 1);
     if (!ret && metas) {
         ret = copy_metas(trace, store, first, metas - 1);
+    }
+    if (!ret && more) {
+        ret = btrail_store_meta(store, more, strlen(more));
     }
     if (!ret) {
         ret = copy_sideband(trace, copy);
@@ -158,7 +164,7 @@ static bool is_one_of(const struct btrail_trace *trace, const char *path)
 }
 
 static int merge(const struct btrail_trace *trace, const char *out,
-                 unsigned flags, bool running,
+                 unsigned flags, bool running, const char *more,
                  struct btrail_merge_result *result)
 {
     struct btrail_store_options options = {
@@ -178,7 +184,7 @@ static int merge(const struct btrail_trace *trace, const char *out,
         return ret;
     }
     copy = btrail_copy_new(store, options.begin, false);
-    ret = write_all(trace, store, copy, running);
+    ret = write_all(trace, store, copy, running, more);
     error = errno;
     if (result) {
         *result = *btrail_copy_sum(copy);
@@ -200,11 +206,11 @@ static int merge(const struct btrail_trace *trace, const char *out,
 int btrail_merge(const struct btrail_trace *trace, const char *out,
                  unsigned flags, struct btrail_merge_result *result)
 {
-    return merge(trace, out, flags, false, result);
+    return merge(trace, out, flags, false, NULL, result);
 }
 
 int btrail_merge_running(const struct btrail_trace *trace, const char *out,
-                         struct btrail_merge_result *result)
+                         const char *more, struct btrail_merge_result *result)
 {
-    return merge(trace, out, 0, true, result);
+    return merge(trace, out, 0, true, more, result);
 }

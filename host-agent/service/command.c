@@ -282,14 +282,21 @@ static bool check_members(JsonObject *json, const char *const *known,
     return true;
 }
 
+static bool check_mark_name(const char *at, const struct mark_wanted *mark,
+                            GError **error)
+{
+    return strlen(mark->name) <= MARK_NAME_MAX ||
+           refuse(error, "trigger '%s': the name of a mark has at most %d "
+                  "bytes", at, MARK_NAME_MAX);
+}
+
 /* PROCESS:mark:NAME is a mark in a process, mark:NAME one of anybody. */
 static bool read_mark(const char *at, const char *mark,
                       struct trigger *t, GError **error)
 {
     mark_wanted_parse(mark, &t->mark);
-    if (strlen(t->mark.name) > MARK_NAME_MAX) {
-        return refuse(error, "trigger '%s': the name of a mark has at most %d "
-                      "bytes", at, MARK_NAME_MAX);
+    if (!check_mark_name(at, &t->mark, error)) {
+        return false;
     }
     if (mark == at) {
         return true;
@@ -325,11 +332,33 @@ static void read_place(const char *at, const char *colon, struct trigger *t)
     t->process = process;
 }
 
-static bool parse_trigger(JsonNode *node, char **at, struct trigger *t,
-                          GError **error)
+/* The mark that ends a span.  Its process is that of the first one. */
+static bool read_until(const char *at, const char *until, struct trigger *t,
+                       GError **error)
+{
+    if (!t->mark.name) {
+        return refuse(error, "trigger '%s': 'until' is for marks", at);
+    }
+    if (!mark_wanted_parse(until, &t->until)) {
+        return refuse(error, "trigger '%s': 'until' must be mark:NAME, not "
+                      "'%s'", at, until);
+    }
+    if (t->mark.condition || t->until.condition) {
+        /* A value that is not known would leave the time unknown, too. */
+        return refuse(error, "trigger '%s': with 'until', marks have no "
+                      "condition", at);
+    }
+    if (!t->longer_ns) {
+        return refuse(error, "trigger '%s': 'until' needs 'longer'", at);
+    }
+    return check_mark_name(at, &t->until, error);
+}
+
+static bool parse_trigger(JsonNode *node, char **at, char **until,
+                          struct trigger *t, GError **error)
 {
     static const char *const known[] = {
-        "at", "do", "hits", "longer", NULL
+        "at", "until", "do", "hits", "longer", NULL
     };
     uint64_t longer_ms = 0;
     const char *mark, *colon;
@@ -341,6 +370,7 @@ static bool parse_trigger(JsonNode *node, char **at, struct trigger *t,
     }
     if (!check_members(json, known, "a trigger", error) ||
         !parse_text(json, "at", COMMAND_MAX_TEXT, at, error) ||
+        !parse_text(json, "until", COMMAND_MAX_TEXT, until, error) ||
         !find_word(trigger_action_name, "do",
                    btrail_json_string(json, "do"), &t->action, error)) {
         return false;
@@ -361,11 +391,14 @@ static bool parse_trigger(JsonNode *node, char **at, struct trigger *t,
     if (!parse_seconds(json, "longer", &longer_ms, error)) {
         return false;
     }
-    if (mark && longer_ms) {
-        return refuse(error, "trigger '%s': 'longer' is for calls, and a mark "
-                      "is none", *at);
-    }
     t->longer_ns = longer_ms * 1000000;
+    if (*until && !read_until(*at, *until, t, error)) {
+        return false;
+    }
+    if (mark && longer_ms && !*until) {
+        return refuse(error, "trigger '%s': 'longer' is for calls, and a mark "
+                      "is none; 'until' says which mark ends the time", *at);
+    }
     return parse_number(json, "hits", 1, G_MAXINT64, &t->hits, error);
 }
 
@@ -380,9 +413,10 @@ static bool parse_triggers(struct service_command *c, GError **error)
     c->n_triggers = array ? json_array_get_length(array) : 0;
     c->triggers = g_new0(struct trigger, c->n_triggers);
     c->at = g_new0(char *, c->n_triggers + 1);
+    c->until = g_new0(char *, c->n_triggers + 1);
     for (unsigned i = 0; i < c->n_triggers; i++) {
         if (!parse_trigger(json_array_get_element(array, i), &c->at[i],
-                           &c->triggers[i], error)) {
+                           &c->until[i], &c->triggers[i], error)) {
             return false;
         }
     }
@@ -469,8 +503,9 @@ static bool parse_start(struct service_command *c, GError **error)
     }
     for (i = 0; c->filter.n_vcpus && i < c->n_triggers; i++) {
         if (c->triggers[i].longer_ns) {
-            return refuse(error, "trigger '%s' measures calls, which can "
-                          "return on any vCPU: leave out 'vcpus'", c->at[i]);
+            return refuse(error, "trigger '%s' measures what threads do, and "
+                          "they can go to any vCPU: leave out 'vcpus'",
+                          c->at[i]);
         }
     }
     if (c->names == NAMES_OFF && c->filter.processes) {
@@ -554,9 +589,12 @@ void command_free(struct service_command *c)
             g_free((char *)c->triggers[i].process);
             g_free((char *)c->triggers[i].symbol);
             mark_wanted_clear(&c->triggers[i].mark);
+            mark_wanted_clear(&c->triggers[i].until);
+            g_free(c->until[i]);
         }
         g_free(c->triggers);
         g_strfreev(c->at);
+        g_free(c->until);
         g_free(c);
     }
 }

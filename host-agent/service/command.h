@@ -41,6 +41,7 @@ enum command_do {
  * @triggers:   @n_triggers of them
  * @at:         PROCESS:PLACE of each as it came; PLACE is a symbol or an
  *              address
+ * @until:      of each the mark that ends a span, as it came; or NULL
  * @names:      enum names_wanted
  * @split:      bytes, or 0
  * @guest:      of "list", another guest of the same user; or NULL
@@ -61,6 +62,7 @@ struct service_command {
     struct trigger *triggers;
     unsigned n_triggers;
     char **at;
+    char **until;
     unsigned names;
     uint64_t split;
     char *guest;

@@ -101,8 +101,8 @@ bool guest_dump_start(GQueue *dumps, struct guest_member *m, gint64 id,
     d->dumps = dumps;
     d->link = m->link;
     d->client = guest_link_client(m->link, id);
-    if (!service_session_dump(m->session, file, why, &name, dumped, d,
-                              error)) {
+    if (!service_session_dump(m->session, file, why, NULL, &name, dumped,
+                              d, error)) {
         g_free(d);
         return false;
     }

@@ -12,7 +12,7 @@
 
 struct dumping {
     struct service_session *s;
-    char *file, *path;
+    char *file, *path, *words;
     int folder;
     struct session_dump dump;
     service_session_dumped *dumped;
@@ -25,6 +25,7 @@ static void dump_thread(GTask *task, gpointer source, gpointer data,
 {
     struct dumping *d = data;
 
+    d->dump.why = d->words;
     session_dump(d->s->session, d->path, &d->dump, &d->error);
     g_task_return_boolean(task, TRUE);
 }
@@ -48,6 +49,7 @@ static void dump_done(GObject *source, GAsyncResult *async, gpointer opaque)
     g_clear_error(&d->error);
     g_free(d->file);
     g_free(d->path);
+    g_free(d->words);
     g_free(d);
     s->dumps--;
     service_session_finish(s);
@@ -57,7 +59,7 @@ static void dump_done(GObject *source, GAsyncResult *async, gpointer opaque)
 bool service_session_dump(struct service_session *s,
                           const char *file,
                           enum service_session_why why,
-                          char **name,
+                          const char *words, char **name,
                           service_session_dumped *dumped,
                           void *opaque, GError **error)
 {
@@ -105,6 +107,7 @@ bool service_session_dump(struct service_session *s,
     }
     d->file = g_steal_pointer(&to);
     d->path = path;
+    d->words = g_strdup(words);
     d->folder = folder;
     d->dumped = dumped;
     d->opaque = opaque;

@@ -16,6 +16,7 @@
 #include "service/log.h"
 #include "service/ring-folder.h"
 #include "service/service-session.h"
+#include "service/trigger-why.h"
 #include "util/close.h"
 #include "util/json.h"
 
@@ -203,17 +204,18 @@ static gboolean fired_readable(gint fd, GIOCondition condition,
                                gpointer opaque)
 {
     struct service_session *s = opaque;
-    int n;
+    struct trigger_hit hit;
 
-    while ((n = session_take_fired(s->session)) >= 0) {
-        unsigned action = s->command->triggers[n].action;
-        const char *at = s->command->at[n];
+    while (session_take_fired(s->session, &hit)) {
+        const struct service_command *c = s->command;
+        unsigned action = c->triggers[hit.trigger].action;
+        g_autofree char *why = trigger_why(c->at[hit.trigger],
+                                           c->until[hit.trigger], &hit);
         g_autoptr(GError) error = NULL;
 
-        service_log(SERVICE_LOG_INFO, "session %s: trigger %s",
-                    s->command->session, at);
+        service_log(SERVICE_LOG_INFO, "session %s: %s", c->session, why);
         if (action == TRIGGER_STOP && !s->why) {
-            s->why = g_strdup_printf("trigger %s", at);
+            s->why = g_strdup(why);
         }
         if (action != TRIGGER_DUMP) {
             /* A restart keeps whether it records. */
@@ -224,7 +226,7 @@ static gboolean fired_readable(gint fd, GIOCondition condition,
         if (s->dumps) {
             session_release_ring(s->session);
         } else if (!service_session_dump(s, NULL,
-                                              SERVICE_SESSION_TRIGGER,
+                                              SERVICE_SESSION_TRIGGER, why,
                                               NULL, trigger_dumped, s,
                                               &error)) {
             session_release_ring(s->session);
@@ -540,6 +542,7 @@ struct ending {
     enum service_session_fate fate;
     struct session_result result;
     GError *dump_error;
+    char *why;              /* it has ended, or NULL */
     char *kept;             /* the ring's folder, if the dump failed */
 };
 
@@ -555,7 +558,7 @@ static void finish_thread(GTask *task, gpointer source, gpointer data,
     bool keep = detached && last;
 
     if (last && !removed && !detached) {
-        struct session_dump dump;
+        struct session_dump dump = { .why = e->why };
 
         keep = !session_dump(s->session, s->path, &dump,
                              &e->dump_error) && s->progress.begun;
@@ -640,6 +643,7 @@ static void finished(GObject *source, GAsyncResult *async, gpointer opaque)
     g_clear_error(&e->dump_error);
     g_free(e->result.no_names);
     g_free(e->kept);
+    g_free(e->why);
     g_free(e);
     report_done(s);
 }
@@ -671,6 +675,7 @@ void service_session_finish(struct service_session *s)
     e = g_new0(struct ending, 1);
     e->s = s;
     e->fate = s->fate;
+    e->why = g_strdup(s->why);
     task = g_task_new(NULL, NULL, finished, e);
     g_task_set_task_data(task, e, NULL);
     g_task_run_in_thread(task, finish_thread);

@@ -38,6 +38,9 @@ static JsonArray *list_not_found(const struct service_session *s)
             !session_places(s->session, i)) {
             json_array_add_string_element(list, c->at[i]);
         }
+        if (c->until[i] && !session_ends(s->session, i)) {
+            json_array_add_string_element(list, c->until[i]);
+        }
     }
     if (s->resumed || !json_array_get_length(list)) {
         g_clear_pointer(&list, json_array_unref);
@@ -93,6 +96,17 @@ static void copy_members(JsonObject *to, JsonObject *from)
     }
 }
 
+/* Adds how many calls or spans a trigger has not measured. */
+static void put_unmeasured(JsonObject *trigger,
+                           const struct service_session *s, unsigned i)
+{
+    uint64_t n = session_calls_left_out(s->session, i);
+
+    if (n) {
+        json_object_set_int_member(trigger, "unmeasured", MIN(n, G_MAXINT64));
+    }
+}
+
 /* Adds the triggers, and at how many places each acts. */
 static void put_triggers(JsonObject *json,
                          const struct service_session *s)
@@ -106,6 +120,7 @@ static void put_triggers(JsonObject *json,
             "s:do", trigger_action_name(t->action),
             "U:hits", t->hits, NULL);
 
+        btrail_json_add(trigger, "S:until", s->command->until[i], NULL);
         if (t->longer_ns) {
             btrail_json_add(trigger, "d:longer", t->longer_ns / 1e9, NULL);
         }
@@ -115,6 +130,7 @@ static void put_triggers(JsonObject *json,
             if (session_places_capped(s->session, i)) {
                 json_object_set_boolean_member(trigger, "capped", true);
             }
+            put_unmeasured(trigger, s, i);
         }
         json_array_add_object_element(array, trigger);
     }

@@ -243,14 +243,15 @@ typedef void service_session_dumped(void *opaque, JsonObject *result,
 
 /*
  * Dump what a session of mode "last" has, into @file or, if that is NULL, into
- * a file named by @why.  Only one dump runs at a time, except that one for a
- * panic may follow it.  @name gets the file's name, to be freed, unless it is
- * NULL.  @dumped is called later, but not if this function fails.
+ * a file named by @why; @words: what its trace says of that, or NULL.  Only one
+ * dump runs at a time, except that one for a panic may follow it.  @name gets
+ * the file's name, to be freed, unless it is NULL.  @dumped is called later,
+ * but not if this function fails.
  */
 bool service_session_dump(struct service_session *s,
                           const char *file,
                           enum service_session_why why,
-                          char **name,
+                          const char *words, char **name,
                           service_session_dumped *dumped,
                           void *opaque, GError **error);
 

@@ -29,7 +29,7 @@ static struct {
 
 static unsigned n_hits;
 
-static void hit(void *opaque, unsigned i, uint64_t cr3)
+static void hit(void *opaque, unsigned i, unsigned vcpu, uint64_t cr3)
 {
     fuzz_require(i < 2 && cr3 == SPACE);
     n_hits++;

@@ -128,7 +128,7 @@ static void add_last(struct capture *c, char **words)
 static void dump(char **words)
 {
     g_autoptr(GError) error = NULL;
-    struct session_dump d;
+    struct session_dump d = { .why = NULL };
 
     if (!session_dump(g_hash_table_lookup(sessions, words[1]),
                       words[2], &d, &error)) {

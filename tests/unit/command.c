@@ -199,6 +199,23 @@ static void test_refused(void)
           "\"longer\":0}]}", "'longer'" },
         { "{\"do\":\"start\",\"triggers\":[{\"at\":\"mark:a\","
           "\"do\":\"stop\",\"longer\":1}]}", "'longer'" },
+        { "{\"do\":\"start\",\"triggers\":[{\"at\":\"mark:a\","
+          "\"do\":\"stop\",\"until\":\"mark:b\"}]}", "needs 'longer'" },
+        { "{\"do\":\"start\",\"triggers\":[{\"at\":\"mark:a=1\","
+          "\"do\":\"stop\",\"until\":\"mark:b\",\"longer\":1}]}",
+          "no condition" },
+        { "{\"do\":\"start\",\"triggers\":[{\"at\":\"mark:a\","
+          "\"do\":\"stop\",\"until\":\"mark:b<1\",\"longer\":1}]}",
+          "no condition" },
+        { "{\"do\":\"start\",\"triggers\":[{\"at\":\"mark:a\","
+          "\"do\":\"stop\",\"until\":\"p:mark:b\",\"longer\":1}]}",
+          "'until'" },
+        { "{\"do\":\"start\",\"triggers\":[{\"at\":\"p:b\","
+          "\"do\":\"stop\",\"until\":\"mark:b\",\"longer\":1}]}",
+          "for marks" },
+        { "{\"do\":\"start\",\"triggers\":[{\"at\":\"mark:a\","
+          "\"do\":\"stop\",\"longer\":1,\"until\":\"mark:123456789012345"
+          "6789012345678901234567890123456789012345678901\"}]}", "60 bytes" },
         { "{\"do\":\"start\",\"triggers\":[{\"at\":\":mark:a\","
           "\"do\":\"stop\"}]}", "PROCESS:mark:NAME" },
         { "{\"do\":\"start\",\"triggers\":[{\"at\":\"kernel:mark:a\","
@@ -389,6 +406,21 @@ static void test_longer(void)
     g_assert_cmpuint(c->triggers->longer_ns, ==, 250000000);
 }
 
+static void test_until(void)
+{
+    g_autoptr(service_command) c = good(
+        "{\"do\":\"start\",\"triggers\":[{\"at\":\"p:mark:a\","
+        "\"do\":\"stop\",\"longer\":1,\"until\":\"mark:b, c\"},"
+        "{\"at\":\"mark:a\",\"do\":\"stop\"}]}");
+
+    g_assert_cmpstr(c->triggers[0].process, ==, "p");
+    g_assert_cmpstr(c->triggers[0].mark.name, ==, "a");
+    g_assert_cmpstr(c->triggers[0].until.name, ==, "b, c");
+    g_assert_cmpstr(c->until[0], ==, "mark:b, c");
+    g_assert_null(c->until[1]);
+    g_assert_null(c->triggers[1].until.name);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -396,6 +428,7 @@ int main(int argc, char **argv)
     g_test_add_func("/command/marks", test_marks);
     g_test_add_func("/command/start", test_start);
     g_test_add_func("/command/longer", test_longer);
+    g_test_add_func("/command/until", test_until);
     g_test_add_func("/command/defaults", test_defaults);
     g_test_add_func("/command/others", test_others);
     g_test_add_func("/command/refused", test_refused);

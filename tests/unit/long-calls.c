@@ -814,9 +814,218 @@ static void test_many_pauses(void)
     drop();
 }
 
+/*
+ * What is said to be handed over is not: a vCPU has not said that the thread has
+ * left it.  What it did there may have ended the call.
+ */
+static void test_not_passed(void)
+{
+    make_known();
+    at(0, 100);
+    begin(0, SITE);
+    run_at(0, 2, 0);
+    at(0, 104);
+    /* It returns there, which counts once it is known what vCPU 2 did. */
+    run_at(1, 1, 103 * MS);
+    at(1, 104);
+    g_assert_false(end(1, SITE + 5));
+    run_at(0, 1, 300 * MS);
+    at(0, 301);
+    g_assert_cmpuint(known(301), ==, 0);
+    g_assert_cmpuint(at(0, 302), ==, 0);
+    g_assert_cmpuint(known(400), ==, 0);
+    g_assert_cmpuint(at(0, 400), ==, 0);
+    drop();
+}
+
+/*
+ * Spans between marks
+ */
+
+static void make_spans(uint64_t ns)
+{
+    memset(now, 0, sizeof(now));
+    c = long_calls_new_spans(ns);
+    long_calls_set_device(c, TICK, VCPUS);
+    for (unsigned i = 0; i < VCPUS; i++) {
+        at(i, 1);
+    }
+}
+
+static void mark_a(unsigned vcpu)
+{
+    long_calls_begin_span(c, vcpu, CR3);
+}
+
+static bool mark_b(unsigned vcpu)
+{
+    return long_calls_end_span(c, vcpu, CR3);
+}
+
+static void took(uint64_t ns, bool lasts)
+{
+    struct call_time time = long_calls_take_time(c);
+
+    g_assert_cmpuint(time.ns, ==, ns);
+    g_assert_cmpint(time.lasts, ==, lasts);
+}
+
+/* While it lasts, or at its end; and pauses are no part of it. */
+static void test_spans(void)
+{
+    make_spans(LONG);
+    run(0, 1);
+    at(0, 100);
+    mark_a(0);
+    at(0, 101);
+    g_assert_cmpuint(at(0, 111), ==, 0);
+    g_assert_false(mark_b(0));
+    g_assert_false(mark_b(0));
+    mark_a(0);
+    at(0, 112);
+    g_assert_cmpuint(at(0, 123), ==, 1);
+    took(11 * MS, true);
+    took(0, false);
+    g_assert_false(mark_b(0));
+    mark_a(0);
+    at(0, 124);
+    paused(0, BTRAIL_PAUSE_OVERFLOW, 125, 200);
+    g_assert_cmpuint(at(0, 209), ==, 0);
+    g_assert_false(mark_b(0));
+    /* It waits. */
+    mark_a(0);
+    at(0, 210);
+    run(0, 2);
+    g_assert_cmpuint(at(0, 300), ==, 0);
+    g_assert_cmpuint(known(305), ==, 1);
+    took(95 * MS, true);
+    g_assert_cmpuint(long_calls_left_out(c), ==, 0);
+    drop();
+}
+
+/* On two vCPUs, of which the one with B is handed over first; and nested */
+static void test_spans_move(void)
+{
+    make_spans(LONG);
+    run(0, 1);
+    at(0, 100);
+    at(1, 100);
+    /* Its run on vCPU 1, from 150 on: B of what it began before, and one more */
+    run_at(1, 1, 150 * MS);
+    at(1, 151);
+    g_assert_false(mark_b(1));
+    mark_a(1);
+    at(1, 152);
+    g_assert_cmpuint(at(1, 160), ==, 0);
+    g_assert_false(mark_b(1));
+    run_at(1, 0, 161 * MS);
+    /* What was before: two begin, of which one ends there. */
+    mark_a(0);
+    at(0, 101);
+    at(0, 145);
+    g_assert_cmpuint(long_calls_take_time(c).ns, >=, 40 * MS);
+    mark_a(0);
+    at(0, 146);
+    run_at(0, 0, 150 * MS);
+    at(0, 155);
+    g_assert_cmpuint(known(160), ==, 0);
+    /* The first one was found, and the second one was short. */
+    g_assert_cmpuint(known(190), ==, 0);
+    run_at(2, 1, 191 * MS);
+    at(2, 192);
+    g_assert_false(mark_b(2));
+    g_assert_false(mark_b(2));
+    known(300);
+    took(0, false);
+    g_assert_cmpuint(long_calls_left_out(c), ==, 0);
+    drop();
+}
+
+/* More ends come before their beginnings than a run remembers times of. */
+static void test_spans_ends(void)
+{
+    make_spans(LONG);
+    run(0, 1);
+    at(0, 100);
+    run_at(1, 1, 150 * MS);
+    at(1, 151);
+    for (unsigned i = 0; i < 7; i++) {
+        g_assert_false(mark_b(1));
+    }
+    run_at(1, 0, 152 * MS);
+    for (unsigned i = 0; i < 7; i++) {
+        mark_a(0);
+    }
+    at(0, 101);
+    run_at(0, 0, 102 * MS);
+    at(0, 153);
+    /* Four are measured. */
+    g_assert_cmpuint(known(154), ==, 4);
+    g_assert_cmpuint(long_calls_left_out(c), ==, 3);
+    took(50 * MS, false);
+    g_assert_cmpuint(known(400), ==, 0);
+    drop();
+}
+
+/* Lost records can have had any mark. */
+static void test_spans_lost(void)
+{
+    make_spans(LONG);
+    run(0, 1);
+    at(0, 100);
+    mark_a(0);
+    put(1, BTRAIL_EVENT_GAP, 5);
+    g_assert_cmpuint(long_calls_left_out(c), ==, 1);
+    /* Who runs is said at the next switch, or slab. */
+    mark_a(0);
+    g_assert_cmpuint(long_calls_left_out(c), ==, 2);
+    at(0, 101);
+    g_assert_cmpuint(at(0, 200), ==, 0);
+    g_assert_cmpuint(known(200), ==, 0);
+    g_assert_false(mark_b(0));
+    run(0, 1);
+    at(0, 201);
+    mark_a(0);
+    at(0, 202);
+    g_assert_cmpuint(at(0, 300), ==, 1);
+    drop();
+}
+
+/* A guest that leaves A without an end, in more threads than are remembered */
+static void test_spans_many(void)
+{
+    struct btrail_budget *budget = btrail_budget_new_fixed(1 << 16, 8);
+    uint64_t left;
+
+    make_spans(LONG);
+    long_calls_set_budget(c, budget);
+    btrail_budget_unref(budget);
+    left = btrail_budget_left(budget);
+    for (unsigned i = 1; i < 20000; i++) {
+        run(0, i);
+        at(0, i);
+        for (unsigned k = 0; k < 20; k++) {
+            mark_a(0);
+        }
+        g_assert_cmpuint(btrail_budget_left(budget), <, left);
+    }
+    g_assert_cmpuint(long_calls_left_out(c), >, 12 * 20000);
+    g_assert_cmpuint(long_calls_left_out(c), <, 20 * 20000);
+    btrail_budget_ref(budget);
+    drop();
+    g_assert_cmpuint(btrail_budget_left(budget), ==, left);
+    btrail_budget_unref(budget);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/long-calls/spans", test_spans);
+    g_test_add_func("/long-calls/spans-move", test_spans_move);
+    g_test_add_func("/long-calls/spans-ends", test_spans_ends);
+    g_test_add_func("/long-calls/spans-lost", test_spans_lost);
+    g_test_add_func("/long-calls/spans-many", test_spans_many);
+    g_test_add_func("/long-calls/not-passed", test_not_passed);
     g_test_add_func("/long-calls/limit", test_limit);
     g_test_add_func("/long-calls/late-tick", test_late_tick);
     g_test_add_func("/long-calls/new-site", test_new_site);

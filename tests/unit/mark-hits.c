@@ -21,7 +21,7 @@ static unsigned n_wanted;
 static unsigned hit_n[8];
 static uint64_t hit_cr3, next_index;
 
-static void hit(void *opaque, unsigned i, uint64_t cr3)
+static void hit(void *opaque, unsigned i, unsigned vcpu, uint64_t cr3)
 {
     g_assert_true(opaque == hit_n);
     g_assert_cmpuint(i, <, n_wanted);

@@ -170,7 +170,7 @@ static void dump(struct part_ring *r, const char *path)
 {
     struct btrail_merge_result result;
 
-    g_assert_cmpint(part_ring_dump(part_ring_files(r), path, &result), ==, 0);
+    g_assert_cmpint(part_ring_dump(part_ring_files(r), path, NULL, &result), ==, 0);
     g_assert_cmpuint(result.bad_chunks, ==, 0);
 }
 
@@ -217,7 +217,7 @@ static void test_open(void)
     for (uint64_t i = 10; i < 100; i++) {
         put_chunk(r, i);
     }
-    g_assert_cmpint(part_ring_dump(files, path, &result), ==, 0);
+    g_assert_cmpint(part_ring_dump(files, path, NULL, &result), ==, 0);
     g_assert_cmpuint(result.records % LENGTH, ==, 0);
     g_assert_cmpuint(result.records, >=, 10 * LENGTH / 2);
     end(r, false);
@@ -311,7 +311,7 @@ static void test_errors(void)
     g_assert_cmpint(g_unlink(names), ==, 0);
     r = ring_at(folder);
     put_chunk(r, 0);
-    g_assert_cmpint(part_ring_dump(part_ring_files(r), path, &result), ==,
+    g_assert_cmpint(part_ring_dump(part_ring_files(r), path, NULL, &result), ==,
                     -BTRAIL_ERR_IO);
     g_assert_cmpint(errno, ==, ENOENT);
     end(r, false);

@@ -665,9 +665,17 @@ static uint64_t check_dump(const char *path, uint64_t records, uint64_t end)
     return first;
 }
 
+/* The number of a trigger that has acted, or -1 */
+static int take_fired(struct session *s)
+{
+    struct trigger_hit hit;
+
+    return session_take_fired(s, &hit) ? (int)hit.trigger : -1;
+}
+
 static uint64_t dump(struct session *s, const char *path, uint64_t end)
 {
-    struct session_dump d;
+    struct session_dump d = { .why = NULL };
     GError *error = NULL;
     uint64_t first;
 
@@ -677,6 +685,22 @@ static uint64_t dump(struct session *s, const char *path, uint64_t end)
     first = check_dump(path, d.records, end);
     g_assert_cmpint(g_unlink(path), ==, 0);
     return first;
+}
+
+/* Exactly one piece of the description says why. */
+static void check_why(const struct btrail_trace *trace, const char *why)
+{
+    const char *json;
+    unsigned found = 0;
+
+    for (unsigned i = 0; !btrail_trace_meta(trace, i, &json, NULL); i++) {
+        g_autoptr(JsonNode) node = btrail_json_parse_object(json);
+        const char *text = btrail_json_string(json_node_get_object(node),
+                                              "why");
+
+        found += text && !strcmp(text, why);
+    }
+    g_assert_cmpuint(found, ==, 1);
 }
 
 /* The last records, dumped while it runs and after its end */
@@ -690,7 +714,7 @@ static void test_last(gconstpointer opaque)
         .limit = *(const struct session_limit *)opaque,
     };
     struct btrail_code_item item = { .type = BTRAIL_CODE_BYTES, .number = 1 };
-    struct session_dump d;
+    struct session_dump d = { .why = NULL };
     g_autoptr(GError) error = NULL;
     struct session *s;
     struct btrail_code *code;
@@ -730,9 +754,11 @@ static void test_last(gconstpointer opaque)
     done.fd = session_done_fd(s);
     g_assert_cmpint(poll(&done, 1, 60000), ==, 1);
     dump(s, path, r.next);
-    /* Code that was sent once is in each dump. */
+    /* Code that was sent once is in each dump, and so is why it was made. */
+    d.why = "trigger \"x\"";
     g_assert_true(session_dump(s, path, &d, NULL));
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    check_why(trace, d.why);
     g_assert_cmpint(btrail_code_open(&code, trace), ==, 0);
     g_assert_cmpint(read_code(code, r.next - 1, 0x400000), ==, 77);
     btrail_code_close(code);
@@ -778,7 +804,7 @@ static void test_trigger_dump(void)
     ready(&r);
     publish(&r, 2000);
     drain(&r);
-    g_assert_cmpint(session_take_fired(s), ==, 0);
+    g_assert_cmpint(take_fired(s), ==, 0);
     g_assert_cmpuint(dump(s, path, r.next), <=, at - 20000);
     /* Then it is a ring again. */
     for (i = 0; i < 2; i++) {
@@ -828,9 +854,9 @@ static void test_triggers(void)
     g_assert_cmpuint(second.result.reason, ==, BTRAIL_END_STOPPED);
     fired.fd = session_fired_fd(first.session);
     g_assert_cmpint(poll(&fired, 1, 60000), ==, 1);
-    g_assert_cmpint(session_take_fired(first.session), ==, 0);
-    g_assert_cmpint(session_take_fired(first.session), ==, 1);
-    g_assert_cmpint(session_take_fired(first.session), ==, -1);
+    g_assert_cmpint(take_fired(first.session), ==, 0);
+    g_assert_cmpint(take_fired(first.session), ==, 1);
+    g_assert_cmpint(take_fired(first.session), ==, -1);
     g_assert_cmpint(poll(&fired, 1, 0), ==, 0);
     finish_capture(&r);
     finish(&first);

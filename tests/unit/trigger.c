@@ -13,13 +13,15 @@
 #define K   UINT64_C(0xffffffff81000040)
 
 static unsigned fired_n[4];
+static struct trigger_hit last;
 static struct gate gate;
 
-static void fired(void *opaque, unsigned trigger,
+static void fired(void *opaque, const struct trigger_hit *hit,
                   enum trigger_action action)
 {
-    g_assert_cmpuint(trigger, <, G_N_ELEMENTS(fired_n));
-    fired_n[trigger]++;
+    g_assert_cmpuint(hit->trigger, <, G_N_ELEMENTS(fired_n));
+    fired_n[hit->trigger]++;
+    last = *hit;
 }
 
 /* A record of no place in particular */
@@ -472,6 +474,132 @@ static void test_marks(void)
     triggers_unref(t);
 }
 
+/*
+ * Spans between marks: of one thread, of the process of the first mark; and
+ * marks that are both
+ */
+
+#define SPAN_CR3    0x6000
+#define MS          UINT64_C(1000000)
+
+static uint64_t span_index;
+
+static void put_mark(unsigned offset)
+{
+    const uint64_t at = A + offset;
+
+    gate.record(gate.opaque, 0, ++span_index, SPAN_CR3, at, at + 16);
+}
+
+static struct triggers *make_spans(struct trigger *list, unsigned n)
+{
+    static const char *const names[] = { "one", "two" };
+    uint8_t page[BTRAIL_CODE_PAGE_SIZE] = { 0 };
+    struct btrail_code_item item = sample_code_bytes(1);
+    struct triggers *t = make(list, n);
+
+    for (unsigned i = 0; i < n; i++) {
+        mark_wanted_clear(&list[i].mark);
+        mark_wanted_clear(&list[i].until);
+    }
+    span_index = 10;
+    sample_mark(page + 0x80, names[0], false);
+    sample_mark(page + 0x180, names[1], false);
+    triggers_code(t, 0, &item, page);
+    item = sample_code_page(span_index, SPAN_CR3, A, 1);
+    triggers_code(t, 0, &item, NULL);
+    put_event(t, BTRAIL_EVENT_TASK, 7);
+    return t;
+}
+
+static void test_spans(void)
+{
+    struct trigger list[] = {
+        { .action = TRIGGER_DUMP, .longer_ns = 5 * MS },
+        { .process = "nginx", .action = TRIGGER_DUMP, .longer_ns = 5 * MS },
+        { .action = TRIGGER_DUMP, .longer_ns = 40 * MS },
+    };
+    struct btrail_process p = { .pgd = SPAN_CR3, .mm = 1, .comm = "nginx" };
+    const struct btrail_snapshot snapshot = { .n = 1, .processes = &p };
+    struct triggers *t;
+
+    for (unsigned i = 0; i < 3; i++) {
+        mark_wanted_parse("mark:one", &list[i].mark);
+        mark_wanted_parse(i == 2 ? "mark:one" : "mark:two", &list[i].until);
+    }
+    t = make_spans(list, 3);
+    g_assert_true(triggers_want_code(t));
+    g_assert_cmpuint(triggers_places(t, 0), ==, 1);
+    g_assert_cmpuint(triggers_ends(t, 0), ==, 1);
+    put_event(t, BTRAIL_EVENT_TIME, 100 * MS);
+    put_mark(0x80);
+    put_event(t, BTRAIL_EVENT_TIME, 101 * MS);
+    put_event(t, BTRAIL_EVENT_TIME, 105 * MS);
+    put_mark(0x180);
+    g_assert_cmpuint(fired_n[0] + fired_n[1] + fired_n[2], ==, 0);
+    /* It is too long. */
+    triggers_snapshot(t, &snapshot);
+    put_mark(0x80);
+    put_event(t, BTRAIL_EVENT_TIME, 106 * MS);
+    put_event(t, BTRAIL_EVENT_TIME, 111 * MS);
+    g_assert_cmpuint(fired_n[0] + fired_n[1], ==, 0);
+    put_event(t, BTRAIL_EVENT_TIME, 113 * MS);
+    g_assert_cmpuint(fired_n[0], ==, 1);
+    g_assert_cmpuint(fired_n[1], ==, 1);
+    g_assert_cmpuint(last.took.ns, ==, 7 * MS);
+    g_assert_true(last.took.lasts);
+    g_assert_false(last.unsure);
+    put_mark(0x180);
+    /* From a mark to the next one of the same name */
+    g_assert_cmpuint(fired_n[2], ==, 0);
+    put_event(t, BTRAIL_EVENT_TIME, 140 * MS);
+    put_mark(0x80);
+    g_assert_cmpuint(fired_n[2], ==, 0);
+    put_mark(0x180);
+    put_event(t, BTRAIL_EVENT_TIME, 141 * MS);
+    put_event(t, BTRAIL_EVENT_TIME, 190 * MS);
+    g_assert_cmpuint(fired_n[2], ==, 1);
+    put_mark(0x80);
+    g_assert_cmpuint(fired_n[0], ==, 1);
+    g_assert_cmpuint(triggers_left_out(t, 0), ==, 0);
+    triggers_unref(t);
+}
+
+/* A mark that may have been missed leaves no span that it may have ended. */
+static void test_missed(void)
+{
+    struct trigger list[] = {
+        { .action = TRIGGER_DUMP, .longer_ns = 5 * MS },
+    };
+    struct btrail_code_item item = { .type = BTRAIL_CODE_LOST };
+    struct triggers *t;
+
+    mark_wanted_parse("mark:one", &list[0].mark);
+    mark_wanted_parse("mark:two", &list[0].until);
+    t = make_spans(list, 1);
+    put_event(t, BTRAIL_EVENT_TIME, 100 * MS);
+    put_mark(0x80);
+    item.linear = span_index;
+    item.index = span_index + 2;
+    triggers_code(t, 0, &item, NULL);
+    put_mark(0x180);
+    put_event(t, BTRAIL_EVENT_TIME, 101 * MS);
+    put_event(t, BTRAIL_EVENT_TIME, 200 * MS);
+    g_assert_cmpuint(fired_n[0], ==, 0);
+    g_assert_cmpuint(triggers_left_out(t, 0), ==, 1);
+    /* All is reported again after that. */
+    item = sample_code_page(span_index + 1, SPAN_CR3, A, 1);
+    triggers_code(t, 0, &item, NULL);
+    put_mark(0);
+    put_event(t, BTRAIL_EVENT_TASK, 7);
+    put_mark(0x80);
+    put_event(t, BTRAIL_EVENT_TIME, 201 * MS);
+    put_event(t, BTRAIL_EVENT_TIME, 210 * MS);
+    g_assert_cmpuint(fired_n[0], ==, 1);
+    g_assert_false(triggers_capped(t, 0));
+    triggers_unref(t);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -485,5 +613,7 @@ int main(int argc, char **argv)
     g_test_add_func("/trigger/longer", test_longer);
     g_test_add_func("/trigger/spaces", test_spaces);
     g_test_add_func("/trigger/marks", test_marks);
+    g_test_add_func("/trigger/spans", test_spans);
+    g_test_add_func("/trigger/missed", test_missed);
     return g_test_run();
 }

@@ -61,10 +61,11 @@ struct btrail_budget *btrail_trace_decoding(const struct btrail_trace *trace);
 
 /*
  * As btrail_merge(), while the files are being written: nothing is missing
- * after their last chunks, although they are not complete.
+ * after their last chunks, although they are not complete.  @more: a JSON object
+ * that describes the new trace beside what they say, or NULL
  */
 int btrail_merge_running(const struct btrail_trace *trace, const char *out,
-                         struct btrail_merge_result *result);
+                         const char *more, struct btrail_merge_result *result);
 
 /*
  * At the end of a chunk, skips the chunks that follow as long as an address
