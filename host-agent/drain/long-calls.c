@@ -80,7 +80,6 @@ struct thread {
  * struct vcpu
  * @time:    of the last TIME event; 0: none yet
  * @passed:  all that was before has been handed over
- * @idle:    it has no ticks, or may have none
  * @thread:  that TASK has named, or NULL
  * @forgot:  who that is, up to the next TASK event
  * @run:     of that
@@ -92,7 +91,6 @@ struct vcpu {
     uint64_t kernel;
     uint64_t time;
     uint64_t passed;
-    bool idle;
     struct thread *thread;
     bool forgot;
     struct thread_run run;
@@ -172,9 +170,6 @@ void long_calls_set_device(struct long_calls *c, uint64_t tick_ns,
     c->n_vcpus = vcpus;
     g_free(c->vcpus);
     c->vcpus = g_new0(struct vcpu, vcpus);
-    for (unsigned i = 0; i < vcpus; i++) {
-        c->vcpus[i].idle = true;
-    }
 }
 
 void long_calls_set_budget(struct long_calls *c, struct btrail_budget *budget)
@@ -555,9 +550,8 @@ static unsigned switch_task(struct long_calls *c, unsigned vcpu,
     }
     leave_thread(c, v, switch_time(v, e));
     v->passed = MAX(v->passed, switch_time(v, e));
-    v->idle = idle || unknown;
-    if (v->idle) {
-        /* They began within a tick of the last TIME event. */
+    if (idle || unknown) {
+        /* Now, and a switch has a TIME event, if the last one is not as new. */
         v->n_begun = 0;
     }
     if (unknown) {
@@ -593,7 +587,8 @@ static void delay_thread(struct thread *t, uint64_t begin, uint64_t time)
 
 /*
  * The device's tick is late: what has begun since the last one can have begun
- * at any time up to this one.
+ * at any time up to this one.  A vCPU that halts has no ticks, and a TIME event
+ * before that.
  */
 static void begun_before(struct long_calls *c, struct vcpu *v,
                           uint64_t time)
@@ -628,7 +623,7 @@ static unsigned set_time(struct long_calls *c, unsigned vcpu,
     struct thread *t = v->thread;
     unsigned found = 0;
 
-    if (v->time && time > v->time + c->tick && !v->idle) {
+    if (v->time && time > v->time + c->tick) {
         begun_before(c, v, time);
     }
     if (!v->time) {

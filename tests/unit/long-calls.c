@@ -229,6 +229,7 @@ static void test_threads(void)
     at(1, 300);
     begin(0, SITE);
     g_assert_false(end(1, SITE + 5));
+    at(0, 301);
     g_assert_cmpuint(at(0, 320), ==, 1);
     g_assert_cmpuint(at(0, 321), ==, 0);
     g_assert_false(end(0, SITE + 5));
@@ -444,9 +445,15 @@ static void test_no_tasks(void)
     begin(0, SITE);
     g_assert_false(end(0, SITE + 5));
     begin(0, SITE);
+    at(0, 2);
     g_assert_cmpuint(at(0, 50), ==, 0);
     g_assert_false(long_calls_end(c, 0, 0x6000, SITE + 5));
     g_assert_true(long_calls_end(c, 0, CR3 | 1, SITE + 5));
+    /* A tick is late: it may have begun just before that. */
+    begin(0, SITE);
+    at(0, 100);
+    at(0, 110);
+    g_assert_false(long_calls_end(c, 0, CR3, SITE + 5));
     drop();
 }
 
@@ -784,11 +791,13 @@ static void test_paused_nameless(void)
     at(0, 100);
     at(1, 100);
     begin(0, SITE);
+    at(0, 101);
     paused(1, ROOM, 102, 200);
     paused(0, ROOM, 150, 203);
     at(0, 209);
     g_assert_false(end(0, SITE + 5));
     begin(0, SITE);
+    at(0, 210);
     paused(1, ROOM, 211, 220);
     at(0, 232);
     g_assert_true(end(0, SITE + 5));
