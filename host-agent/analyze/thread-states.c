@@ -550,6 +550,38 @@ static uint64_t read_from(const struct states_walk *w)
 }
 
 /*
+ * What is in force before the time from which on events are read, if the next
+ * event begins a chunk, which says only after it what is in force: that is what
+ * the last record before has, and events after that.  @b is the next event, and
+ * gets the last thing before it, or stays as it is.
+ */
+static void look_back(const struct states_walk *w,
+                      const struct btrail_trace *trace, unsigned vcpu,
+                      struct btrail_batch *b)
+{
+    struct btrail_cursor *cursor;
+    struct btrail_batch before;
+    bool lost = false;
+
+    if (!b->index || btrail_cursor_open(&cursor, trace, vcpu, 0)) {
+        return;
+    }
+    if (!btrail_cursor_seek(cursor, b->index - 1)) {
+        while (!btrail_cursor_next(cursor, &before) &&
+               before.time.host < read_from(w) && before.index <= b->index) {
+            const struct btrail_event *e = before.event;
+
+            lost = e && e->type == BTRAIL_EVENT_GAP && e->data[0] ? true :
+                   e && e->type == BTRAIL_EVENT_TASK ? false : lost;
+            b->task = before.task;
+            b->task.known &= !lost;
+            b->kernel = before.kernel;
+        }
+    }
+    btrail_cursor_close(cursor);
+}
+
+/*
  * What a vCPU runs at the begin: what it runs at its next event, if that does
  * not change it.  One that has made no record yet runs nothing.
  */
@@ -568,6 +600,9 @@ static int begin_lane(struct states_walk *w, const struct btrail_trace *trace,
     }
     ret = btrail_cursor_seek_time(cursor, read_from(w)) ?:
           btrail_cursor_next(cursor, &b);
+    if (!ret && !b.task.known && b.event->type == BTRAIL_EVENT_TIME) {
+        look_back(w, trace, info->vcpu, &b);
+    }
     if (!ret && b.task.known && b.event->type != BTRAIL_EVENT_TASK &&
         !b.task.nested) {
         f = get_track(w, &b.kernel, &b.task, info->vcpu);

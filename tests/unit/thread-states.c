@@ -443,8 +443,10 @@ struct scene {
     unsigned vcpu;
 };
 
+/* From @begin on.  If that is not 0, each has a chunk of its own, and those of
+ * a GAP have no record. */
 static struct thread_states *play(const struct scene *scenes, unsigned n,
-                                  bool whole)
+                                  bool whole, uint64_t begin)
 {
     static const struct btrail_record record;
     struct btrail_writer *w;
@@ -458,10 +460,10 @@ static struct thread_states *play(const struct scene *scenes, unsigned n,
         struct btrail_event events[3];
         struct btrail_slab slab = {
             .cr3 = 0x5000, .events = events, .records = &record,
-            .n_records = 1,
         };
         bool gap = c->type == BTRAIL_EVENT_GAP;
 
+        slab.n_records = !gap || !begin;
         index[c->vcpu] += gap ? c->thread : 0;
         slab.first_index = index[c->vcpu];
         add_event(&slab, events, slab.first_index, BTRAIL_EVENT_TIME, 0,
@@ -472,11 +474,14 @@ static struct thread_states *play(const struct scene *scenes, unsigned n,
                       gap ? c->thread : task_data(c->thread));
         }
         g_assert_cmpint(btrail_writer_append(w, c->vcpu, &slab), ==, 0);
-        index[c->vcpu]++;
+        if (begin) {
+            g_assert_cmpint(btrail_writer_flush(w), ==, 0);
+        }
+        index[c->vcpu] += slab.n_records;
     }
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
     states = read_states(path, &(struct thread_states_options) {
-        .end = UINT64_MAX, .tick = 1000000, .whole = whole,
+        .begin = begin, .end = UINT64_MAX, .tick = 1000000, .whole = whole,
     });
     sample_remove(path);
     return states;
@@ -490,7 +495,7 @@ static enum thread_state state_at(const struct thread_states *states,
     return thread_part(t, thread_part_before(t, START + us * 1000))->state;
 }
 
-#define PLAY(scenes, whole) play(scenes, G_N_ELEMENTS(scenes), whole)
+#define PLAY(scenes, whole) play(scenes, G_N_ELEMENTS(scenes), whole, 0)
 #define TASK(us, thread, left) { us, BTRAIL_EVENT_TASK, left, thread, 0 }
 
 /* Where records are missing, or nobody knows who runs, nothing is known of
@@ -516,6 +521,44 @@ static void test_unknown(void)
         g_assert_cmpint(state_at(states, 3, 350), ==, THREAD_RUNNING);
         g_assert_cmpint(state_at(states, 3, 450), ==, THREAD_RUNNABLE);
         g_assert_cmpint(state_at(states, 2, 450), ==, THREAD_RUNNING);
+        thread_states_free(states);
+    }
+}
+
+/*
+ * A vCPU that is idle has its next event long after the time that is asked for,
+ * in another chunk; or nobody knows what it runs, or records are missing.
+ */
+static void test_idle(void)
+{
+    enum { BEGIN = 300000, BACK = 500000 };
+    static const struct scene next[] = {
+        { .type = BTRAIL_EVENT_TIME },
+        { .type = BTRAIL_EVENT_TASK, .reason = BTRAIL_TASK_UNKNOWN },
+        { .type = BTRAIL_EVENT_GAP, .reason = BTRAIL_GAP_OVERFLOW,
+          .thread = 1 },
+    };
+
+    for (unsigned lost = 0; lost < 3; lost++) {
+        const struct scene scenes[] = {
+            TASK(0, 2, 0), { 0, BTRAIL_EVENT_TASK, 0, 4, 1 },
+            { 100, BTRAIL_EVENT_TASK, BTRAIL_TASK_LEFT_BLOCKED, 1, 1 },
+            { 200, next[lost].type, next[lost].reason, next[lost].thread, 1 },
+            TASK(BEGIN, 3, BTRAIL_TASK_LEFT_BLOCKED),
+            { BEGIN + 100, BTRAIL_EVENT_WAKE, 0, 2, 0 },
+            TASK(BEGIN + 200, 2, BTRAIL_TASK_LEFT_RUNNABLE),
+            { BACK, BTRAIL_EVENT_TASK, BTRAIL_TASK_LEFT_RUNNABLE, 5, 1 },
+            { BACK + 100, BTRAIL_EVENT_TIME, 0, 0, 1 },
+        };
+        struct thread_states *states = play(scenes, G_N_ELEMENTS(scenes), true,
+                                            START + (BEGIN - 10) * 1000);
+
+        g_assert_cmpint(state_at(states, 2, BEGIN - 5), ==, THREAD_RUNNING);
+        g_assert_cmpint(state_at(states, 2, BEGIN + 50), ==,
+                        lost ? THREAD_UNKNOWN : THREAD_BLOCKED);
+        g_assert_cmpint(state_at(states, 2, BEGIN + 150), ==,
+                        lost ? THREAD_UNKNOWN : THREAD_RUNNABLE);
+        g_assert_cmpint(state_at(states, 5, BACK + 50), ==, THREAD_RUNNING);
         thread_states_free(states);
     }
 }
@@ -600,6 +643,7 @@ int main(int argc, char **argv)
     g_test_add_func("/thread-states/part", test_part);
     g_test_add_func("/thread-states/limit", test_limit);
     g_test_add_func("/thread-states/unknown", test_unknown);
+    g_test_add_func("/thread-states/idle", test_idle);
     g_test_add_func("/thread-states/no-wakes", test_no_wakes);
     g_test_add_func("/thread-states/order", test_order);
     g_test_add_func("/thread-states/new", test_new);
