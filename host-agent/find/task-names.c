@@ -125,6 +125,26 @@ struct task_names *task_names_new(const struct btrail_trace *trace,
     return t;
 }
 
+bool task_names_any(const struct btrail_trace *trace)
+{
+    struct btrail_merged *merged;
+    struct btrail_task task = { .known = false };
+    struct btrail_batch b;
+    unsigned vcpu;
+    int ret = btrail_merged_open(&merged, trace, NULL, 0,
+                                 BTRAIL_CURSOR_EVENTS_ONLY,
+                                 BTRAIL_MERGED_GRAIN);
+
+    while (!ret && !task.known &&
+           !(ret = btrail_merged_next(merged, &vcpu, NULL, &b))) {
+        if (b.event && b.event->type == BTRAIL_EVENT_TASK) {
+            btrail_event_task(b.event, &task);
+        }
+    }
+    btrail_merged_close(merged);
+    return ret != -BTRAIL_ERR_END;
+}
+
 void task_names_free(struct task_names *t)
 {
     if (t) {

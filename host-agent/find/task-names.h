@@ -40,6 +40,10 @@ struct task_names *task_names_new(const struct btrail_trace *trace,
                                   unsigned most, GError **error);
 void task_names_free(struct task_names *t);
 
+/* Does the trace name any task, or can it not be read?  It is read up to the
+ * first one. */
+bool task_names_any(const struct btrail_trace *trace);
+
 /*
  * The name of a task at a time of the host's clock, exact to the clocks around
  * it; NULL if it is not known.  @kernel is its number, or 0.

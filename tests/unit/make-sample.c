@@ -2,7 +2,7 @@
 /*
  * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads|exec|
  *                         tree|syscalls|paused|waits|switches|woken|preempted|
- *                         wakes|marks|mapped:BUILD-ID|
+ *                         wakes|marks|kvm|mapped:BUILD-ID|
  *                         boot|boot+late|boot+later
  *                    [PART-SIZE [RING-SIZE]]
  *
@@ -761,6 +761,58 @@ static void write_woken(const char *path, unsigned pause)
 }
 
 /*
+ * What KVM's producer makes: batches of records with one TIME event each, no
+ * task, no instruction count, and what the agent has found of the kernel.  A
+ * program is interrupted by the timer once in each batch.
+ */
+static void write_kvm(const char *path,
+                      const struct btrail_writer_options *options)
+{
+    enum { BATCHES = 10 };
+    static const char json[] = "{\"producer\": \"kvm\", \"tick_ns\": 1000000, "
+                               "\"start\": {\"monotonic\": 5000000}, "
+                               "\"overflow\": \"drop\", \"vcpus\": 1, "
+                               "\"privilege\": \"all\"}";
+    static const char symbols[] =
+        "ffffffff81000000 T asm_sysvec_apic_timer_interrupt\n"
+        "ffffffff81001000 T sysvec_apic_timer_interrupt\n"
+        "ffffffff81002000 T _etext\n";
+    static const struct btrail_record records[] = {
+        { 0x1020, 0x1010, 0 }, { 0x1018, 0xffffffff81000000, 0 },
+        { 0xffffffff81000010, 0xffffffff81001000, 0 },
+        { 0xffffffff81001010, 0xffffffff81000015, 0 },
+        { 0xffffffff81000020, 0x1018, 0 }, { 0x1020, 0x1010, 0 },
+    };
+    const struct btrail_sideband_info info = {
+        .kind = BTRAIL_SIDEBAND_SYMBOLS, .time = 1,
+        .size = sizeof(symbols) - 1,
+    };
+    struct btrail_writer *w;
+
+    g_assert_cmpint(btrail_writer_open_with(&w, path, options), ==, 0);
+    g_assert_cmpint(btrail_writer_meta(w, json, strlen(json)), ==, 0);
+    g_assert_cmpint(btrail_writer_sideband(w, &info, symbols), ==, 0);
+    for (unsigned i = 0; i <= BATCHES; i++) {
+        uint64_t host = 5000000 + i * 1000000;
+        struct btrail_event events[2];
+        struct btrail_slab slab = {
+            .first_index = i * G_N_ELEMENTS(records), .cr3 = 0x5000,
+            .records = records, .events = events,
+            .n_records = i < BATCHES ? G_N_ELEMENTS(records) : 0,
+        };
+
+        add_event(&slab, events, slab.first_index, BTRAIL_EVENT_TIME, 0, host);
+        events[0].data[2] = BTRAIL_NO_ICOUNT;
+        if (i == BATCHES) {
+            add_event(&slab, events, slab.first_index, BTRAIL_EVENT_END,
+                      BTRAIL_END_STOPPED, host);
+        }
+        g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
+/*
  * A process that has mapped the first page of code of /bin/sample, a file with
  * this build-id and offset, and one of a file that is nowhere
  */
@@ -1025,6 +1077,8 @@ int main(int argc, char **argv)
                    g_str_has_suffix(argv[2], "+later") ? 6 : 2);
     } else if (!strcmp(argv[2], "marks")) {
         write_marks(argv[1], &options);
+    } else if (!strcmp(argv[2], "kvm")) {
+        write_kvm(argv[1], &options);
     } else if (!strcmp(argv[2], "code")) {
         write_code(argv[1], &options);
     } else if (g_str_has_prefix(argv[2], "mapped:")) {

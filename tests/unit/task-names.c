@@ -96,7 +96,35 @@ static void test_facts(void)
     g_assert_true(t->wakes);
     g_assert_true(t->lefts);
     task_names_free(t);
+    g_assert_true(task_names_any(trace));
     btrail_trace_close(trace);
+}
+
+/* Nobody is named, or that nobody is known. */
+static void test_none(void)
+{
+    for (unsigned unknown = 0; unknown < 2; unknown++) {
+        const struct btrail_record record = { 0 };
+        const struct btrail_event events[] = {
+            { .type = BTRAIL_EVENT_TIME, .data = { 1, 0, BTRAIL_NO_ICOUNT } },
+            { .type = BTRAIL_EVENT_TASK, .reason = BTRAIL_TASK_UNKNOWN },
+        };
+        const struct btrail_slab slab = {
+            .records = &record, .n_records = 1, .events = events,
+            .n_events = 1 + unknown,
+        };
+        char *path = sample_path();
+        struct btrail_trace *trace;
+        struct btrail_writer *w;
+
+        g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+        g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+        g_assert_cmpint(btrail_writer_close(w), ==, 0);
+        g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+        g_assert_false(task_names_any(trace));
+        btrail_trace_close(trace);
+        sample_remove(path);
+    }
 }
 
 /* What has no room is not known, and nothing else is wrong for it. */
@@ -139,6 +167,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/names", test_names);
     g_test_add_func("/facts", test_facts);
+    g_test_add_func("/none", test_none);
     g_test_add_func("/limit", test_limit);
     g_test_add_func("/meant", test_meant);
     return g_test_run();

@@ -33,6 +33,12 @@ static void on_ended(void *opaque, const struct interrupt_time *t)
     latencies_add(opaque, names, t->ns, t->whole);
 }
 
+/* Can there be more interrupts than the trace has records of? */
+static bool lacks_injected(const struct report *r)
+{
+    return !g_strcmp0(btrail_json_string(r->in.trace.meta, "producer"), "kvm");
+}
+
 static int vector_width(const GPtrArray *rows)
 {
     int width = strlen("Vector");
@@ -77,6 +83,10 @@ static void print_text(const struct report *r, struct latencies *l)
                    "counted\n", latencies_others(l));
     }
     latency_print_forgotten(latencies_forgotten(l));
+    if (lacks_injected(r)) {
+        cli_printf("# There can have been more: some CPUs make no record of "
+                   "interrupts that KVM injects\n");
+    }
 }
 
 static void print_json(const struct report *r, struct latencies *l,
@@ -104,6 +114,7 @@ static void print_json(const struct report *r, struct latencies *l,
         "U:other_calls", latencies_others(l),
         "b:pauses_known", pauses_known,
         "U:pauses_unknown", pauses_unknown(pauses),
+        "b:injected_known", !lacks_injected(r),
         "a:rows", array, NULL));
 }
 
@@ -123,9 +134,10 @@ static int print(struct report *r, struct latencies *l,
             cli_printf("# %s\n", unknown);
         }
     } else if (!code) {
-        cli_error("%s: there are no interrupts, or the kernel's names are not "
-                  "known, or it was not recorded; see backtrail info",
-                  r->in.trace.path);
+        cli_error("%s: there are no interrupts, or %sthe kernel's names are "
+                  "not known, or it was not recorded; see backtrail info",
+                  r->in.trace.path, lacks_injected(r) ? "the CPU has made no "
+                  "record of those that KVM injects, or " : "");
         code = CLI_FAILED;
     }
     fflush(stdout);

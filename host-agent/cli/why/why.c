@@ -10,6 +10,8 @@
 
 #include "cli/complete.h"
 #include "cli/why/why.h"
+#include "find/task-names.h"
+#include "util/json.h"
 #include "util/search.h"
 #include "util/sort.h"
 
@@ -219,11 +221,28 @@ bool why_ordinary_wait(const struct why *why, const struct waiting_wait *wait,
     return true;
 }
 
+/* False after an error message: all that is unknown has one reason. */
+static bool check_tasks(const struct why *why)
+{
+    bool any = task_names_any(why->in.trace.trace);
+
+    if (!any) {
+        cli_error("%s: the trace names no tasks%s, so nobody knows what "
+                  "threads waited for", why->in.trace.path,
+                  g_strcmp0(btrail_json_string(why->in.trace.meta, "producer"),
+                            "kvm") ? "" : ", as those of KVM do not");
+    }
+    return any;
+}
+
 static int explain(struct why *why)
 {
     int code = CLI_OK;
 
     signal(SIGPIPE, SIG_DFL);
+    if (!check_tasks(why)) {
+        return CLI_FAILED;
+    }
     why->pauses = cli_trace_pauses(&why->in.trace, &why->pauses_known);
     if (!why->pauses || !why_find_spans(why) || !read_all(why)) {
         return CLI_FAILED;
