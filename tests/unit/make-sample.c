@@ -2,7 +2,7 @@
 /*
  * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads|exec|
  *                         tree|syscalls|paused|waits|switches|woken|preempted|
- *                         wakes|marks|kvm|mapped:BUILD-ID|
+ *                         wakes|replay|marks|kvm|mapped:BUILD-ID|
  *                         boot|boot+late|boot+later
  *                    [PART-SIZE [RING-SIZE]]
  *
@@ -874,6 +874,7 @@ struct wakes {
     uint64_t clocks[WAKES_VCPUS];
     uint64_t index[WAKES_VCPUS];
     GRand *random;
+    uint64_t count;             /* of instructions, if they are counted, or 0 */
 };
 
 static uint64_t wakes_task(unsigned thread)
@@ -912,6 +913,10 @@ static void wakes_turn(struct wakes *w, struct btrail_writer *writer)
         uint64_t at = 0xffffffff81000000ull + thread * 0x1000;
 
         records[i] = (struct btrail_record) { at + 0x10, at, 0 };
+        if (w->count) {
+            w->count += 3;
+            records[i].flags = w->count << BTRAIL_RECORD_ICOUNT_SHIFT;
+        }
     }
     if (thread != was && was >= WAKES_VCPUS) {
         w->threads[was].blocked = g_rand_boolean(w->random);
@@ -922,6 +927,7 @@ static void wakes_turn(struct wakes *w, struct btrail_writer *writer)
     w->running[vcpu] = thread;
     add_turn(&slab, events, slab.first_index, w->clocks[vcpu], left,
              wakes_task(thread), name);
+    events[0].data[2] = w->count ?: BTRAIL_NO_ICOUNT;
     if (w->threads[woken].blocked && w->threads[woken].since <
         w->clocks[vcpu] && woken != was) {
         add_event(&slab, events, slab.first_index, BTRAIL_EVENT_WAKE, 0,
@@ -938,9 +944,11 @@ static void wakes_turn(struct wakes *w, struct btrail_writer *writer)
 /*
  * Five threads and two idle tasks by turns on two vCPUs, some of which wake
  * others; each record takes a microsecond, and is in the page of its thread.
+ * @replay: the trace is that of a recording
  */
 static void write_wakes(const char *path,
-                        const struct btrail_writer_options *options)
+                        const struct btrail_writer_options *options,
+                        bool replay)
 {
     enum { TURNS = 2000, START = 5000000 };
     static const char json[] = "{\"tick_ns\": 1000000, "
@@ -949,12 +957,16 @@ static void write_wakes(const char *path,
                                "\"privilege\": \"all\"}";
     struct wakes w = {
         .running = { 0, 1 }, .clocks = { START, START },
-        .random = g_rand_new_with_seed(40),
+        .random = g_rand_new_with_seed(40), .count = replay,
     };
+    static const char more[] = "{\"recording\": \"/r\", \"icount\": true}";
     struct btrail_writer *writer;
 
     g_assert_cmpint(btrail_writer_open_with(&writer, path, options), ==, 0);
     g_assert_cmpint(btrail_writer_meta(writer, json, strlen(json)), ==, 0);
+    if (replay) {
+        g_assert_cmpint(btrail_writer_meta(writer, more, strlen(more)), ==, 0);
+    }
     for (unsigned i = 0; i < TURNS; i++) {
         wakes_turn(&w, writer);
     }
@@ -1067,7 +1079,9 @@ int main(int argc, char **argv)
     } else if (!strcmp(argv[2], "switches")) {
         write_waits(argv[1], &options, true);
     } else if (!strcmp(argv[2], "wakes")) {
-        write_wakes(argv[1], &options);
+        write_wakes(argv[1], &options, false);
+    } else if (!strcmp(argv[2], "replay")) {
+        write_wakes(argv[1], &options, true);
     } else if (!strcmp(argv[2], "woken")) {
         write_woken(argv[1], 3);
     } else if (!strcmp(argv[2], "preempted")) {

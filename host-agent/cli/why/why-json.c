@@ -159,6 +159,15 @@ static JsonObject *moment_json(const struct why *why,
         btrail_json_add(o, "U:index", m->index, NULL);
     }
     json_object_set_int_member(o, "time_ns", since_start(why, m->time));
+    if (why_is_replay(why)) {
+        uint64_t icount = why_icount(why, m);
+
+        if (icount == BTRAIL_NO_ICOUNT) {
+            json_object_set_null_member(o, "icount");
+        } else {
+            btrail_json_add(o, "U:icount", icount, NULL);
+        }
+    }
     return o;
 }
 
@@ -203,7 +212,7 @@ void why_print_json(const struct why *why)
     JsonArray *spans = json_array_new();
     JsonObject *root = btrail_json_new("s:trace", why->in.trace.path,
                                        "b:pauses_known", why->pauses_known,
-                                       NULL);
+                                       "b:replay", why_is_replay(why), NULL);
 
     for (guint i = 0; i < why->slow->len; i++) {
         json_array_add_object_element(spans, span_json(

@@ -479,6 +479,18 @@ static void print_ordinary(const struct why *why)
     cli_printf("\n");
 }
 
+/* How long a span of a recording is for the guest */
+static void print_instructions(const struct why *why,
+                               const struct waiting_span *w)
+{
+    uint64_t begin = why_icount(why, &w->begin), end = why_icount(why, &w->end);
+
+    if (begin != BTRAIL_NO_ICOUNT && end != BTRAIL_NO_ICOUNT && begin <= end) {
+        cli_printf("  the guest executed %" PRIu64 " instructions, on all "
+                   "vCPUs\n", end - begin);
+    }
+}
+
 static void print_span(const struct why *why, const struct waiting_span *w)
 {
     char begin[CLI_TIME_SIZE], end[CLI_TIME_SIZE], buf[LATENCY_SIZE];
@@ -488,6 +500,9 @@ static void print_span(const struct why *why, const struct waiting_span *w)
                cli_format_time(&why->in.trace, w->begin.time, begin),
                cli_format_time(&why->in.trace, w->end.time, end),
                latency_text(w->elapsed, buf));
+    if (why_is_replay(why)) {
+        print_instructions(why, w);
+    }
     print_sums(why, w);
     print_waits(why, w);
     print_path(why, w);
@@ -496,6 +511,10 @@ static void print_span(const struct why *why, const struct waiting_span *w)
 
 void why_print_text(const struct why *why)
 {
+    if (why_is_replay(why)) {
+        cli_printf("# Times are those of the replay, by its host's clock, and "
+                   "not the guest's\n");
+    }
     for (guint i = 0; i < why->slow->len; i++) {
         if (i) {
             cli_printf("\n");

@@ -11,6 +11,7 @@
 #include "cli/complete.h"
 #include "cli/why/why.h"
 #include "find/task-names.h"
+#include "find/visits.h"
 #include "util/json.h"
 #include "util/search.h"
 #include "util/sort.h"
@@ -51,6 +52,21 @@ const char *why_name(const struct function *f, char buf[WHY_NAME])
 {
     return f->known ? f->brief ?: f->name :
            call_tree_name_of(NULL, f, buf, WHY_NAME);
+}
+
+bool why_is_replay(const struct why *why)
+{
+    return json_object_has_member(why->in.trace.meta, "recording") &&
+           btrail_json_is_true(why->in.trace.meta, "icount");
+}
+
+uint64_t why_icount(const struct why *why, const struct waiting_moment *m)
+{
+    struct visit visit;
+
+    return m->index == THREAD_NO_INDEX ||
+           visit_read(why->in.trace.trace, m->vcpu, m->index, &visit) ||
+           !visit.at.exact ? BTRAIL_NO_ICOUNT : visit.at.icount;
 }
 
 static uint64_t unpaused(const struct why_span *s)

@@ -93,6 +93,14 @@ const char *why_name(const struct function *f, char buf[WHY_NAME]);
 bool why_ordinary_wait(const struct why *why, const struct waiting_wait *wait,
                        uint64_t *ns);
 
+/* Is it the trace of a recording, whose times are those of the replay that has
+ * made it?  They say how long the host took, and not the guest. */
+bool why_is_replay(const struct why *why);
+
+/* How many instructions the guest has executed by a moment of such a trace;
+ * BTRAIL_NO_ICOUNT if that is not known */
+uint64_t why_icount(const struct why *why, const struct waiting_moment *m);
+
 void why_print_json(const struct why *why);
 void why_print_text(const struct why *why);
 
