@@ -4,7 +4,8 @@
 # "backtrail record" traces a Linux guest, unpatched, of our QEMU under KVM,
 # which the host traces by BTS.  The branches of a program in user mode are
 # exact, those of the kernel are one way through its code, and the instructions
-# before them are the program's and the kernel's.
+# before them are the program's and the kernel's.  Who runs, waits and wakes is
+# not in the trace, which readers say.
 #
 # rig: program=@qemu/qemu-system-x86_64 @build/host-agent/cli/backtrail
 # rig: file=/usr/share/qemu/linuxboot_dma.bin /usr/share/qemu/kvmvapic.bin
@@ -34,6 +35,18 @@ end_guest
 backtrail info x.btrail
 outside x.btrail <<'JUDGE'
 [ -z "$(gaps x.btrail)" ]
+# says WORDS COMMAND...: it fails, and that is why
+says() {
+    words=$1
+    shift
+    if backtrail "$@" x.btrail 2>said; then
+        exit 1
+    fi
+    grep -q "$words" said || { cat said; exit 1; }
+}
+says "names no tasks, .*nobody knows what threads waited for" why --boot
+says "does not say who is woken" find wake
+says "names no tasks" report --tasks
 judge x.btrail 3
 first=$(sed -n 's/^run 1 begins at record \([0-9]*\),.*/\1/p' exact)
 backtrail script --insn --events --index "$first..$((first + 4000))" x.btrail |
