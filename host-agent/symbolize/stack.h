@@ -18,7 +18,7 @@
 #define BTRAIL_STACK_H
 
 #include "symbolize/stack-counts.h"
-#include "symbolize/stack-edge.h"
+#include "symbolize/stack-part.h"
 #include "symbolize/stack-tree.h"
 
 /**
@@ -56,26 +56,6 @@ struct stacks_options {
 
 struct stacks *stacks_new(const struct stacks_options *options);
 void stacks_free(struct stacks *st);
-
-/**
- * struct stack_part - consecutive records of one vCPU that one task has made
- * @first:  number of records of the batch before them
- * @n:      number of records
- * @edges:  of each record
- * @runs:   those that stay in a function
- * @counts: which records count, as records, time and calls; NULL for all
- * @ticks:  time that each record took, in 1/STACK_TICKS ns
- */
-struct stack_part {
-    unsigned vcpu;
-    struct task task;
-    size_t first;
-    size_t n;
-    const struct stack_edge *const *edges;
-    const struct stack_run *runs;
-    const bool *counts;
-    uint64_t ticks;
-};
 
 /*
  * A batch begins.  Those of several vCPUs come in the order of time.  If the
