@@ -70,35 +70,84 @@ bool compiled_functions_is_path(const char *path, uint32_t *pid)
     return value <= INT32_MAX && !strcmp(end, ".map");
 }
 
+static gint by_age(gconstpointer p, gconstpointer q)
+{
+    const struct compiled_function *a = p, *b = q;
+
+    return BTRAIL_COMPARE(b->number, a->number);
+}
+
 static gint by_start(gconstpointer p, gconstpointer q)
 {
     const struct compiled_function *a = p, *b = q;
 
-    return a->start != b->start ? BTRAIL_COMPARE(a->start, b->start) :
-           BTRAIL_COMPARE(a->number, b->number);
+    return BTRAIL_COMPARE(a->start, b->start);
 }
 
-/* Those that no later one overlaps, in the order of addresses */
+/* A Fenwick tree: @most[i] is the highest value of some ages up to @i. */
+static void add_value(uint64_t *most, guint n, guint age, uint64_t value)
+{
+    for (guint i = age; i <= n; i += i & -i) {
+        most[i] = MAX(most[i], value);
+    }
+}
+
+/* The highest value of lower ages */
+static uint64_t most_before(const uint64_t *most, guint age)
+{
+    uint64_t value = 0;
+
+    for (guint i = age - 1; i; i -= i & -i) {
+        value = MAX(value, most[i]);
+    }
+    return value;
+}
+
+/*
+ * Which of the functions, in the order of addresses, are overlapped by one of a
+ * lower age?  It ends after the start of one that follows it, or starts before
+ * the end of one that it follows.
+ */
+static bool *find_overlapped(const struct compiled_function *all, guint n)
+{
+    g_autofree uint64_t *ends = g_new0(uint64_t, n + 1);
+    g_autofree uint64_t *starts = g_new0(uint64_t, n + 1);
+    bool *over = g_new(bool, n);
+
+    for (guint i = 0; i < n; i++) {
+        over[i] = most_before(ends, all[i].number) > all[i].start;
+        add_value(ends, n, all[i].number, all[i].end);
+    }
+    /* The lowest start is the highest ~start. */
+    for (guint i = n; i-- > 0;) {
+        over[i] |= most_before(starts, all[i].number) > ~all[i].end;
+        add_value(starts, n, all[i].number, ~all[i].start);
+    }
+    return over;
+}
+
+/*
+ * Those that no later one overlaps, in the order of addresses.  Code that was
+ * overwritten does not come back when what has overwritten it is, too.
+ */
 static GArray *get_valid(const struct compiled_function *functions, guint n)
 {
     GArray *sorted = g_array_new(FALSE, FALSE, sizeof(*functions));
+    g_autofree bool *over = NULL;
+    struct compiled_function *all;
     guint kept = 0;
 
     g_array_append_vals(sorted, functions, n);
+    g_array_sort(sorted, by_age);
+    all = (struct compiled_function *)sorted->data;
+    for (guint i = 0; i < n; i++) {
+        all[i].number = i + 1;
+    }
     g_array_sort(sorted, by_start);
-    for (guint i = 0; i < sorted->len; i++) {
-        struct compiled_function *all =
-            (struct compiled_function *)sorted->data;
-        const struct compiled_function f = all[i];
-        guint left = kept;
-
-        while (left && all[left - 1].end > f.start &&
-               all[left - 1].number < f.number) {
-            left--;
-        }
-        if (!left || all[left - 1].end <= f.start) {
-            all[left] = f;
-            kept = left + 1;
+    over = find_overlapped(all, n);
+    for (guint i = 0; i < n; i++) {
+        if (!over[i]) {
+            all[kept++] = all[i];
         }
     }
     g_array_set_size(sorted, kept);
