@@ -203,9 +203,10 @@ bool stub_stopped(struct stub *s, int timeout_ms, char **answer,
     gint64 deadline = g_get_monotonic_time() + timeout_ms * 1000ll;
     g_autoptr(GError) local = NULL;
 
-    do {
-        *answer = next_packet(s, deadline, NULL, &local);
-    } while (*answer && is_output(*answer, NULL));
+    while ((*answer = next_packet(s, deadline, NULL, &local)) &&
+           is_output(*answer, NULL)) {
+        g_free(*answer);
+    }
     if (*answer && (!**answer || !strchr("TSWXE", **answer))) {
         g_clear_pointer(answer, g_free);
         return protocol_error(error, "asks for something while it runs");
