@@ -104,6 +104,7 @@ struct long_calls {
     struct calls_measure by;
     uint64_t tick;
     uint64_t now;               /* grows with each event and site */
+    bool complete;              /* all that vCPUs execute makes records */
     uint64_t forgotten;         /* what runs were that began before */
     unsigned n_runs;            /* that wait */
     uint64_t left_out;          /* atomic */
@@ -170,6 +171,11 @@ void long_calls_set_device(struct long_calls *c, uint64_t tick_ns,
     c->n_vcpus = vcpus;
     g_free(c->vcpus);
     c->vcpus = g_new0(struct vcpu, vcpus);
+}
+
+void long_calls_set_complete(struct long_calls *c)
+{
+    c->complete = true;
 }
 
 void long_calls_set_budget(struct long_calls *c, struct btrail_budget *budget)
@@ -750,6 +756,15 @@ void long_calls_begin(struct long_calls *c, unsigned vcpu,
     add_begun(v, t->key);
 }
 
+/*
+ * Do marks of a vCPU come in the order in which its thread has left them?  What
+ * an address space does on several vCPUs does not.
+ */
+static bool is_in_order(const struct long_calls *c, const struct vcpu *v)
+{
+    return !v->forgot && (c->n_vcpus == 1 || (v->thread && !v->between));
+}
+
 void long_calls_begin_span(struct long_calls *c, unsigned vcpu, uint64_t cr3)
 {
     struct vcpu *v = &c->vcpus[vcpu];
@@ -757,7 +772,7 @@ void long_calls_begin_span(struct long_calls *c, unsigned vcpu, uint64_t cr3)
     struct thread_run *run;
     struct thread *t;
 
-    if (v->forgot) {
+    if (!is_in_order(c, v)) {
         leave_out(c, 1);
         return;
     }
@@ -815,7 +830,7 @@ bool long_calls_end(struct long_calls *c, unsigned vcpu,
 
 bool long_calls_end_span(struct long_calls *c, unsigned vcpu, uint64_t cr3)
 {
-    return !c->vcpus[vcpu].forgot && end_any(c, vcpu, cr3, 0);
+    return is_in_order(c, &c->vcpus[vcpu]) && end_any(c, vcpu, cr3, 0);
 }
 
 void long_calls_passed(struct long_calls *c, unsigned vcpu,
@@ -823,6 +838,14 @@ void long_calls_passed(struct long_calls *c, unsigned vcpu,
 {
     struct vcpu *v = &c->vcpus[vcpu];
 
+    /*
+     * The producer does not say when it has flushed, and a busy host can keep a
+     * vCPU from that.  One that executes has TIME events, which say more.
+     */
+    if (c->complete && v->thread && !(v->thread->key & OF_VCPU) &&
+        !v->watch.reasons) {
+        return;
+    }
     v->passed = MAX(v->passed, time);
     if (v->n_begun && time > v->time + c->tick) {
         begun_before(c, v, time);

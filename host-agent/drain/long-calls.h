@@ -25,7 +25,8 @@
  * one from the same place has returned before, and otherwise when it returns.
  *
  * So it is with spans from a mark A to a mark B, see open-spans.h, which are
- * found while they last, too.  Of calls and spans whose end, or begin, may be
+ * found while they last, too.  In a guest with several vCPUs they are measured
+ * only of threads that TASK events name.  Of calls and spans whose end, or begin, may be
  * in what is missing or was forgotten, none is found.
  */
 
@@ -49,6 +50,12 @@ void long_calls_free(struct long_calls *c);
  * budget.  Without one there is room for all that there can be.
  */
 void long_calls_set_budget(struct long_calls *c, struct btrail_budget *budget);
+
+/*
+ * The same: all that vCPUs execute makes records, of each address space and
+ * privilege, so a vCPU on which a task runs has TIME events.
+ */
+void long_calls_set_complete(struct long_calls *c);
 
 /* Any thread: how many were not measured, or not up to their end */
 uint64_t long_calls_left_out(const struct long_calls *c);

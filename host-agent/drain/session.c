@@ -303,9 +303,12 @@ void session_begin(struct session *s,
     s->filtering = filtering_new(&s->filter, source->entry,
                                  source->opaque);
     if (s->triggers) {
+        /* Processes are not known beforehand: the capture has all of them. */
+        bool complete = !s->filter.privilege && !s->filter.n_cr3s &&
+                        !s->filter.n_vcpus;
         const struct gate gate =
             triggers_gate(s->triggers, s->header.tick_ns,
-                          s->header.vcpus, s->budget);
+                          s->header.vcpus, complete, s->budget);
 
         filtering_gate(s->filtering, &gate);
     }

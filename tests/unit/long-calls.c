@@ -848,6 +848,32 @@ static void test_not_passed(void)
 }
 
 /*
+ * A vCPU that executes has TIME events.  If it has none, it is held up, and what
+ * it has done is not published: here the end of the call.
+ */
+static void test_not_flushed(void)
+{
+    make_known();
+    long_calls_set_complete(c);
+    at(1, 100);
+    run_at(1, 2, 0);
+    at(0, 100);
+    begin(0, SITE);
+    at(0, 101);
+    run(0, 0);
+    run_at(2, 0, 0);
+    g_assert_cmpuint(known(500), ==, 0);
+    run_at(1, 1, 104 * MS);
+    at(1, 105);
+    g_assert_cmpuint(known(500), ==, 0);
+    g_assert_false(end(1, SITE + 5));
+    run_at(1, 0, 106 * MS);
+    g_assert_cmpuint(known(800), ==, 0);
+    g_assert_cmpuint(known(900), ==, 0);
+    drop();
+}
+
+/*
  * Spans between marks
  */
 
@@ -1000,6 +1026,34 @@ static void test_spans_lost(void)
     drop();
 }
 
+/*
+ * What an address space does on several vCPUs does not come in order: here B of
+ * the first span before its A.
+ */
+static void test_spans_nameless(void)
+{
+    make_spans(LONG);
+    at(0, 100);
+    at(1, 100);
+    g_assert_false(mark_b(1));
+    mark_a(0);
+    at(0, 101);
+    at(1, 150);
+    g_assert_false(mark_b(1));
+    g_assert_cmpuint(long_calls_left_out(c), ==, 1);
+    drop();
+    /* On one, it does. */
+    c = long_calls_new_spans(LONG);
+    long_calls_set_device(c, TICK, 1);
+    at(0, 100);
+    mark_a(0);
+    at(0, 101);
+    at(0, 150);
+    g_assert_true(mark_b(0));
+    took(49 * MS, false);
+    drop();
+}
+
 /* A guest that leaves A without an end, in more threads than are remembered */
 static void test_spans_many(void)
 {
@@ -1035,6 +1089,8 @@ int main(int argc, char **argv)
     g_test_add_func("/long-calls/spans-lost", test_spans_lost);
     g_test_add_func("/long-calls/spans-many", test_spans_many);
     g_test_add_func("/long-calls/not-passed", test_not_passed);
+    g_test_add_func("/long-calls/not-flushed", test_not_flushed);
+    g_test_add_func("/long-calls/spans-nameless", test_spans_nameless);
     g_test_add_func("/long-calls/limit", test_limit);
     g_test_add_func("/long-calls/late-tick", test_late_tick);
     g_test_add_func("/long-calls/new-site", test_new_site);

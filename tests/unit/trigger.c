@@ -39,7 +39,7 @@ make_with(const struct trigger *list, unsigned n,
                                       NULL);
 
     memset(fired_n, 0, sizeof(fired_n));
-    gate = triggers_gate(t, 1000000, 1, NULL);
+    gate = triggers_gate(t, 1000000, 1, false, NULL);
     return t;
 }
 
