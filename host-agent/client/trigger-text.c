@@ -53,15 +53,23 @@ static bool set_mark(JsonObject *trigger, const char *name, const char *value)
     return g_str_has_prefix(value, "mark:");
 }
 
-/* What can follow the place, as in "hits=3" */
+static bool set_true(JsonObject *trigger, const char *name, const char *value)
+{
+    json_object_set_boolean_member(trigger, name, TRUE);
+    return true;
+}
+
+/* What can follow the place, as in "hits=3"; @alone: without a value */
 static const struct trigger_field {
     const char *name;
     bool (*set)(JsonObject *trigger, const char *name, const char *value);
+    bool alone;
 } fields[] = {
     { "do", set_action },
     { "hits", set_number },
     { "longer", set_seconds },
     { "until", set_mark },
+    { "once", set_true, true },
 };
 
 /* Before the second mark, whose name can have commas, too */
@@ -74,8 +82,12 @@ static const struct trigger_field *find_field(const char *text,
     for (unsigned i = 0; i < G_N_ELEMENTS(fields); i++) {
         size_t length = strlen(fields[i].name);
 
-        if (!strncmp(text, fields[i].name, length) && text[length] == '=') {
-            *value = text + length + 1;
+        if (strncmp(text, fields[i].name, length)) {
+            continue;
+        }
+        if (fields[i].alone ? !text[length] || text[length] == ',' :
+            text[length] == '=') {
+            *value = text + length + !fields[i].alone;
             return &fields[i];
         }
     }
@@ -188,8 +200,8 @@ JsonObject *trigger_parse(const char *text, unsigned action, GError **error)
 
             g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                         "--trigger: '%s': '%s' is not do=ACTION (%s), "
-                        "hits=NUMBER, longer=TIME or until=mark:NAME", text,
-                        parts[i], actions);
+                        "hits=NUMBER, longer=TIME, until=mark:NAME or once",
+                        text, parts[i], actions);
             return NULL;
         }
     }
@@ -215,12 +227,18 @@ char *trigger_text(JsonObject *trigger)
     if (until) {
         g_string_append_printf(text, ",until=%s", until);
     }
+    if (btrail_json_is_true(trigger, "once")) {
+        g_string_append(text, ",once");
+    }
     if (json_object_has_member(trigger, "places")) {
         g_string_append_printf(text, ": %" G_GUINT64_FORMAT " places",
                                answer_number(trigger, "places"));
         if (btrail_json_is_true(trigger, "capped")) {
             g_string_append(text, ", not all");
         }
+    }
+    if (btrail_json_is_true(trigger, "off")) {
+        g_string_append(text, ", off");
     }
     if (unmeasured) {
         g_string_append_printf(text, ", %" G_GUINT64_FORMAT " not measured",

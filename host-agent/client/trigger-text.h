@@ -2,8 +2,8 @@
 /*
  * Triggers as people write and read them
  *
- * PLACE[,do=ACTION][,hits=N][,longer=TIME][,until=MARK].  The service decides
- * what is a place.
+ * PLACE[,do=ACTION][,hits=N][,longer=TIME][,until=MARK][,once].  The service
+ * decides what is a place.
  */
 
 #ifndef BTRAIL_CLIENT_TRIGGER_TEXT_H

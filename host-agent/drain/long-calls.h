@@ -26,8 +26,8 @@
  *
  * So it is with spans from a mark A to a mark B, see open-spans.h, which are
  * found while they last, too.  In a guest with several vCPUs they are measured
- * only of threads that TASK events name.  Of calls and spans whose end, or begin, may be
- * in what is missing or was forgotten, none is found.
+ * only of threads that TASK events name.  Of calls and spans whose end, or
+ * begin, may be in what is missing or was forgotten, none is found.
  */
 
 #ifndef BTRAIL_LONG_CALLS_H

@@ -147,6 +147,16 @@ unsigned session_places(const struct session *s,
     return triggers_places(s->triggers, trigger);
 }
 
+uint64_t session_triggers_off(const struct session *s)
+{
+    return s->triggers ? triggers_off(s->triggers) : 0;
+}
+
+void session_set_trigger_on(struct session *s, unsigned trigger)
+{
+    triggers_set_off(s->triggers, trigger, false);
+}
+
 unsigned session_ends(const struct session *s, unsigned trigger)
 {
     return triggers_ends(s->triggers, trigger);
@@ -220,6 +230,9 @@ session_new(const struct session_settings *options,
         s->triggers = triggers_new(options->triggers,
                                    options->n_triggers,
                                    &options->files, trigger_fired, s);
+    }
+    for (unsigned i = 0; i < options->n_triggers; i++) {
+        triggers_set_off(s->triggers, i, options->off >> i & 1);
     }
     if (s->triggers && options->keeping) {
         triggers_keep(s->triggers);

@@ -47,6 +47,7 @@ struct session;
  *            and that is 0 from @n_resume on.  A GAP event, AGENT_LOST, of an
  *            unknown number stands for the records that are missing.  Copied
  * @keeping:  a trigger that starts it has acted already, in another process
+ * @off:      triggers that have, and are off, a bit for each
  * @observer: with mode continuous: sees what is kept, from the capture's
  *            thread, until the session is finished; or NULL
  */
@@ -65,6 +66,7 @@ struct session_settings {
     const uint64_t *resume;
     unsigned n_resume;
     bool keeping;
+    uint64_t off;
     const struct btrail_stream_observer *observer;
 };
 
@@ -140,6 +142,10 @@ bool session_keeping(const struct session *s);
  */
 unsigned session_places(const struct session *s,
                         unsigned trigger);
+/* Those that are off, a bit for each; one is on again.  Any thread */
+uint64_t session_triggers_off(const struct session *s);
+void session_set_trigger_on(struct session *s, unsigned trigger);
+
 /* triggers_ends(), triggers_left_out() */
 unsigned session_ends(const struct session *s, unsigned trigger);
 uint64_t session_calls_left_out(const struct session *s, unsigned trigger);

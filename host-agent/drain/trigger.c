@@ -24,6 +24,7 @@ struct watched_trigger {
     struct long_calls *calls;           /* NULL: each branch counts */
     bool spans;                         /* and they are between marks */
     uint64_t hits;
+    bool off;                   /* atomic */
     bool reported;              /* by triggers_new_places() */
 };
 
@@ -43,7 +44,6 @@ struct triggers {
     int refs;                   /* atomic */
     uint64_t bits[BITS / 64];   /* atomic each */
     bool keeping;
-    bool can_start;
     bool measures;              /* calls, for one of them at least */
     bool spans;                 /* the same of spans between marks */
     uint64_t missed;            /* marks, before the last record */
@@ -92,6 +92,18 @@ static void set_bits(struct triggers *t)
     }
 }
 
+/* Can any of them start to keep records? */
+static bool can_start(const struct triggers *t)
+{
+    for (unsigned i = 0; i < t->n; i++) {
+        if (t->watched[i].trigger.action == TRIGGER_START &&
+            !triggers_are_off(t, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void set_keeping(struct triggers *t, bool keeping)
 {
     __atomic_store_n(&t->keeping, keeping, __ATOMIC_RELAXED);
@@ -101,10 +113,17 @@ static void act(struct triggers *t, unsigned i, const struct trigger_hit *hit)
 {
     struct watched_trigger *w = &t->watched[i];
 
+    if (triggers_are_off(t, i)) {
+        return;
+    }
     if (++w->hits < w->trigger.hits) {
         return;
     }
     w->hits = 0;
+    /* Before anybody is told, who may set it on again. */
+    if (w->trigger.once) {
+        triggers_set_off(t, i, true);
+    }
     switch (w->trigger.action) {
     case TRIGGER_START:
         set_keeping(t, true);
@@ -229,11 +248,10 @@ triggers_new(const struct trigger *triggers, unsigned n,
             t->measures |= !w->spans;
             t->spans |= w->spans;
         }
-        t->can_start |= trigger->action == TRIGGER_START;
     }
     set_bits(t);
     watch_marks(t, triggers);
-    t->keeping = !t->can_start;
+    t->keeping = !can_start(t);
     return t;
 }
 
@@ -411,6 +429,26 @@ void triggers_keep(struct triggers *t)
     set_keeping(t, true);
 }
 
+bool triggers_are_off(const struct triggers *t, unsigned i)
+{
+    return __atomic_load_n(&t->watched[i].off, __ATOMIC_RELAXED);
+}
+
+uint64_t triggers_off(const struct triggers *t)
+{
+    uint64_t off = 0;
+
+    for (unsigned i = 0; i < t->n; i++) {
+        off |= (uint64_t)triggers_are_off(t, i) << i;
+    }
+    return off;
+}
+
+void triggers_set_off(struct triggers *t, unsigned i, bool off)
+{
+    __atomic_store_n(&t->watched[i].off, off, __ATOMIC_RELAXED);
+}
+
 /* Is it where a trigger is, if processes do not count? */
 static bool is_address(const struct triggers *t,
                        const struct watched_trigger *w, unsigned vcpu,
@@ -576,5 +614,5 @@ void triggers_tick(struct triggers *t)
 
 bool triggers_over(const struct triggers *t)
 {
-    return !t->keeping && !t->can_start;
+    return !t->keeping && !can_start(t);
 }

@@ -33,6 +33,7 @@
  * @action:  enum trigger_action
  * @hits:    it acts at each hit with a multiple of this number; 0 is the same
  *           as 1
+ * @once:    after it has acted it is off
  * @longer_ns: a hit is a call, or a span, that takes longer than this, see
  *           long-calls.h; 0 for each branch to the address
  */
@@ -45,6 +46,7 @@ struct trigger {
     uint64_t address;
     unsigned action;
     uint64_t hits;
+    bool once;
     uint64_t longer_ns;
 };
 
@@ -168,6 +170,14 @@ void triggers_tick(struct triggers *t);
  */
 bool triggers_keeping(const struct triggers *t);
 void triggers_keep(struct triggers *t);
+
+/*
+ * Any thread: a trigger that acts once has acted, and is off.  It can be set
+ * otherwise: if nothing has come of that, or before the first record.
+ */
+bool triggers_are_off(const struct triggers *t, unsigned i);
+uint64_t triggers_off(const struct triggers *t);    /* a bit for each */
+void triggers_set_off(struct triggers *t, unsigned i, bool off);
 
 /* Are no more records kept, and no trigger can change that? */
 bool triggers_over(const struct triggers *t);

@@ -358,7 +358,7 @@ static bool parse_trigger(JsonNode *node, char **at, char **until,
                           struct trigger *t, GError **error)
 {
     static const char *const known[] = {
-        "at", "until", "do", "hits", "longer", NULL
+        "at", "until", "do", "hits", "longer", "once", NULL
     };
     uint64_t longer_ms = 0;
     const char *mark, *colon;
@@ -376,6 +376,10 @@ static bool parse_trigger(JsonNode *node, char **at, char **until,
         return false;
     }
     t->hits = 1;
+    t->once = btrail_json_is_true(json, "once");
+    if (!t->once && json_object_has_member(json, "once")) {
+        return refuse(error, "'once' of a trigger must be true");
+    }
     mark = *at ? trigger_mark(*at) : NULL;
     colon = *at ? last_colon(*at) : NULL;
     if (!mark && (!colon || colon == *at || !colon[1])) {

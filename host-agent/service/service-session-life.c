@@ -225,11 +225,13 @@ static gboolean fired_readable(gint fd, GIOCondition condition,
         /* One at a time: frequent triggers would fill the disk. */
         if (s->dumps) {
             session_release_ring(s->session);
+            session_set_trigger_on(s->session, hit.trigger);
         } else if (!service_session_dump(s, NULL,
                                               SERVICE_SESSION_TRIGGER, why,
                                               NULL, trigger_dumped, s,
                                               &error)) {
             session_release_ring(s->session);
+            session_set_trigger_on(s->session, hit.trigger);
             trigger_dumped(s, NULL, error);
         }
     }
@@ -282,6 +284,7 @@ static bool make_session(struct service_session *s,
         o.n_resume = resume->len;
     }
     o.keeping = s->keeping;
+    o.off = s->off;
     s->session = session_new(&o, error);
     if (!s->session) {
         remove_ring(s);
@@ -402,6 +405,7 @@ service_session_new(const struct service_session_options *options,
         s->started = btrail_json_int(state, "started", 0) / 1000;
         s->whole = btrail_json_is_true(state, "whole");
         s->keeping = btrail_json_is_true(state, "keeping");
+        s->off = btrail_json_int(state, "off", 0);
     }
     ok = left ? open_again(s, left, error) : open_new(s, error);
     leftover_free(left);

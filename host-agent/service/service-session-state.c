@@ -55,6 +55,7 @@ void service_session_update(struct service_session *s)
         s->not_found = list_not_found(s);
         session_progress(s->session, &s->progress);
         s->keeping = session_keeping(s->session);
+        s->off = session_triggers_off(s->session);
         if (s->progress.begun) {
             s->whole = session_whole(s->session);
         }
@@ -123,6 +124,10 @@ static void put_triggers(JsonObject *json,
         btrail_json_add(trigger, "S:until", s->command->until[i], NULL);
         if (t->longer_ns) {
             btrail_json_add(trigger, "d:longer", t->longer_ns / 1e9, NULL);
+        }
+        if (t->once) {
+            json_object_set_boolean_member(trigger, "once", true);
+            json_object_set_boolean_member(trigger, "off", s->off >> i & 1);
         }
         if (s->session && s->state < SERVICE_SESSION_FINISHING) {
             json_object_set_int_member(trigger, "places",
@@ -198,6 +203,7 @@ JsonObject *service_session_save(struct service_session *s)
                            "o:command", state_files_command(s->command),
                            "U:started", s->started * 1000, "S:ring", s->ring,
                            "b:whole", s->whole, "b:keeping", s->keeping,
+                           "U:off", s->off,
                            "a:dumps", dumps,
                            "b:over",
                            s->state == SERVICE_SESSION_STARTING ?

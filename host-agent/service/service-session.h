@@ -119,6 +119,7 @@ struct service_session_options {
  * @id:        of its state, see state.h
  * @whole:     session_whole(), also once @session is gone
  * @keeping:   session_keeping(), likewise
+ * @off:       session_triggers_off(), likewise
  * @started, @ended: by g_get_real_time()
  * @past:      progress of the processes before, as far as the trace has it
  * @paused_base, @limited_base: of the capture, when they were first known, as
@@ -150,6 +151,7 @@ struct service_session {
     char *why;
     bool whole;
     bool keeping;
+    uint64_t off;
     gint64 started, ended;
     struct session_progress progress, past;
     uint64_t paused_ns, paused_base;

@@ -117,6 +117,7 @@ static bool check_session(JsonObject *json, GError **error)
             is_type(json, "ring", G_TYPE_STRING) &&
             is_type(json, "whole", G_TYPE_BOOLEAN) &&
             is_type(json, "keeping", G_TYPE_BOOLEAN) &&
+            btrail_json_int(json, "off", 0) >= 0 &&
             is_type(json, "over", G_TYPE_BOOLEAN) && check_dumps(json) &&
             btrail_json_int(json, "parts", 0) >= 0 &&
             btrail_json_int(json, "parts", 0) <= UINT32_MAX) ||
@@ -194,7 +195,8 @@ bool state_files_admit(const struct service_command *c, GError **error)
         "s:name", longest, "s:folder", longest, "s:process", process, NULL);
     g_autoptr(JsonObject) session = btrail_json_new(
         "o:command", state_files_command(c), "U:started", G_MAXINT64,
-        "s:ring", longest, "b:whole", false, "b:keeping", false, NULL);
+        "s:ring", longest, "b:whole", false, "b:keeping", false,
+        "U:off", (uint64_t)UINT32_MAX, NULL);
     g_autofree char *text = format(capture, session);
     g_autoptr(JsonObject) parsed =
         strlen(text) > MAX_TEXT ? NULL : state_files_parse(text, "", NULL);

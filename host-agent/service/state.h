@@ -14,6 +14,7 @@
  *     ring     name of its folder in that of the guest, if it has one
  *     whole    session_whole()
  *     keeping  session_keeping()
+ *     off      session_triggers_off(); 0 if it is missing
  *     dumps    files that were being written
  *     over     nobody continues it: what is cut off is to be completed
  *     parts    of its trace, then: how many of them; all if it is missing

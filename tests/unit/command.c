@@ -200,6 +200,8 @@ static void test_refused(void)
         { "{\"do\":\"start\",\"triggers\":[{\"at\":\"mark:a\","
           "\"do\":\"stop\",\"longer\":1}]}", "'longer'" },
         { "{\"do\":\"start\",\"triggers\":[{\"at\":\"mark:a\","
+          "\"do\":\"stop\",\"once\":1}]}", "'once'" },
+        { "{\"do\":\"start\",\"triggers\":[{\"at\":\"mark:a\","
           "\"do\":\"stop\",\"until\":\"mark:b\"}]}", "needs 'longer'" },
         { "{\"do\":\"start\",\"triggers\":[{\"at\":\"mark:a=1\","
           "\"do\":\"stop\",\"until\":\"mark:b\",\"longer\":1}]}",
@@ -410,15 +412,18 @@ static void test_until(void)
 {
     g_autoptr(service_command) c = good(
         "{\"do\":\"start\",\"triggers\":[{\"at\":\"p:mark:a\","
-        "\"do\":\"stop\",\"longer\":1,\"until\":\"mark:b, c\"},"
+        "\"do\":\"stop\",\"longer\":1,\"until\":\"mark:b, c\","
+        "\"once\":true},"
         "{\"at\":\"mark:a\",\"do\":\"stop\"}]}");
 
     g_assert_cmpstr(c->triggers[0].process, ==, "p");
     g_assert_cmpstr(c->triggers[0].mark.name, ==, "a");
     g_assert_cmpstr(c->triggers[0].until.name, ==, "b, c");
     g_assert_cmpstr(c->until[0], ==, "mark:b, c");
+    g_assert_true(c->triggers[0].once);
     g_assert_null(c->until[1]);
     g_assert_null(c->triggers[1].until.name);
+    g_assert_false(c->triggers[1].once);
 }
 
 int main(int argc, char **argv)

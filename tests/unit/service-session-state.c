@@ -597,6 +597,42 @@ static void test_keeping(void)
     end(&c);
 }
 
+/* One that acts once does not act again in the next process. */
+static void test_once(void)
+{
+    static const char trigger[] = ",\"names\":\"off\",\"triggers\":"
+        "[{\"at\":\"kernel:0x1064\",\"do\":\"start\",\"once\":true}]";
+    static const char format[] = "[{\"at\":\"kernel:0x1064\",\"do\":\"start\","
+        "\"hits\":1,\"once\":true,\"off\":%s,\"places\":1}]";
+    g_autofree char *on = g_strdup_printf(format, "false");
+    g_autofree char *off = g_strdup_printf(format, "true");
+    g_autoptr(JsonObject) state = NULL;
+    struct service_session *s;
+    struct scene c;
+
+    begin(&c);
+    s = make(&c, trigger, NULL);
+    service_session_begin(s);
+    feed(&c, s);
+    feed_records(s, 0, 100);
+    assert_status(s, "triggers", on);
+    feed_records(s, 100, 50);
+    assert_status(s, "triggers", off);
+    state = service_session_save(s);
+    assert_member(state, "off", "1");
+    feed_end(&c, s);
+    service_session_free(s);
+    remove_trace(&c);
+    s = make(&c, trigger, state);
+    service_session_begin(s);
+    feed(&c, s);
+    feed_records(s, 0, 10);
+    assert_status(s, "triggers", off);
+    feed_end(&c, s);
+    service_session_free(s);
+    end(&c);
+}
+
 static void find_process(struct service_session *s, uint32_t pid,
                          const char *comm)
 {
@@ -721,6 +757,8 @@ int main(int argc, char **argv)
     g_test_add_data_func("/service-session-state/whole", test_whole,
                          in_folder);
     g_test_add_data_func("/service-session-state/keeping", test_keeping,
+                         in_folder);
+    g_test_add_data_func("/service-session-state/once", test_once,
                          in_folder);
     g_test_add_data_func("/service-session-state/nothing-found",
                          test_nothing_found, in_folder);

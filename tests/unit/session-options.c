@@ -128,8 +128,8 @@ static void test_refused(void)
                   "as 0x1234000");
     check_refused("--trigger a:b --trigger c:d,hits=0",
                   "--trigger: 'c:d,hits=0': 'hits=0' is not do=ACTION (start, "
-                  "stop or dump), hits=NUMBER, longer=TIME or "
-                  "until=mark:NAME");
+                  "stop or dump), hits=NUMBER, longer=TIME, "
+                  "until=mark:NAME or once");
     check_refused("--mode x", "--mode: 'x' is not continuous or last");
     check_refused("--overflow x",
                   "--overflow: 'x' is not pause, drop or overwrite");

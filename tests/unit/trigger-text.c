@@ -49,6 +49,12 @@ static void test_parse(void)
     check("p:kernel:ns::f::<u8, 3>,longer=1s", TRIGGER_START,
           "{\"at\":\"p:kernel:ns::f::<u8, 3>\",\"do\":\"start\","
           "\"hits\":1,\"longer\":1.0}");
+    check("mark:a,once more,once", TRIGGER_START,
+          "{\"at\":\"mark:a,once more\",\"do\":\"start\",\"hits\":1,"
+          "\"once\":true}");
+    check("p:f<once,once>,once,hits=2", TRIGGER_START,
+          "{\"at\":\"p:f<once,once>\",\"do\":\"start\",\"hits\":2,"
+          "\"once\":true}");
     /* So has the mark that ends a span. */
     check("mark:a,b,longer=2ms,until=mark:c, d,do=dump,hits=3", TRIGGER_START,
           "{\"at\":\"mark:a,b\",\"do\":\"dump\",\"hits\":3,"
@@ -67,7 +73,7 @@ static void check_refused(const char *text, const char *field)
     g_autoptr(GError) error = NULL;
     g_autofree char *expected = g_strdup_printf(
         "--trigger: '%s': '%s' is not do=ACTION (start, stop or dump), "
-        "hits=NUMBER, longer=TIME or until=mark:NAME", text, field);
+        "hits=NUMBER, longer=TIME, until=mark:NAME or once", text, field);
 
     g_assert_null(trigger_parse(text, TRIGGER_START, &error));
     g_assert_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE);
@@ -85,6 +91,7 @@ static void test_refused(void)
     check_refused("a:b,longer=x", "longer=x");
     check_refused("a:b,hit=3", "hit=3");
     check_refused("a:b,until=c", "until=c");
+    check_refused("a:b,once=1", "once=1");
     check_refused("mark:a,until=b", "until=b");
     check_refused("mark:a,until=mark:b,hits=0,do=stop", "hits=0");
     check_refused("a:b,,do=stop", "");
@@ -114,6 +121,9 @@ static void test_text(void)
     check_text("{\"at\": \"a:b\", \"do\": \"dump\", \"hits\": 1,"
                "\"places\": 4096, \"capped\": true}",
                "a:b,do=dump,hits=1: 4096 places, not all");
+    check_text("{\"at\": \"a:b\", \"do\": \"dump\", \"hits\": 1,"
+               "\"once\": true, \"off\": true, \"places\": 1}",
+               "a:b,do=dump,hits=1,once: 1 places, off");
     check_text("{\"at\": \"mark:a\", \"do\": \"dump\", \"hits\": 1,"
                "\"longer\": 0.25, \"until\": \"mark:b\", \"places\": 1,"
                "\"unmeasured\": 7}",
@@ -133,6 +143,7 @@ static void test_again(void)
     static const char *const options[] = {
         "", ",do=dump", ",hits=3", ",longer=1ms", ",longer=0.25s,hits=7",
         ",longer=31622399.999s,do=stop", ",longer=5ms,until=mark:c",
+        ",once", ",hits=2,once",
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(places); i++) {

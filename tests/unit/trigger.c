@@ -73,6 +73,37 @@ static void test_start_stop(void)
     triggers_unref(t);
 }
 
+/* It is off after it has acted, and so is a session that only it can start. */
+static void test_once(void)
+{
+    static const struct trigger list[] = {
+        { .address = A, .action = TRIGGER_START, .hits = 2, .once = true },
+        { .address = B, .action = TRIGGER_STOP },
+        { .address = A, .action = TRIGGER_DUMP, .once = true },
+    };
+    struct triggers *t = make(list, 3);
+
+    g_assert_false(pass(t, 0, A));
+    g_assert_cmpuint(fired_n[2], ==, 1);
+    g_assert_cmpuint(triggers_off(t), ==, 4);
+    g_assert_true(pass(t, 0, A));
+    g_assert_cmpuint(fired_n[0], ==, 1);
+    g_assert_cmpuint(triggers_off(t), ==, 5);
+    g_assert_false(triggers_over(t));
+    g_assert_true(pass(t, 0, B));
+    g_assert_true(triggers_over(t));
+    g_assert_false(pass(t, 0, A));
+    g_assert_false(pass(t, 0, A));
+    g_assert_cmpuint(fired_n[0], ==, 1);
+    g_assert_cmpuint(fired_n[2], ==, 1);
+    /* Nothing has come of it. */
+    triggers_set_off(t, 2, false);
+    pass(t, 0, A);
+    pass(t, 0, A);
+    g_assert_cmpuint(fired_n[2], ==, 2);
+    triggers_unref(t);
+}
+
 static void test_stop_alone(void)
 {
     static const struct trigger list[] = {
@@ -604,6 +635,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/trigger/start-stop", test_start_stop);
+    g_test_add_func("/trigger/once", test_once);
     g_test_add_func("/trigger/stop-alone", test_stop_alone);
     g_test_add_func("/trigger/keep", test_keep);
     g_test_add_func("/trigger/names", test_names);
