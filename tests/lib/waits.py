@@ -24,6 +24,8 @@ WAKE = re.compile(r'comm=(.*) pid=(\d+) prio=\d+ target_cpu=\d+')
 RUNNING, RUNNABLE, BLOCKED, UNKNOWN = ('running', 'runnable', 'blocked',
                                        'unknown')
 FOREVER = 1 << 64
+# ns between the tracer's clock and what the trace says of the same
+NEAR = 50000
 
 # Of a task, between two times.  vcpu: where it runs, or has run before.  by:
 # the Waker that ends a wait, or None
@@ -251,9 +253,22 @@ class Account:
         return sum(self._gap(clocks, *end) for end in ends)
 
     def _gap(self, clocks, vcpu, time):
-        """Between two times that are exact, but not the time that the vCPU was
-        idle before the second one"""
+        """Between two times that are exact.  The tracer and the trace say when
+        something was some instructions apart, so what is near one of these
+        times may be on its other side."""
         since, until = clocks.around(vcpu, time)
+        gap = self._busy(vcpu, since, until, time)
+        if time - since < NEAR:
+            before, _ = clocks.around(vcpu, since - 1)
+            gap += self._busy(vcpu, before, since, before)
+        if until - time < NEAR:
+            _, after = clocks.around(vcpu, until)
+            gap += self._busy(vcpu, until, after, until)
+        return gap
+
+    def _busy(self, vcpu, since, until, time):
+        """But not the time, after this one, that the vCPU was idle before the
+        second one"""
         idle = self.tasks.get(-1 - vcpu)
         for p in idle.between(since, until) if idle else ():
             if p.state == RUNNING and time <= p.begin and p.end == until:
