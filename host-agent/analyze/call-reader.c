@@ -437,7 +437,10 @@ int call_reader_open(struct call_reader **reader,
     r->times = options->times ?: r->own_times;
     ret = btrail_merged_open(&r->merged, trace, NULL, 0, 0,
                              BTRAIL_MERGED_GRAIN) ?:
-          lane_clocks_open(r->clocks, trace, options->tick);
+          lane_clocks_open(r->clocks, trace, options->tick, options->from);
+    if (!ret && options->from) {
+        ret = btrail_merged_seek_time(r->merged, options->from);
+    }
     if (ret) {
         int error = errno;
 

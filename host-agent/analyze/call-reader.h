@@ -27,6 +27,7 @@
  * struct call_reader_options
  * @filter: which records count; NULL for all
  * @window: the part of the trace that counts
+ * @from:   host clock; what was recorded before it is not read at all
  * @times:  the time that counts; NULL for that in the window
  * @whole:  the set of @filter has all records of all vCPUs at @times, so that
  *          a record that is not in it can have time there, too
@@ -40,6 +41,7 @@ struct call_reader_options {
     struct symbolizer *names;
     const struct filter *filter;
     struct window window;
+    uint64_t from;
     const struct times *times;
     bool whole;
     bool leaves;

@@ -316,7 +316,8 @@ int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
 {
     const struct call_reader_options read = {
         .names = options->names, .filter = options->filter,
-        .window = options->window, .times = options->times,
+        .window = options->window, .from = options->from,
+        .times = options->times,
         .whole = options->whole, .leaves = options->off_cpu,
         .tick = options->tick,
         .many_edges = options->many_edges,

@@ -45,6 +45,7 @@ struct call_tree_ops {
  * @filter: which records count; NULL for all
  * @window: the part of the trace that counts; stacks are those of the whole
  *          trace, so all before it is read
+ * @from:   host clock; what was recorded before it is not read at all
  * @times:  the time that counts; NULL for that in the window
  * @whole:  as in struct call_reader_options
  * @off_cpu: nodes count how often a task has left a vCPU there, as records, and
@@ -61,6 +62,7 @@ struct call_tree_options {
     struct symbolizer *names;
     const struct filter *filter;
     struct window window;
+    uint64_t from;
     const struct times *times;
     bool whole;
     bool off_cpu;

@@ -8,13 +8,15 @@
 #include "analyze/lane-clock.h"
 
 int lane_clocks_open(struct lane_clock clocks[BTRAIL_MAX_VCPUS],
-                     const struct btrail_trace *trace, uint64_t tick)
+                     const struct btrail_trace *trace, uint64_t tick,
+                     uint64_t from)
 {
     struct btrail_stream_info info;
     int ret = 0;
 
     for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
-        ret = paces_open(&clocks[info.vcpu].paces, trace, info.vcpu, tick);
+        ret = paces_open_at(&clocks[info.vcpu].paces, trace, info.vcpu, tick,
+                            from);
     }
     return ret;
 }

@@ -21,10 +21,13 @@ struct lane_clock {
     uint64_t n;
 };
 
-/* Opens one for each vCPU of a trace; @tick and errors as of paces_open().
- * After an error, too, lane_clocks_close() is to be called. */
+/*
+ * Opens one for each vCPU of a trace, from a host clock on; @tick and errors as
+ * of paces_open_at().  After an error, too, lane_clocks_close() is to be called.
+ */
 int lane_clocks_open(struct lane_clock clocks[BTRAIL_MAX_VCPUS],
-                     const struct btrail_trace *trace, uint64_t tick);
+                     const struct btrail_trace *trace, uint64_t tick,
+                     uint64_t from);
 void lane_clocks_close(struct lane_clock clocks[BTRAIL_MAX_VCPUS]);
 
 /* Begins at an event, if nothing was read and the event has a time. */

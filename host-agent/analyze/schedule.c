@@ -607,7 +607,7 @@ static int read_once(struct schedule_walk *w, const struct btrail_trace *trace)
     int ret = btrail_merged_open(&w->merged, trace, NULL, 0,
                                  BTRAIL_CURSOR_COUNTS_ONLY,
                                  BTRAIL_MERGED_GRAIN) ?:
-              lane_clocks_open(w->clocks, trace, w->options->tick), error;
+              lane_clocks_open(w->clocks, trace, w->options->tick, 0), error;
 
     w->tasks = g_hash_table_new_full(btrail_pair_hash, btrail_pair_equal,
                                      NULL, g_free);

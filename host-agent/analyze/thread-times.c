@@ -484,7 +484,7 @@ int thread_times_read(struct thread_times *t, const struct btrail_trace *trace,
     w->off = off_cpu_new();
     ret = btrail_merged_open(&w->merged, trace, NULL, 0,
                              BTRAIL_CURSOR_COUNTS_ONLY, BTRAIL_MERGED_GRAIN) ?:
-          lane_clocks_open(w->clocks, trace, options->tick) ?: read_all(w);
+          lane_clocks_open(w->clocks, trace, options->tick, 0) ?: read_all(w);
     error = errno;
     if (!ret) {
         add_last_waits(w);

@@ -254,8 +254,9 @@ int analysis_read_calls(const struct analysis *a, struct call_tree *t,
 {
     const struct call_tree_options options = {
         .names = a->names, .filter = a->filter, .window = a->window,
-        .times = a->times, .whole = a->whole, .off_cpu = a->off_cpu,
-        .tick = a->trace.tick, .ops = ops, .opaque = opaque,
+        .from = a->from, .times = a->times, .whole = a->whole,
+        .off_cpu = a->off_cpu, .tick = a->trace.tick, .ops = ops,
+        .opaque = opaque,
     };
 
     return call_tree_read(t, a->trace.trace, &options);

@@ -25,6 +25,8 @@
  * @whole:       these have all records of all vCPUs
  * @off_cpu:     call stacks are those that tasks have left vCPUs with; see
  *               struct call_tree_options
+ * @from:        host clock; what was recorded before it is not read for call
+ *               stacks
  * @names:       NULL if they were not opened
  */
 struct analysis {
@@ -49,6 +51,7 @@ struct analysis {
     bool whole;
     gboolean off_cpu;
     struct window window;
+    uint64_t from;
     struct cli_trace trace;
     struct symbolizer *names;
 };

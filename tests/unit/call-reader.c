@@ -370,6 +370,52 @@ static void write_clocks(struct btrail_writer *w, unsigned vcpu, unsigned n,
     g_assert_cmpint(btrail_writer_append(w, vcpu, &slab), ==, 0);
 }
 
+/* What was recorded before a time is not read, and the rest has the same pace. */
+static void test_from(void)
+{
+    char *path = sample_path();
+    const struct symbolizer_options none = { NULL };
+    struct symbolizer *s = symbolizer_new(&none, NULL, NULL);
+    const uint64_t ms = 1000000, start = 1000 * ms;
+    const struct call_reader_options options = {
+        .names = s, .window = WINDOW_ALL(start), .from = start + 15 * ms,
+        .tick = 10 * ms,
+    };
+    const struct call_step *steps;
+    struct call_reader *reader;
+    struct btrail_trace *trace;
+    struct btrail_writer *w;
+    uint64_t next[2] = { 20, 15 };
+    size_t n;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    write_clocks(w, 0, 100, 10, start, 10 * ms);
+    write_clocks(w, 1, 100, 1, start, ms);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_cmpint(call_reader_open(&reader, trace, &options), ==, 0);
+    while ((steps = call_reader_next(reader, &n))) {
+        for (size_t i = 0; i < n; i++) {
+            const struct call_step *step = &steps[i];
+
+            if (step->kind == CALL_STEP_RECORDS) {
+                g_assert_cmpuint(step->index + step->part.first, ==,
+                                 next[step->vcpu]);
+                g_assert_cmpuint(step->pace.time, ==,
+                                 start + step->pace.begin * ms);
+                g_assert_cmpuint(step->part.ticks, ==, ms * PACE_TICKS);
+                next[step->vcpu] += step->part.n;
+            }
+        }
+    }
+    g_assert_cmpint(call_reader_close(reader, NULL), ==, 0);
+    g_assert_cmpuint(next[0], ==, 100);
+    g_assert_cmpuint(next[1], ==, 100);
+    btrail_trace_close(trace);
+    symbolizer_free(s);
+    sample_remove(path);
+}
+
 /* A window has all records of a vCPU whose next clock is long after its end. */
 static void test_window(void)
 {
@@ -499,6 +545,7 @@ int main(int argc, char **argv)
     g_test_add_func("/call-reader/long", test_long);
     g_test_add_func("/call-reader/stop", test_stop);
     g_test_add_func("/call-reader/parts", test_parts);
+    g_test_add_func("/call-reader/from", test_from);
     g_test_add_func("/call-reader/window", test_window);
     g_test_add_func("/call-reader/gaps", test_gaps);
     g_test_add_func("/call-reader/damage", test_damage);

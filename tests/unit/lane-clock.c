@@ -113,7 +113,7 @@ static void check_random(void)
 
     g_array_append_val(spans, span);
     times = times_new(&(struct window) { .end = UINT64_MAX }, spans);
-    g_assert_cmpint(lane_clocks_open(clocks, trace, TICK), ==, 0);
+    g_assert_cmpint(lane_clocks_open(clocks, trace, TICK, 0), ==, 0);
     g_assert_cmpuint(lane_clock_now(c), ==, 0);
     while (index < last) {
         uint64_t n = g_test_rand_int_range(1, 300);
@@ -160,7 +160,7 @@ static void test_events(void)
     }
     write_clocks(path, &t);
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
-    g_assert_cmpint(lane_clocks_open(clocks, trace, TICK), ==, 0);
+    g_assert_cmpint(lane_clocks_open(clocks, trace, TICK, 0), ==, 0);
     /* Nothing is known before something was read, nor without a time. */
     b.index = 150;
     lane_clock_begin(c, &b);

@@ -6,8 +6,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "analyze/call-tracks.h"
-#include "analyze/syscall-times.h"
 #include "cli/why/why.h"
 #include "find/clock-order.h"
 #include "util/parse.h"
@@ -19,7 +17,7 @@
 /* More spans are not kept. */
 #define MAX_SPANS   (1u << 20)
 
-static void add_span(struct why *why, const struct why_span *s)
+void why_add_span(struct why *why, const struct why_span *s)
 {
     if (why->spans->len < MAX_SPANS) {
         g_array_append_val(why->spans, *s);
@@ -45,7 +43,7 @@ static bool find_between(struct why *why)
     }
     for (size_t i = 0; (span = spans_get(b->spans, i)); i++) {
         if (span->end) {
-            add_span(why, &(struct why_span) {
+            why_add_span(why, &(struct why_span) {
                 moment_of(span->begin), moment_of(span->end), span->end->task,
                 span->end->kernel, span->paused,
             });
@@ -56,127 +54,6 @@ static bool find_between(struct why *why)
                   why->in.trace.path, b->texts[0], b->texts[1]);
     }
     return why->spans->len;
-}
-
-/*
- * Calls
- */
-
-/* A call of a thread that the trace names */
-static void add_call(struct why *why, const struct process *p, unsigned vcpu,
-                     uint64_t begin, uint64_t end, uint64_t paused)
-{
-    struct why_span s = {
-        .begin = { vcpu, THREAD_NO_INDEX, begin },
-        .end = { vcpu, THREAD_NO_INDEX, end }, .paused = paused,
-    };
-
-    if (p && p->tid > 0 && p->pid >= 0) {
-        s.task.known = true;
-        s.task.pid = p->pid;
-        s.task.tid = p->tid;
-        s.task.nested = p->nested;
-        g_strlcpy(s.task.name, p->comm, sizeof(s.task.name));
-        add_span(why, &s);
-    }
-}
-
-static void on_syscall(void *opaque, const struct syscall_time *s)
-{
-    if (!s->late && !s->cut) {
-        add_call(opaque, s->process, s->vcpu, s->begin, s->end, s->paused);
-    }
-}
-
-/* What a call of a function needs */
-struct call_search {
-    struct why *why;
-    struct call_tracks *tracks;
-    const char *process;
-};
-
-static void on_begin(void *opaque, struct call_track *t, unsigned i)
-{
-}
-
-static void on_end(void *opaque, struct call_track *t, unsigned i,
-                   uint64_t time, bool cut)
-{
-    const struct call_search *search = opaque;
-    const struct call_slice *s = call_track_slice(t, i);
-
-    if (s->function && !s->late && !cut && t->thread &&
-        (!search->process || !strcmp(search->process, s->process->comm))) {
-        add_call(search->why, s->process, s->vcpu, s->begin, time,
-                 call_tracks_paused(search->tracks, t, i, time));
-    }
-}
-
-/* Was any call found?  After an error message, if not */
-static bool check_calls(const struct why *why, int ret, const char *what,
-                        const char *name, const struct closest *closest)
-{
-    g_autofree char *hint = NULL;
-
-    if (ret) {
-        analysis_failed(&why->in, ret);
-        return false;
-    }
-    if (!why->spans->len) {
-        hint = closest->found && !closest->distance ? NULL :
-               closest_hint(closest);
-        cli_error("%s: no %s '%s' of a thread that the trace names was called "
-                  "and has returned%s", why->in.trace.path, what, name,
-                  hint ?: "");
-    }
-    return why->spans->len;
-}
-
-static bool find_syscalls(struct why *why, const char *name)
-{
-    struct syscall_times *times = syscall_times_new(
-        &(struct syscall_times_options) {
-            .name = name, .ended = on_syscall, .opaque = why,
-            .pauses = why->pauses,
-        });
-    struct call_tree t;
-    int ret = analysis_read_calls(&why->in, &t, &syscall_times_tree_ops, times);
-    bool ok;
-
-    if (!ret) {
-        syscall_times_end(times, why->in.trace.trace, &why->in.window);
-        why->damage = MAX(why->damage, t.damage);
-        call_tree_clear(&t);
-    }
-    ok = check_calls(why, ret, "system call", name,
-                     syscall_times_closest(times));
-    syscall_times_free(times);
-    return ok;
-}
-
-static bool find_calls(struct why *why, const struct find_place *place)
-{
-    static const struct call_tracks_ops ops = { on_begin, on_end, on_end };
-    struct call_search search = { why, NULL, place->process };
-    struct call_tracks *tracks = call_tracks_new(&(struct call_tracks_options) {
-        .function = place->name, .depth = 1, .ops = &ops, .opaque = &search,
-        .pauses = why->pauses,
-    });
-    struct call_tree t;
-    int ret;
-    bool ok;
-
-    search.tracks = tracks;
-    ret = analysis_read_calls(&why->in, &t, &call_tracks_tree_ops, tracks);
-    if (!ret) {
-        call_tracks_end(tracks, why->in.trace.trace, &why->in.window);
-        why->damage = MAX(why->damage, t.damage);
-        call_tree_clear(&t);
-    }
-    ok = check_calls(why, ret, "function", place->name,
-                     call_tracks_closest(tracks));
-    call_tracks_free(tracks);
-    return ok;
 }
 
 /*
@@ -238,7 +115,7 @@ static bool add_last_wait(struct why *why, const struct moment *at,
         back = back > UINT64_MAX / FURTHER ? UINT64_MAX : back * FURTHER;
     } while (read && !found && from > start);
     if (found) {
-        add_span(why, &(struct why_span) {
+        why_add_span(why, &(struct why_span) {
             { at->vcpu, THREAD_NO_INDEX, begin },
             { at->vcpu, at->index, time }, at->task, at->kernel,
         });
@@ -281,9 +158,9 @@ static bool find_what(struct why *why)
     if (!ok) {
         cli_error("%s", error->message);
     } else if (what.kind == FIND_EVENT_FUNCTION) {
-        ok = find_calls(why, &what.place);
+        ok = why_find_calls(why, &what.place);
     } else if (what.kind == FIND_EVENT_SYSCALL && what.name) {
-        ok = find_syscalls(why, what.name);
+        ok = why_find_syscalls(why, what.name);
     } else if (what.kind == FIND_EVENT_PLACE ||
                what.kind == FIND_EVENT_MARK) {
         ok = find_place(why, &what.place);
@@ -368,7 +245,7 @@ static bool find_life(struct why *why)
     if (t) {
         const struct why_span s = life_of(states, t);
 
-        add_span(why, &s);
+        why_add_span(why, &s);
     } else if (states) {
         cli_error("%s: no process '%s' is seen to run", why->in.trace.path,
                   why->process);
@@ -534,7 +411,7 @@ static bool find_boot(struct why *why)
         s.kernel = (struct btrail_kernel) {
             .known = true, .number = t->kernel,
         };
-        add_span(why, &s);
+        why_add_span(why, &s);
     } else if (states) {
         cli_error("%s: the trace does not have the boot up to the first record "
                   "of init", why->in.trace.path);
@@ -546,7 +423,7 @@ static bool find_boot(struct why *why)
 bool why_find_spans(struct why *why)
 {
     return why->between.given ? find_between(why) :
-           why->syscall ? find_syscalls(why, why->syscall) :
+           why->syscall ? why_find_syscalls(why, why->syscall) :
            why->process ? find_life(why) :
            why->boot ? find_boot(why) : find_what(why);
 }

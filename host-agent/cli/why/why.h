@@ -83,6 +83,11 @@ struct why {
 
 /* Finds the spans.  False after an error message. */
 bool why_find_spans(struct why *why);
+bool why_find_syscalls(struct why *why, const char *name);
+bool why_find_calls(struct why *why, const struct find_place *place);
+
+/* There is a limit, beyond which it is dropped. */
+void why_add_span(struct why *why, const struct why_span *s);
 
 /* The name of a function of a stack; @buf is for some */
 #define WHY_NAME    256
