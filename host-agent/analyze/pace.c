@@ -10,6 +10,9 @@
 #include "lib/agent/meta.h"
 #include "lib/agent/pause.h"
 
+/* By what factor more is read if PACE_NEAR is not enough */
+#define FURTHER     16
+
 struct paces {
     struct btrail_cursor *cursor;
     struct pace pace;
@@ -135,6 +138,32 @@ int paces_open_at(struct paces **paces, const struct btrail_trace *trace,
         ret = btrail_cursor_seek_time((*paces)->cursor, host);
     }
     return ret;
+}
+
+int paces_open_near(struct paces **paces, const struct btrail_trace *trace,
+                    unsigned vcpu, uint64_t tick, uint64_t host,
+                    uint64_t index)
+{
+    uint64_t back = PACE_NEAR, from;
+    const struct pace *pace;
+
+    for (;;) {
+        int ret;
+
+        from = host - MIN(host, back);
+        ret = paces_open_at(paces, trace, vcpu, tick, from);
+        if (ret) {
+            return ret;
+        }
+        pace = paces_at(*paces, index);
+        /* Records after the last clock have a pace from before it. */
+        if (!from || (pace->begin && pace->until != UINT64_MAX &&
+                      (*paces)->each)) {
+            return 0;
+        }
+        paces_close(*paces);
+        back = back > UINT64_MAX / FURTHER ? UINT64_MAX : back * FURTHER;
+    }
 }
 
 void paces_close(struct paces *p)

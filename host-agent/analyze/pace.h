@@ -17,6 +17,9 @@
 /* Units of time in a nanosecond */
 #define PACE_TICKS  1024
 
+/* So long before a moment clocks are read from, in ns, where that does */
+#define PACE_NEAR   UINT64_C(10000000)
+
 /**
  * struct pace - consecutive records that took the same time each
  * @begin: index of the first one
@@ -50,6 +53,16 @@ int paces_open(struct paces **paces, const struct btrail_trace *trace,
  * time */
 int paces_open_at(struct paces **paces, const struct btrail_trace *trace,
                   unsigned vcpu, uint64_t tick, uint64_t host);
+
+/*
+ * The same near a record, and not at the begin of the trace: at a clock before
+ * @host, which is that of the last clock before record @index, or 0.  A pace
+ * that has a clock before it and one after it is the same wherever reading
+ * began.
+ */
+int paces_open_near(struct paces **paces, const struct btrail_trace *trace,
+                    unsigned vcpu, uint64_t tick, uint64_t host,
+                    uint64_t index);
 void paces_close(struct paces *p);
 
 /* The pace of the record @index, which must not be lower than before */

@@ -9,9 +9,7 @@
 #include "find/clock-order.h"
 #include "find/past.h"
 
-/* So long before a moment clocks are read from, and by what factor more if that
- * does not do */
-#define NEAR        UINT64_C(10000000)
+/* By what factor more is read if PACE_NEAR is not enough */
 #define FURTHER     16
 
 /* What is so much later is not read on to. */
@@ -22,6 +20,7 @@
  * @paces:  where clock_order_time() is
  * @last:   index that it was asked for, of a moment with the clock @host
  * @search: where clock_order_index() is
+ * @near:   it has not read from the begin of the trace on
  * @key:    that it was asked for
  */
 struct clock_lane {
@@ -29,6 +28,7 @@ struct clock_lane {
     uint64_t last;
     uint64_t host;
     struct paces *search;
+    bool near;
     uint64_t key;
 };
 
@@ -72,28 +72,6 @@ uint64_t clock_order_key(struct clock_order *o, const struct moment *at)
     return at->exact ? at->icount : clock_order_time(o, at);
 }
 
-/*
- * Opens a lane near a moment, and not at the begin of the trace.  A pace that
- * has a clock before it and one after it is the same wherever reading began.
- */
-static void open_near(struct clock_order *o, struct clock_lane *lane,
-                      const struct moment *at)
-{
-    uint64_t host = at->time.host, back = NEAR, from;
-    const struct pace *pace;
-
-    do {
-        paces_close(lane->paces);
-        lane->paces = NULL;
-        from = host - MIN(host, back);
-        if (paces_open_at(&lane->paces, o->trace, at->vcpu, o->tick, from)) {
-            return;
-        }
-        pace = paces_at(lane->paces, at->index);
-        back = back > UINT64_MAX / FURTHER ? UINT64_MAX : back * FURTHER;
-    } while (from && (!pace->begin || pace->until == UINT64_MAX));
-}
-
 /* The pace of the record that a moment is after; NULL if it cannot be read */
 static const struct pace *pace_of(struct clock_order *o,
                                   const struct moment *at)
@@ -101,10 +79,14 @@ static const struct pace *pace_of(struct clock_order *o,
     struct clock_lane *lane = &o->lanes[at->vcpu];
     bool far = at->time.host > lane->host && at->time.host - lane->host > FAR;
 
-    if (!lane->paces || at->index < lane->last || far) {
-        open_near(o, lane, at);
+    if (lane->paces && (at->index < lane->last || far)) {
+        paces_close(lane->paces);
+        lane->paces = NULL;
     }
-    if (!lane->paces) {
+    if (!lane->paces &&
+        paces_open_near(&lane->paces, o->trace, at->vcpu, o->tick,
+                        at->time.host, at->index)) {
+        lane->paces = NULL;
         return NULL;
     }
     lane->last = at->index;
@@ -169,31 +151,78 @@ static uint64_t records_before(const struct pace *pace, uint64_t time)
     return MIN(elapsed / pace->ticks, UINT64_MAX);
 }
 
-uint64_t clock_order_index(struct clock_order *o, unsigned vcpu, bool counts,
-                           uint64_t key)
+/* Opens a search at a clock that is not after @key, or at the first one. */
+static bool open_search(struct clock_order *o, struct clock_lane *lane,
+                        unsigned vcpu, uint64_t key, bool near)
 {
-    struct clock_lane *lane = &o->lanes[vcpu];
-    const struct pace *pace;
+    uint64_t back = PACE_NEAR, from;
+
+    for (;;) {
+        from = near ? key - MIN(key, back) : 0;
+        if (paces_open_at(&lane->search, o->trace, vcpu, o->tick, from)) {
+            lane->search = NULL;
+            return false;
+        }
+        lane->near = from;
+        /* The first pace has no clock before it. */
+        if (!from || paces_at(lane->search, 0)->until < key) {
+            break;
+        }
+        paces_close(lane->search);
+        back = back > UINT64_MAX / FURTHER ? UINT64_MAX : back * FURTHER;
+    }
+    if (from) {
+        paces_next(lane->search);
+    }
+    return true;
+}
+
+static void close_search(struct clock_lane *lane)
+{
+    paces_close(lane->search);
+    lane->search = NULL;
+}
+
+/* The first record of a search that is not over before @key */
+static uint64_t search_on(struct clock_lane *lane, uint64_t key,
+                          bool *rest)
+{
+    const struct pace *pace = paces_at(lane->search, 0);
     uint64_t n;
 
-    if (counts) {
-        return index_of_count(o, vcpu, key);
-    }
-    if (lane->search && key < lane->key) {
-        paces_close(lane->search);
-        lane->search = NULL;
-    }
-    if (!lane->search &&
-        paces_open(&lane->search, o->trace, vcpu, o->tick)) {
-        return UINT64_MAX;
-    }
-    lane->key = key;
-    pace = paces_at(lane->search, 0);
     while ((n = records_before(pace, key)) >= pace->end - pace->begin &&
            pace->end != UINT64_MAX) {
         pace = paces_next(lane->search);
     }
+    *rest = pace->end == UINT64_MAX;
     return n < UINT64_MAX - pace->begin ? pace->begin + n : UINT64_MAX;
+}
+
+uint64_t clock_order_index(struct clock_order *o, unsigned vcpu, bool counts,
+                           uint64_t key)
+{
+    struct clock_lane *lane = &o->lanes[vcpu];
+    uint64_t index;
+    bool rest;
+
+    if (counts) {
+        return index_of_count(o, vcpu, key);
+    }
+    if (lane->search && (key < lane->key || key - lane->key > FAR)) {
+        close_search(lane);
+    }
+    if (!lane->search && !open_search(o, lane, vcpu, key, true)) {
+        return UINT64_MAX;
+    }
+    lane->key = key;
+    index = search_on(lane, key, &rest);
+    /* Records after the last clock have a pace from before it. */
+    if (rest && lane->near) {
+        close_search(lane);
+        index = open_search(o, lane, vcpu, key, false) ?
+                search_on(lane, key, &rest) : UINT64_MAX;
+    }
+    return index;
 }
 
 uint64_t clock_order_at(struct clock_order *o, unsigned vcpu,

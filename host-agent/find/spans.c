@@ -10,6 +10,7 @@
 #include "analyze/pace.h"
 #include "find/clock-order.h"
 #include "find/spans.h"
+#include "find/visits.h"
 #include "lib/agent/pause.h"
 #include "lib/agent/thread.h"
 #include "util/cr3-pair.h"
@@ -577,6 +578,16 @@ static void count_batch(struct count *c, const struct btrail_batch *b)
     }
 }
 
+/* Opens paces for records from @index on. */
+static int open_paces(struct count *c, uint64_t index)
+{
+    struct visit visit;
+    bool known = !visit_read(c->s->trace, c->vcpu, index, &visit);
+
+    return paces_open_near(&c->paces, c->s->trace, c->vcpu, c->s->tick,
+                           known ? visit.at.time.host : 0, index);
+}
+
 /* Reads the vCPUs that have parts.  Returns an error of the library. */
 static int read_parts(struct count *c)
 {
@@ -587,7 +598,7 @@ static int read_parts(struct count *c)
                                  BTRAIL_CURSOR_COUNTS_ONLY);
 
     if (!ret) {
-        ret = paces_open(&c->paces, c->s->trace, c->vcpu, c->s->tick);
+        ret = open_paces(c, bound->index);
     }
     if (!ret) {
         /* The record before says who is paused there. */

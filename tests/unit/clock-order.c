@@ -138,6 +138,9 @@ static void test_near(void)
             uint64_t latest = clock_order_latest(near, &at);
 
             g_assert_cmpuint(time, ==, g_array_index(keys.all, uint64_t, i));
+            check(&keys, time, clock_order_index(near, vcpus[v], false, time));
+            check(&keys, time + 1, clock_order_index(near, vcpus[v], false,
+                                                     time + 1));
             at.time.host = 0;
             g_assert_cmpuint(clock_order_time(first, &at), ==, time);
             g_assert_cmpuint(clock_order_begun(first, &at), ==, begun);
