@@ -342,7 +342,7 @@ static struct annotation_slot *slot_at(const struct annotation_code *code,
  * Where the instruction begins that is the first one of a block at or after an
  * address; 0 if that is not known
  */
-static uint64_t first_behind(struct annotating *a,
+static uint64_t first_after(struct annotating *a,
                              const struct annotated_block *b,
                              uint64_t address)
 {
@@ -371,7 +371,7 @@ static void count_part(struct annotating *a, const struct annotated_block *b,
                        struct annotation_code *code, uint64_t bias)
 {
     uint64_t start = code->start + bias;
-    uint64_t first = b->begin < start ? first_behind(a, b, start) : b->begin;
+    uint64_t first = b->begin < start ? first_after(a, b, start) : b->begin;
     struct annotation_version *v = current_version(a, code, b, bias);
     struct annotation_slot *s = NULL;
     size_t offset = first - start, end, last;

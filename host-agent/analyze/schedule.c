@@ -33,11 +33,11 @@
  * @forgets, @strangers, @told: those of struct schedule_walk when the state
  *          began
  * @early:  it was woken, at @early_wake, and was not yet seen to leave
- * @behind: a vCPU that is read later has not left it yet, although it runs on
- *          @vcpu; or NOWHERE.  @behind_early, @behind_wake: the same of that
+ * @there:  a vCPU that is read later has not left it yet, although it runs on
+ *          @vcpu; or NOWHERE.  @early_there, @wake_there: the same of that
  * @came:   when it came to @vcpu
- * @past:   the state that it was in before, since @past_since, which is known if
- *          @past_sure; RUNNABLE, too, if it was woken
+ * @past:   the state that it was in before, since @past_since, which is known
+ *          if @past_sure; RUNNABLE, too, if it was woken
  */
 struct schedule_task {
     struct btrail_task task;
@@ -54,9 +54,9 @@ struct schedule_task {
     bool told;
     bool early;
     struct schedule_wake early_wake;
-    uint32_t behind;
-    bool behind_early;
-    struct schedule_wake behind_wake;
+    uint32_t there;
+    bool early_there;
+    struct schedule_wake wake_there;
     uint64_t came;
     enum schedule_state past;
     uint64_t past_since;
@@ -169,7 +169,7 @@ static struct schedule_task *new_task(struct schedule_walk *w,
     }
     t = g_new0(struct schedule_task, 1);
     memcpy(t->key, key, sizeof(t->key));
-    t->vcpu = t->behind = NOWHERE;
+    t->vcpu = t->there = NOWHERE;
     t->number = NO_STATE;
     t->past = SCHEDULE_RUNNABLE;
     t->forgets = w->forgets;
@@ -275,20 +275,20 @@ static void change(struct schedule_walk *w, unsigned vcpu, uint64_t time,
     l->last = time;
     l->bound = UINT64_MAX;
     if (is_idle(before) || (before && before->vcpu != vcpu &&
-                            before->behind != vcpu)) {
+                            before->there != vcpu)) {
         before = NULL;
     }
     if (!before) {
         put_run(w, vcpu, time, t, SCHEDULE_UNKNOWN, false);
-    } else if (before->behind == vcpu) {
+    } else if (before->there == vcpu) {
         struct schedule_task past = *before;
 
         /* It is back already, elsewhere. */
-        before->behind = NOWHERE;
+        before->there = NOWHERE;
         past.last = time;
         begin_state(w, &past, l->state, true);
         put_leave(w, vcpu, t, &past);
-        put_early(w, &past, past.behind_early, &past.behind_wake);
+        put_early(w, &past, past.early_there, &past.wake_there);
         end_state(w, &past);
     } else {
         before->vcpu = NOWHERE;
@@ -308,15 +308,15 @@ static uint64_t come_early(struct schedule_walk *w, struct schedule_task *t,
 {
     struct schedule_lane *other = &w->lanes[t->vcpu];
 
-    if (t->behind != NOWHERE) {
-        w->lanes[t->behind].state = SCHEDULE_UNKNOWN;
-        change(w, t->behind, w->lanes[t->behind].bound, NULL);
+    if (t->there != NOWHERE) {
+        w->lanes[t->there].state = SCHEDULE_UNKNOWN;
+        change(w, t->there, w->lanes[t->there].bound, NULL);
     }
     time = MAX(time, other->last + 3);
     other->bound = time - 2;
-    t->behind = t->vcpu;
-    t->behind_early = t->early;
-    t->behind_wake = t->early_wake;
+    t->there = t->vcpu;
+    t->early_there = t->early;
+    t->wake_there = t->early_wake;
     t->early = false;
     return time;
 }

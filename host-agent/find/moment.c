@@ -6,7 +6,7 @@
 #include "find/moment.h"
 #include "lib/agent/batch.h"
 
-struct moment moment_behind(unsigned vcpu, const struct btrail_batch *b,
+struct moment moment_after(unsigned vcpu, const struct btrail_batch *b,
                             size_t i)
 {
     struct moment m = {

@@ -29,7 +29,7 @@ struct moment {
 };
 
 /* The moment after record @i of a batch that has records */
-struct moment moment_behind(unsigned vcpu, const struct btrail_batch *b,
+struct moment moment_after(unsigned vcpu, const struct btrail_batch *b,
                             size_t i);
 
 /*

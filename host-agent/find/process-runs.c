@@ -119,9 +119,9 @@ static void read_records(struct lives_search *s, struct life_run *run,
     if (!run->any && run->begun) {
         run->before = run->last;
     } else if (!run->any) {
-        run->before = moment_behind(vcpu, b, 0);
+        run->before = moment_after(vcpu, b, 0);
     }
-    run->last = moment_behind(vcpu, b, last);
+    run->last = moment_after(vcpu, b, last);
     run->any = run->begun = true;
     for (size_t i = 0; i <= last && s->dead && is_wanted(s, &run->task);
          i++) {

@@ -114,7 +114,7 @@ int visit_read(const struct btrail_trace *trace, unsigned vcpu, uint64_t index,
     }
     if (!ret) {
         *visit = (struct visit) {
-            moment_behind(vcpu, &b, 0), b.records[0], b.cr3,
+            moment_after(vcpu, &b, 0), b.records[0], b.cr3,
         };
     }
     btrail_cursor_close(cursor);
@@ -337,7 +337,7 @@ static void set_visit(const struct visit_reader *r,
 
     one.records = record;
     *visit = (struct visit) {
-        .at = moment_behind(r->vcpu, &one, 0), .record = *record,
+        .at = moment_after(r->vcpu, &one, 0), .record = *record,
         .cr3 = b->cr3, .address = address,
     };
 }

@@ -113,9 +113,9 @@ bool within_parse(const char *text, unsigned *vcpu, char **process,
 }
 
 /* The moment after record @i of the batch that is followed */
-static uint64_t key_behind(struct within *s, size_t i)
+static uint64_t key_after(struct within *s, size_t i)
 {
-    const struct moment at = moment_behind(s->vcpu, &s->batch, i);
+    const struct moment at = moment_after(s->vcpu, &s->batch, i);
 
     return clock_order_key(s->order, &at);
 }
@@ -174,7 +174,7 @@ static void on_moved(void *opaque, unsigned vcpu, size_t record,
     struct within *s = opaque;
     bool below = is_below(s, to);
     /* Before the first record of a batch, it was after the one before. */
-    uint64_t key = record == SIZE_MAX ? s->last : key_behind(s, record);
+    uint64_t key = record == SIZE_MAX ? s->last : key_after(s, record);
 
     if (below && !s->since) {
         begin_stay(s, key);
@@ -261,7 +261,7 @@ static void follow_step(struct within *s)
         /* It is where the one before was. */
         g_hash_table_remove(s->left, &s->runner);
     }
-    s->last = key_behind(s, s->batch.count - 1);
+    s->last = key_after(s, s->batch.count - 1);
 }
 
 static int next_batch(struct within *s)

@@ -119,7 +119,7 @@ static bool find_later(unsigned vcpu, const struct btrail_batch *b,
                        const struct moment *m, uint64_t *index)
 {
     for (size_t i = 0; !b->event && i < b->count; i++) {
-        const struct moment at = moment_behind(vcpu, b, i);
+        const struct moment at = moment_after(vcpu, b, i);
 
         if (moment_compare(&at, m) > 0) {
             *index = b->index + i ? b->index + i - 1 : 0;

@@ -823,7 +823,7 @@ int btrail_kernel_symbols_find(const struct btrail_kernel_symbols *ks,
 
 /* The first entry at a higher address than @e; many can have the same. */
 static const struct btrail_symbol_entry *
-entry_behind(const struct btrail_symbol_list *list,
+entry_after(const struct btrail_symbol_list *list,
              const struct btrail_symbol_entry *e)
 {
     const struct btrail_symbol_entry *all = (const void *)list->entries->data;
@@ -854,7 +854,7 @@ int btrail_kernel_symbols_get(const struct btrail_kernel_symbols *ks, size_t i,
                        i - span->first);
     /* What a kernel has itself does not depend on the table. */
     own = span->part->number != UINT32_MAX;
-    found.next = entry_behind(&span->part->list, e);
+    found.next = entry_after(&span->part->list, e);
     if (!own) {
         search_table(span->table, false, e->address, &found);
     }

@@ -28,7 +28,7 @@ struct fingerprinter {
     GArray *next;               /* of struct fingerprint, by vCPU */
     GPtrArray *made;            /* of GArray of struct fingerprint, by vCPU */
     bool lacks;
-    uint64_t lacks_behind;      /* this number of records */
+    uint64_t lacks_after;      /* this number of records */
 };
 
 /*
@@ -104,7 +104,7 @@ static void add_event(void *opaque, unsigned vcpu,
     }
     if (e->type == BTRAIL_EVENT_GAP && e->data[0] && !f->lacks) {
         f->lacks = true;
-        f->lacks_behind = p->records;
+        f->lacks_after = p->records;
     }
 }
 
@@ -144,7 +144,7 @@ GArray *fingerprinter_finish(struct fingerprinter *f, GError **error)
     if (f->lacks) {
         g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                     "the trace lacks records after %" G_GUINT64_FORMAT,
-                    f->lacks_behind);
+                    f->lacks_after);
         return NULL;
     }
     prints = g_array_new(FALSE, FALSE, sizeof(struct fingerprint));

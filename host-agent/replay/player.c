@@ -336,7 +336,7 @@ static void drop_events(struct player *p)
     }
 }
 
-static bool behind_end(uint64_t want, uint64_t got, GError **error)
+static bool past_end(uint64_t want, uint64_t got, GError **error)
 {
     g_set_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL,
                 "the recording ends at instruction %" G_GUINT64_FORMAT
@@ -399,7 +399,7 @@ bool player_goto(struct player *p, uint64_t icount, GError **error)
         return before_begin(p->options.recording, icount, error);
     }
     if (icount > INT64_MAX) {
-        return behind_end(icount, p->options.recording->instructions, error);
+        return past_end(icount, p->options.recording->instructions, error);
     }
     if (!player_icount(p, &at, error)) {
         return false;
@@ -408,7 +408,7 @@ bool player_goto(struct player *p, uint64_t icount, GError **error)
         return true;
     }
     if (icount > at && p->ended) {
-        return behind_end(icount, at, error);
+        return past_end(icount, at, error);
     }
     if (icount < at) {
         if (!p->checkpoints) {
@@ -422,7 +422,7 @@ bool player_goto(struct player *p, uint64_t icount, GError **error)
     if (!seek(p, icount, error) || !player_icount(p, &at, error)) {
         return false;
     }
-    return at == icount || behind_end(icount, at, error);
+    return at == icount || past_end(icount, at, error);
 }
 
 bool player_finish(struct player *p, GError **error)

@@ -21,7 +21,7 @@ static void take(void *opaque, const struct btrail_batch *b)
     struct keys *k = opaque;
 
     for (size_t i = 0; !b->event && i < b->count; i++) {
-        const struct moment at = moment_behind(k->vcpu, b, i);
+        const struct moment at = moment_after(k->vcpu, b, i);
         uint64_t key = clock_order_key(k->order, &at);
 
         g_array_append_val(k->moments, at);

@@ -41,7 +41,7 @@ static void test_after(void)
         .records = records, .count = 2, .index = 40,
         .time = { 11, 12, BTRAIL_NO_ICOUNT }, .task = { .tid = 5 },
     };
-    struct moment m = moment_behind(3, &b, 1);
+    struct moment m = moment_after(3, &b, 1);
 
     g_assert_cmpuint(m.vcpu, ==, 3);
     g_assert_cmpuint(m.index, ==, 41);

@@ -185,7 +185,7 @@ static char *default_name(void)
 }
 
 /* Takes what follows "--" from the arguments; NULL if that is not there. */
-static char **take_behind(int *argc, char **argv)
+static char **take_rest(int *argc, char **argv)
 {
     for (int i = 1; i < *argc; i++) {
         if (!strcmp(argv[i], "--")) {
@@ -286,7 +286,7 @@ int rr_record(int argc, char **argv)
           "print errors only", NULL },
         { NULL }
     };
-    char **arguments = take_behind(&argc, argv), *none = NULL;
+    char **arguments = take_rest(&argc, argv), *none = NULL;
     const char *given = NULL;
     int code = CLI_USAGE;
 
