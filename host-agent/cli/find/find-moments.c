@@ -33,19 +33,19 @@ struct finder {
 
 /* The recording that a trace is one of, or NULL: what the guest has written is
  * known there. */
-static struct recording *recording_of(const struct find_options *o)
+static struct recording *recording_of(const struct analysis *in)
 {
-    g_autofree char *folder = g_path_get_dirname(o->in.trace.path);
-    g_autofree char *name = g_path_get_basename(o->in.trace.path);
+    g_autofree char *folder = g_path_get_dirname(in->trace.path);
+    g_autofree char *name = g_path_get_basename(in->trace.path);
 
     return strcmp(name, RECORDING_TRACE) ? NULL : recording_open(folder, NULL);
 }
 
 /* The place of output is a number of instructions. */
-static bool resolve_output(const struct find_options *o,
-                           struct find_place *place, GError **error)
+static bool resolve_output(const struct analysis *in, struct find_place *place,
+                           GError **error)
 {
-    struct recording *r = place->kind == FIND_PLACE_OUTPUT ? recording_of(o) :
+    struct recording *r = place->kind == FIND_PLACE_OUTPUT ? recording_of(in) :
                           NULL;
     uint64_t icount = 0;
     bool ok;
@@ -62,15 +62,20 @@ static bool resolve_output(const struct find_options *o,
     return ok;
 }
 
+bool find_moment_of(const struct analysis *in, struct find_place *place,
+                    struct moment *at, GError **error)
+{
+    return resolve_output(in, place, error) &&
+           find_place_find(place, in->trace.trace, in->names, at, error);
+}
+
 /* The moment of a place that a person has written */
 static bool find_place(const struct find_options *o, const char *text,
                        struct moment *at, GError **error)
 {
     struct find_place place;
     bool ok = find_place_parse(text, &place, error) &&
-              resolve_output(o, &place, error) &&
-              find_place_find(&place, o->in.trace.trace, o->in.names, at,
-                              error);
+              find_moment_of(&o->in, &place, at, error);
 
     find_place_clear(&place);
     return ok;
@@ -194,12 +199,10 @@ static bool open_place(struct finder *f, GError **error)
     struct find_options *o = f->o;
     struct find_place *place = &o->what.place;
     struct recording *r = place->kind == FIND_PLACE_OUTPUT && !place->one ?
-                          recording_of(o) : NULL;
+                          recording_of(&o->in) : NULL;
 
     if (!r) {
-        return resolve_output(o, place, error) &&
-               find_place_find(place, o->in.trace.trace, o->in.names,
-                               &f->place.visit.at, error);
+        return find_moment_of(&o->in, place, &f->place.visit.at, error);
     }
     f->output = guest_output_open(r, place->name, place->length, error);
     recording_free(r);

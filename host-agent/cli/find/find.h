@@ -54,6 +54,14 @@ struct find_options {
 };
 
 /*
+ * The moment of a place, also of output, if the trace is in its recording: then
+ * @place becomes another one.  Errors: those of find_place_find() and
+ * guest_output_find().
+ */
+bool find_moment_of(const struct analysis *in, struct find_place *place,
+                    struct moment *at, GError **error);
+
+/*
  * Moments that happened, in order, as the options choose them
  */
 

@@ -126,15 +126,14 @@ static bool add_last_wait(struct why *why, const struct moment *at,
     return found;
 }
 
-static bool find_place(struct why *why, const struct find_place *place)
+static bool find_place(struct why *why, struct find_place *place)
 {
     g_autoptr(GError) error = NULL;
     struct clock_order *order;
     struct moment at;
     uint64_t time;
 
-    if (!find_place_find(place, why->in.trace.trace, why->in.names, &at,
-                         &error)) {
+    if (!find_moment_of(&why->in, place, &at, &error)) {
         cli_error("%s: %s", why->in.trace.path, error->message);
         return false;
     }
