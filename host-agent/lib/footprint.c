@@ -104,14 +104,16 @@ static bool has_run(uint64_t first, uint64_t last, const uint64_t **addresses,
 enum btrail_ran btrail_footprint_ran(const uint8_t *section, size_t len,
                                      const uint64_t *addresses, size_t n)
 {
-    const uint8_t *end = section + len;
-    const uint8_t *p = section + CRC_SIZE;
     enum btrail_ran ran = BTRAIL_RAN_NONE;
+    const uint8_t *p, *end;
     uint64_t first, more, last = 0;
 
     if (len <= CRC_SIZE) {
+        /* There may be no bytes at all: NULL. */
         return BTRAIL_RAN_UNKNOWN;
     }
+    p = section + CRC_SIZE;
+    end = section + len;
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
     if (btrail_get32(section) != btrail_crc32c(0, p, len - CRC_SIZE)) {
         return BTRAIL_RAN_UNKNOWN;

@@ -345,6 +345,9 @@ static void test_damaged(void)
         g_assert_cmpint(asked(&section, 0), ==, BTRAIL_RAN_UNKNOWN);
         section.data[i] ^= 1;
     }
+    /* No bytes at all, as a section that is empty */
+    g_assert_cmpint(btrail_footprint_ran(NULL, 0, &(uint64_t) { 0 }, 1), ==,
+                    BTRAIL_RAN_UNKNOWN);
     /* A number that is cut off */
     section.data[section.len - 1] |= 0x80;
     seal(&section);
