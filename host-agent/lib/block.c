@@ -15,13 +15,9 @@
  */
 #define ZSTD_LEVEL          1
 #define ZSTD_MIN_MATCH      7
+#define ZSTD_MIN_EVENTS     4   /* they repeat in short sequences */
 #define ZSTD_HASH_LOG_NEAR  7
 #define ZSTD_HASH_LOG_FAR   0   /* the default of zstd */
-
-#define COLUMNS             BTRAIL_BLOCK_EVENT_COLUMNS
-
-/* Position, type and reason have three bytes at most. */
-#define MAX_EVENT_BYTES     (3 * 3 + 4 * BTRAIL_VARINT_MAX)
 
 /*
  * The time that a reader needs for a block, for each byte and at most.  The
@@ -45,22 +41,29 @@ static size_t header_size(const struct btrail_block_header *h)
            btrail_cr3set_listed(h->switches.n) * BTRAIL_BLOCK_ROOT_SIZE;
 }
 
+/* What blocks that are written have more, with or without instruction counts */
+#define WRITTEN         (BTRAIL_BLOCK_FOOTPRINT + BTRAIL_BLOCK_PREDICTED)
+#define NEWEST_CODEC    (WRITTEN + BTRAIL_CODEC_PATH_COUNTS)
+
+/* Does a known codec have this more? */
+static bool codec_has(const struct btrail_block_header *h, uint32_t more)
+{
+    return (h->codec - BTRAIL_CODEC_PATH) & more;
+}
+
 static bool has_footprint(const struct btrail_block_header *h)
 {
-    return h->codec > BTRAIL_BLOCK_FOOTPRINT;
+    return codec_has(h, BTRAIL_BLOCK_FOOTPRINT);
 }
 
 /* Sections that records have; one more has the events.  0: unknown codec */
 static unsigned record_sections(const struct btrail_block_header *h)
 {
-    switch (has_footprint(h) ? h->codec - BTRAIL_BLOCK_FOOTPRINT : h->codec) {
-    case BTRAIL_CODEC_PATH:
-        return BTRAIL_CODEC_COUNTS;
-    case BTRAIL_CODEC_PATH_COUNTS:
-        return BTRAIL_CODEC_STREAMS;
-    default:
+    if (h->codec < BTRAIL_CODEC_PATH || h->codec > NEWEST_CODEC) {
         return 0;
     }
+    return codec_has(h, BTRAIL_CODEC_PATH_COUNTS - BTRAIL_CODEC_PATH) ?
+           BTRAIL_CODEC_STREAMS : BTRAIL_CODEC_COUNTS;
 }
 
 bool btrail_block_known(const struct btrail_block_header *h)
@@ -225,7 +228,7 @@ void btrail_block_begin(struct btrail_block *block, unsigned vcpu,
 
     block->header = (struct btrail_block_header) {
         .vcpu = vcpu,
-        .codec = BTRAIL_BLOCK_FOOTPRINT + BTRAIL_CODEC_PATH,
+        .codec = WRITTEN + BTRAIL_CODEC_PATH,
         .first_index = index,
         .end_index = index,
         .cr3 = cr3,
@@ -234,7 +237,7 @@ void btrail_block_begin(struct btrail_block *block, unsigned vcpu,
         .time_last = time->host,
     };
     block->cr3_now = cr3;
-    block->time_now = *time;
+    btrail_event_model_begin(&block->model, time);
     block->event_gap = 0;
     for (i = 0; i < G_N_ELEMENTS(block->all); i++) {
         block->all[i].len = 0;
@@ -245,7 +248,7 @@ void btrail_block_begin(struct btrail_block *block, unsigned vcpu,
 void btrail_block_add_records(struct btrail_block *block, size_t n)
 {
     if (block->streams[BTRAIL_CODEC_COUNTS].len) {
-        block->header.codec = BTRAIL_BLOCK_FOOTPRINT + BTRAIL_CODEC_PATH_COUNTS;
+        block->header.codec = WRITTEN + BTRAIL_CODEC_PATH_COUNTS;
     }
     block->header.records += n;
     block->header.end_index += n;
@@ -256,32 +259,19 @@ void btrail_block_add_event(struct btrail_block *block,
                             const struct btrail_event *e)
 {
     struct btrail_block_header *h = &block->header;
-    uint64_t v[COLUMNS] = {
-        block->event_gap, e->type, e->reason, 0,
-        e->data[0], e->data[1], e->data[2],
-    };
-    unsigned i;
 
     if (btrail_event_is_known_gap(e)) {
         h->end_index += e->data[0];
     }
-    v[3] = btrail_zigzag(e->index - h->end_index);
+    btrail_event_columns_add(block->events, &block->model, block->event_gap,
+                             h->end_index, e);
     if (e->type == BTRAIL_EVENT_TIME) {
-        const struct btrail_time *t = &block->time_now;
-
-        v[4] = btrail_zigzag(e->data[0] - t->host);
-        v[5] = btrail_zigzag(e->data[1] - t->tsc);
-        v[6] = btrail_zigzag(e->data[2] - t->icount);
         h->time_first = h->time_first ?: e->data[0];
         h->time_last = e->data[0];
-    }
-    for (i = 0; i < COLUMNS; i++) {
-        btrail_buf_append_varint(&block->events[i], v[i]);
-    }
-    if (e->type == BTRAIL_EVENT_CR3) {
+    } else if (e->type == BTRAIL_EVENT_CR3) {
         btrail_cr3set_switch(&h->switches, block->cr3_now, e->data[0]);
+        block->cr3_now = e->data[0];
     }
-    btrail_event_apply(e, &block->cr3_now, &block->time_now);
     block->event_gap = 0;
     h->events++;
 }
@@ -322,7 +312,6 @@ struct btrail_packer *btrail_packer_new(void)
         g_error("out of memory");
     }
     ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
-    ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_minMatch, ZSTD_MIN_MATCH);
     return packer;
 }
 
@@ -338,12 +327,14 @@ void btrail_packer_free(struct btrail_packer *packer)
 
 /* A section of equal raw and stored size is stored as it is. */
 static void pack_section(struct btrail_packer *packer,
-                         const struct btrail_buf *section, int hash_log,
-                         size_t table_entry, struct btrail_buf *payload)
+                         const struct btrail_buf *section, int min_match,
+                         int hash_log, size_t table_entry,
+                         struct btrail_buf *payload)
 {
     uint8_t *table;
     size_t stored;
 
+    ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_minMatch, min_match);
     ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_hashLog, hash_log);
     btrail_buf_reserve(payload, section->len);
     stored = section->len < 64 ? 0 :
@@ -379,21 +370,21 @@ void btrail_packer_pack(struct btrail_packer *packer,
     payload->len = table + table_size(&block->header);
     for (i = 0; i < sections; i++) {
         /* Programs that do the same again miss in the same places. */
-        pack_section(packer, &block->streams[i],
+        pack_section(packer, &block->streams[i], ZSTD_MIN_MATCH,
                      i == BTRAIL_CODEC_MISSES_EDGES ? ZSTD_HASH_LOG_FAR :
                      ZSTD_HASH_LOG_NEAR, table + i * BTRAIL_BLOCK_ENTRY_SIZE,
                      payload);
     }
     trim(&packer->events);
     packer->events.len = 0;
-    for (i = 0; i < COLUMNS; i++) {
+    for (i = 0; i < BTRAIL_EVENT_COLUMNS; i++) {
         btrail_buf_append(&packer->events, block->events[i].data,
                           block->events[i].len);
     }
-    pack_section(packer, &packer->events, ZSTD_HASH_LOG_FAR,
+    pack_section(packer, &packer->events, ZSTD_MIN_EVENTS, ZSTD_HASH_LOG_FAR,
                  table + sections * BTRAIL_BLOCK_ENTRY_SIZE, payload);
     btrail_footprint_pack(&block->footprint, &packer->footprint);
-    pack_section(packer, &packer->footprint, ZSTD_HASH_LOG_FAR,
+    pack_section(packer, &packer->footprint, ZSTD_MIN_MATCH, ZSTD_HASH_LOG_FAR,
                  table + (sections + 1) * BTRAIL_BLOCK_ENTRY_SIZE, payload);
 }
 
@@ -446,7 +437,7 @@ static uint64_t max_stream(uint32_t records, unsigned stream)
 
 static uint64_t max_events(uint32_t events)
 {
-    return (uint64_t)events * MAX_EVENT_BYTES;
+    return (uint64_t)events * BTRAIL_EVENT_MAX_BYTES;
 }
 
 /* The same of any section */
@@ -508,66 +499,25 @@ static int reserve_bytes(struct btrail_unpacker *u, size_t len)
     return 0;
 }
 
-/* Find the columns of @n events. */
-static bool find_columns(const struct section *section, uint32_t n,
-                         const uint8_t *columns[COLUMNS])
+/* Takes another of the events that there are. */
+static bool unpack_event(struct btrail_event_reader *r, uint64_t *position,
+                         uint64_t *index, struct btrail_event *e)
 {
-    const uint8_t *p = section->data;
-    const uint8_t *end = p + section->len;
-    unsigned i;
-    uint32_t k;
+    uint64_t gap, offset;
 
-    for (i = 0; i < COLUMNS; i++) {
-        columns[i] = p;
-        for (k = 0; k < n; k++) {
-            uint64_t v;
-
-            p = btrail_get_varint(p, end, &v);
-            if (!p) {
-                return false;
-            }
-        }
-    }
-    return p == end;
-}
-
-/* Takes another event from the columns, which have one. */
-static bool unpack_event(const uint8_t *columns[COLUMNS], const uint8_t *end,
-                         uint64_t *position, uint64_t *index,
-                         struct btrail_time *time, struct btrail_event *e)
-{
-    uint64_t v[COLUMNS];
-    unsigned i;
-
-    for (i = 0; i < COLUMNS; i++) {
-        columns[i] = btrail_get_varint(columns[i], end, &v[i]);
-    }
-    if (v[0] > BTRAIL_BLOCK_MAX_RECORDS || v[1] > UINT16_MAX ||
-        v[2] > UINT16_MAX || v[0] > UINT64_MAX - *index) {
+    if (!btrail_event_reader_next(r, &gap, &offset, e) ||
+        gap > BTRAIL_BLOCK_MAX_RECORDS || gap > UINT64_MAX - *index) {
         return false;
     }
-    *position += v[0];
-    *index += v[0];
-    *e = (struct btrail_event) {
-        .type = v[1],
-        .reason = v[2],
-        .data = { v[4], v[5], v[6] },
-    };
-    if (e->type == BTRAIL_EVENT_TIME) {
-        time->host += btrail_unzigzag(v[4]);
-        time->tsc += btrail_unzigzag(v[5]);
-        time->icount += btrail_unzigzag(v[6]);
-        e->data[0] = time->host;
-        e->data[1] = time->tsc;
-        e->data[2] = time->icount;
-    }
+    *position += gap;
+    *index += gap;
     if (btrail_event_is_known_gap(e)) {
-        if (e->data[0] > UINT64_MAX - *index || v[3]) {
+        if (e->data[0] > UINT64_MAX - *index || offset) {
             return false;
         }
         *index += e->data[0];
     }
-    e->index = *index + btrail_unzigzag(v[3]);
+    e->index = *index + offset;
     return true;
 }
 
@@ -575,17 +525,18 @@ static bool unpack_event(const uint8_t *columns[COLUMNS], const uint8_t *end,
 static int unpack_events(struct btrail_unpacker *u,
                          const struct btrail_block_header *h)
 {
-    const uint8_t *end = u->columns.data + u->columns.len;
-    const uint8_t *columns[COLUMNS];
-    struct btrail_time time = h->time;
+    struct btrail_event_reader r;
+    const struct btrail_time *time = &r.model.last;
     struct btrail_cr3set switches = { 0 };
-    uint64_t time_first = time.host;
+    uint64_t time_first = h->time.host;
     uint64_t cr3 = h->cr3;
     uint64_t index = h->first_index;
     uint64_t position = 0;
     uint32_t i;
 
-    if (!find_columns(&u->columns, h->events, columns)) {
+    if (!btrail_event_reader_begin(&r, u->columns.data, u->columns.len,
+                                   h->events, &h->time,
+                                   !codec_has(h, BTRAIL_BLOCK_PREDICTED))) {
         return -BTRAIL_ERR_CORRUPT;
     }
     if (u->events_cap < h->events) {
@@ -600,19 +551,18 @@ static int unpack_events(struct btrail_unpacker *u,
     for (i = 0; i < h->events; i++) {
         struct btrail_placed_event *placed = &u->events[i];
 
-        if (!unpack_event(columns, end, &position, &index, &time,
-                          &placed->event) ||
+        if (!unpack_event(&r, &position, &index, &placed->event) ||
             position > h->records) {
             return -BTRAIL_ERR_CORRUPT;
         }
         placed->position = position;
-        time_first = time_first ?: time.host;
+        time_first = time_first ?: time->host;
         if (placed->event.type == BTRAIL_EVENT_CR3) {
             btrail_cr3set_switch(&switches, cr3, placed->event.data[0]);
             cr3 = placed->event.data[0];
         }
     }
-    if (time_first != h->time_first || time.host != h->time_last ||
+    if (time_first != h->time_first || time->host != h->time_last ||
         !btrail_cr3set_equal(&switches, &h->switches) ||
         h->records - position > UINT64_MAX - index) {
         return -BTRAIL_ERR_CORRUPT;

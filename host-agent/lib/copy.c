@@ -129,7 +129,7 @@ static int flush_fill(struct btrail_copy *c, struct copy_stream *s)
                                 &s->fill->header);
     }
     s->cr3 = s->fill->cr3_now;
-    s->time = s->fill->time_now;
+    s->time = s->fill->model.last;
     s->fill->header.events = 0;
     return ret;
 }

@@ -296,6 +296,81 @@ def get_spaces(payload, at, n):
     return struct.unpack_from(f'<{n}Q', payload, at), at + 8 * n
 
 
+class Events:
+    """Codecs 5 to 8: the events"""
+
+    LISTS = CR3, TASK, KERNEL, WAKE
+
+    def __init__(self, section, n, time):
+        self.kinds = [section.varint() for _ in range(n)]
+        require(all(kind < 1 << 35 for kind in self.kinds), 'kind of an event')
+        clocks = [self.type(kind) == TIME for kind in self.kinds]
+        others = [kind for kind, clock in zip(self.kinds, clocks) if not clock]
+        new = len([kind for kind in others if not kind & 2])
+        sizes = (len([kind for kind in self.kinds if kind & 1]),
+                 len([kind for kind in self.kinds if kind & 4]),
+                 len(others), new, new, *[sum(clocks)] * 3)
+        (self.gaps, self.offsets, *self.data) = [
+            iter([section.varint() for _ in range(size)]) for size in sizes]
+        self.first = self.last = tuple(time)
+        self.recent = {kind: [] for kind in self.LISTS}
+
+    @staticmethod
+    def type(kind):
+        return kind >> 3 & 15 | kind >> 23 << 4
+
+    def time(self):
+        host, tsc, icount = map(next, self.data[3:])
+        (first, tsc0, _), (last, tsc1, icount1) = self.first, self.last
+        host = last + unzigzag(host) & MASK
+        guess = tsc1
+        if 0 < first < last <= host and tsc0 <= tsc1:
+            guess += (host - last) * (tsc1 - tsc0) // (last - first)
+        self.last = (host, guess + unzigzag(tsc) & MASK,
+                     icount1 + unzigzag(icount) & MASK)
+        if not first:
+            self.first = self.last
+        return self.last
+
+    def what(self, kind, repeats):
+        """The three data of an event that is no TIME event"""
+        if repeats:
+            require(kind in self.LISTS, 'an event cannot repeat another one')
+            recent, place = self.recent[kind], next(self.data[0])
+            require(place < len(recent), 'place of an event that is repeated')
+            recent.insert(0, recent.pop(place))
+            return recent[0]
+        data = tuple(map(next, self.data[:3]))
+        if kind in self.LISTS:
+            self.recent[kind] = [data, *self.recent[kind][:15]]
+        elif kind in (PAUSE, RESUME, STREAM_END):
+            return self.last[0] + unzigzag(data[0]) & MASK, *data[1:]
+        return data
+
+    def __iter__(self):
+        """Records before it, type, reason, index - position, data"""
+        for number in self.kinds:
+            kind, reason = self.type(number), number >> 7 & 0xffff
+            distance = next(self.gaps) if number & 1 else 0
+            offset = unzigzag(next(self.offsets)) if number & 4 else 0
+            repeats = number & 2
+            require(not repeats or kind != TIME, 'a TIME event that repeats')
+            data = self.time() if kind == TIME else self.what(kind, repeats)
+            yield distance, kind, reason, offset, *data
+
+
+def simple_events(section, n, time):
+    """Codecs 1 to 4: the same"""
+    columns = [[section.varint() for _ in range(n)] for _ in range(7)]
+    time = tuple(time)
+    for distance, kind, reason, offset, *data in zip(*columns):
+        require(kind < 1 << 16 and reason < 1 << 16, 'type or reason')
+        if kind == TIME:
+            data = time = tuple(t + unzigzag(d) & MASK
+                                for t, d in zip(time, data))
+        yield distance, kind, reason, unzigzag(offset), *data
+
+
 class Block:
     """The payload of a DATA chunk"""
 
@@ -321,15 +396,26 @@ class Block:
                 self.last_time, self.n_records, self.n_events, self.cr3,
                 self.spaces)
 
+    def has_counts(self):
+        return self.codec in (2, 4, 6, 8)
+
+    def has_footprint(self):
+        return self.codec in (3, 4, 7, 8)
+
+    def events(self, section):
+        """As docs/trace-format.md says, with the numbers that are meant"""
+        coding = simple_events if self.codec < 5 else Events
+        return coding(section, self.n_events, self.time)
+
     def sections(self, footprint=False):
         """Those of records and events, or also the footprint, if there is one"""
         limits = [n * self.n_records
                   for n in (4, 4, 4, 4, 10, 10, 1, 2, 9, 1, 14)]
-        if self.codec in (2, 4):
+        if self.has_counts():
             limits.append(11 * self.n_records)
         n = len(limits)
-        limits.append(49 * self.n_events)
-        if self.codec > 2:
+        limits.append(50 * self.n_events)
+        if self.has_footprint():
             limits.append(5 + (1 << 15) * 20)
         at = self.table + 8 * len(limits)
         require(at <= len(self.payload), 'too short')
@@ -361,7 +447,7 @@ class Block:
 
     def records(self, *sections):
         counts = None
-        if self.codec in (2, 4):
+        if self.has_counts():
             *sections, counts = sections
         *sections, flags = sections
         changes = {}
@@ -385,7 +471,7 @@ class Block:
         ('record', index, host clock, CR3, from, to, flags)
         ('event', index, host clock, CR3, type, reason, data[0] to data[2])
         """
-        require(self.codec in (1, 2, 3, 4), 'codec')
+        require(1 <= self.codec <= 8, 'codec')
         *sections, events = self.sections()
         records = self.records(*sections)
         index, left, cr3 = self.first, self.n_records, self.cr3
@@ -401,16 +487,12 @@ class Block:
                 items.append(('record', index, time[0], cr3, *next(records)))
                 index += 1
 
-        columns = [[events.varint() for _ in range(self.n_events)]
-                   for _ in range(7)]
-        for distance, kind, reason, offset, *data in zip(*columns):
+        for distance, kind, reason, offset, *data in self.events(events):
             take(distance)
-            require(kind < 1 << 16 and reason < 1 << 16, 'type or reason')
             if kind == GAP and data[0] != MASK:
                 index += data[0]
                 require(index <= MASK and offset == 0, 'index of a GAP')
             elif kind == TIME:
-                data = [t + unzigzag(d) & MASK for t, d in zip(time, data)]
                 time = data
                 first_time = first_time or time[0]
             elif kind == CR3:
@@ -418,8 +500,8 @@ class Block:
                 if space != space_of(cr3) and space not in spaces:
                     spaces.append(space)
                 cr3 = data[0]
-            items.append(('event', index + unzigzag(offset) & MASK, time[0],
-                          cr3, kind, reason, *data))
+            items.append(('event', index + offset & MASK, time[0], cr3, kind,
+                          reason, *data))
         take(left)
         require(next(records, None) is None and events.at_end() and
                 index == self.end, 'end of the chunk')
@@ -432,7 +514,7 @@ class Block:
 
     def footprint(self):
         """Flags, and runs of lines: the first and the last one"""
-        require(self.codec in (3, 4), 'codec')
+        require(self.has_footprint(), 'codec')
         *_, section = self.sections(True)
         data = section.data
         require(data[:4] == struct.pack('<I', crc32c(data[4:])),

@@ -161,7 +161,7 @@ def encode(pairs, codec):
         before = to
     sections = [b'\2' * len(pairs), b'', b'', b'', bytes(lengths), b'',
                 bytes(targets), b'', bytes(distances), b'', b'']
-    if codec in (2, 4):
+    if codec in (2, 4, 6, 8):
         sections.append(b'')
     return sections
 
@@ -205,7 +205,7 @@ def pack_footprint(flags, runs):
 def set_footprint(block, data):
     """The block has it, whatever its codec was"""
     h = block.head
-    if h['codec'] in (1, 2):
+    if h['codec'] in (1, 2, 5, 6):
         h['codec'] += 2
         block.sections.append(data)
     else:
@@ -252,7 +252,7 @@ def put_back(file, chunk, block):
 
 def grow_records(r, file, others):
     chunk, block = some_block(r, file)
-    if not block or block.head['codec'] not in (1, 2, 3, 4):
+    if not block or block.head['codec'] not in range(1, 9):
         return None
     h = block.head
     pairs = records(r, places(r, file))[:60000]

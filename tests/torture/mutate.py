@@ -16,9 +16,9 @@ import struct
 import qemu
 import traceformat
 from traceformat import (
-    DATA, END, GAP, INDEX, MANY, MASK, META, SIDEBAND, TIME, CR3, ZSTD,
-    Damaged, Section, Trace, get_sideband, get_spaces, require, space_of,
-    unzigzag, varint, zigzag)
+    DATA, END, GAP, INDEX, MANY, MASK, META, PAUSE, RESUME, SIDEBAND,
+    STREAM_END, TIME, CR3, ZSTD, Damaged, Events, Section, Trace, get_sideband,
+    get_spaces, require, space_of, unzigzag, varint, zigzag)
 
 SYMBOLS, CODE, PROCESSES, IMAGE, SYSCALLS = 2, 1, 3, 4, 5
 BYTES = 6, 7, 9                 # sections that are no sequences of varints
@@ -144,6 +144,42 @@ def change_bytes(r, data):
     return bytes(change_list(r, data, lambda n: number(r, n, 8)))
 
 
+def pack_events(rows, time):
+    """Events as codecs 5 to 8 have them"""
+    columns = [bytearray() for _ in range(9)]
+    recent = {kind: [] for kind in Events.LISTS}
+    first = last = tuple(time)
+    for distance, kind, reason, offset, *data in rows:
+        kind, reason = kind & 0xffff, reason & 0xffff
+        known = recent.get(kind)
+        repeats = known is not None and data in known
+        columns[0] += varint(bool(distance) | repeats << 1 |
+                             bool(offset) << 2 | (kind & 15) << 3 |
+                             reason << 7 | kind >> 4 << 23)
+        columns[1] += varint(distance) if distance else b''
+        columns[2] += varint(offset) if offset else b''
+        at = 3
+        if kind == TIME:
+            time = tuple(t + unzigzag(d) & MASK for t, d in zip(last, data))
+            guess = last[1]
+            if 0 < first[0] < last[0] <= time[0] and first[1] <= last[1]:
+                guess += (time[0] - last[0]) * (last[1] - first[1]) // \
+                    (last[0] - first[0])
+            data = [data[0], zigzag(time[1] - guess & MASK), data[2]]
+            last = time
+            first = first if first[0] else last
+            at = 6
+        elif kind in (PAUSE, RESUME, STREAM_END):
+            data = [zigzag(data[0] - last[0] & MASK), *data[1:]]
+        elif known is not None:
+            place = known.index(data) if repeats else 15
+            recent[kind] = [data, *known[:place], *known[place + 1:]]
+            data = [place] if repeats else data
+        for i, number_of in enumerate(data):
+            columns[at + i] += varint(number_of)
+    return b''.join(columns)
+
+
 class Block:
     """The payload of a DATA chunk, to be changed"""
 
@@ -157,9 +193,11 @@ class Block:
         spaces, at = get_spaces(payload, 88, self.head['n'])
         self.spaces = list(spaces or ())
         table = at
-        sections = {1: 12, 2: 13, 3: 13, 4: 14}.get(self.head['codec'], 12)
+        more = self.head['codec'] - 1 if self.head['codec'] in range(1, 9) \
+            else 0
+        self.events = 11 + (more & 1)
+        sections = self.events + (2 if more & 2 else 1)
         at += 8 * sections
-        self.events = sections - (2 if self.head['codec'] > 2 else 1)
         self.sections = []
         for i in range(sections):
             size, stored = struct.unpack_from('<II', payload, table + 8 * i)
@@ -169,16 +207,40 @@ class Block:
         self.crc = 0
         self.tail = b''
 
+    def time(self):
+        return self.head['host'], self.head['tsc'], self.head['icount']
+
     def rows(self):
-        """[distance, type, reason, index, data...] of each whole event"""
+        """[distance, type, reason, index, data...] of each whole event, with
+        the numbers that codecs 1 to 4 have"""
         n = self.head['events']
+        if self.head['codec'] in range(5, 9):
+            return self.predicted(n)
         columns = varints(self.sections[self.events])
         whole = min(n, len(columns) - 6 * n)
         return [columns[i:7 * n:n] for i in range(whole)]
 
+    def predicted(self, n):
+        """The same of what codecs 5 to 8 have"""
+        rows, last = [], self.time()
+        try:
+            for distance, kind, reason, offset, *data in Events(
+                    Section(self.sections[self.events]), n, last):
+                if kind == TIME:
+                    last, data = data, [zigzag(a - b) for a, b in
+                                        zip(data, last)]
+                rows.append([distance, kind, reason, zigzag(offset), *data])
+        except Damaged:
+            pass
+        return rows
+
     def set_rows(self, rows):
-        self.sections[self.events] = b''.join(
-            varint(row[i]) for i in range(7) for row in rows)
+        """Codecs 5 to 8 cannot have all of what the others can."""
+        if self.head['codec'] in range(5, 9):
+            self.sections[self.events] = pack_events(rows, self.time())
+        else:
+            self.sections[self.events] = b''.join(
+                varint(row[i]) for i in range(7) for row in rows)
         self.head['events'] = len(rows)
 
     def settle(self):
@@ -505,6 +567,8 @@ def change_events(r, file, others):
         return None
     try:
         rows = change_list(r, block.rows(), lambda row: _event(r, row))
+        if block.head['codec'] in range(5, 9) and r.random() < 0.3:
+            block.head['codec'] -= 4    # as older versions have written it
         block.set_rows(rows[:1 << 16])
         if r.random() < 0.85:
             block.settle()

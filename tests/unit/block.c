@@ -7,6 +7,8 @@
 #include "lib/internal/block.h"
 #include "lib/internal/crc32c.h"
 
+#define MORE (BTRAIL_BLOCK_FOOTPRINT + BTRAIL_BLOCK_PREDICTED)
+
 static const struct btrail_time no_time = { .icount = BTRAIL_NO_ICOUNT };
 
 /* Records 100 to 129, with events in between and a hole in the middle */
@@ -97,9 +99,8 @@ static void test_round_trip(gconstpointer counts)
     g_assert_true(btrail_block_header_get(payload.data, payload.len, &h));
     g_assert_cmpuint(h.vcpu, ==, 3);
     g_assert_cmpuint(h.codec, ==,
-                     BTRAIL_BLOCK_FOOTPRINT + (counts ?
-                                                   BTRAIL_CODEC_PATH_COUNTS :
-                                                   BTRAIL_CODEC_PATH));
+                     MORE + (counts ? BTRAIL_CODEC_PATH_COUNTS :
+                                      BTRAIL_CODEC_PATH));
     g_assert_cmpuint(h.first_index, ==, 100);
     g_assert_cmpuint(h.end_index, ==, 180);
     g_assert_cmphex(h.cr3, ==, 0x1000);
@@ -235,7 +236,7 @@ static void test_hostile(gconstpointer counts)
     g_assert_cmpint(load(payload.data, payload.len), ==, 0);
 
     btrail_put32(payload.data + 4,
-                 BTRAIL_BLOCK_FOOTPRINT + BTRAIL_CODEC_PATH_COUNTS + 1);
+                 MORE + BTRAIL_CODEC_PATH_COUNTS + 1);
     seal(payload.data);
     g_assert_cmpint(load(payload.data, payload.len), ==,
                     -BTRAIL_ERR_VERSION);

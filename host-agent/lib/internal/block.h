@@ -13,12 +13,14 @@
 #include "lib/agent/bytes.h"
 #include "lib/internal/codec.h"
 #include "lib/internal/cr3set.h"
+#include "lib/internal/event-columns.h"
 #include "lib/internal/footprint.h"
 
 #define BTRAIL_BLOCK_MAX_RECORDS    BTRAIL_CODEC_MAX_RECORDS
 #define BTRAIL_BLOCK_MAX_EVENTS     (1u << 16)
 
-#define BTRAIL_BLOCK_FOOTPRINT 2
+#define BTRAIL_BLOCK_FOOTPRINT  2
+#define BTRAIL_BLOCK_PREDICTED  4
 
 /* Without the list of address spaces */
 #define BTRAIL_BLOCK_HEADER_SIZE    88
@@ -28,7 +30,8 @@
 /**
  * struct btrail_block_header - what is known without decoding
  * @vcpu:        whose stream
- * @codec:       BTRAIL_CODEC_*, and BTRAIL_BLOCK_FOOTPRINT more if it has one
+ * @codec:       BTRAIL_CODEC_*, and BTRAIL_BLOCK_FOOTPRINT more if it has one,
+ *               and BTRAIL_BLOCK_PREDICTED more if events refer to earlier ones
  * @first_index: index before the first event and record
  * @end_index:   index after the last event and record
  * @cr3:         in force before the first event and record
@@ -72,15 +75,12 @@ static inline void btrail_event_apply(const struct btrail_event *e,
 
 /* Writing */
 
-/* Position, type, reason, index and three numbers: each by itself */
-#define BTRAIL_BLOCK_EVENT_COLUMNS  7
-
 /**
  * struct btrail_block - a block that is being written
  * @streams, @events: before compression; @all has both
  * @footprint:  of the code that ran
  * @cr3_now:    CR3 in force at its end
- * @time_now:   the last TIME event
+ * @model:      of its events, which has the last TIME event
  * @event_gap:  records since the last event
  */
 struct btrail_block {
@@ -88,14 +88,14 @@ struct btrail_block {
     union {
         struct {
             struct btrail_buf streams[BTRAIL_CODEC_STREAMS];
-            struct btrail_buf events[BTRAIL_BLOCK_EVENT_COLUMNS];
+            struct btrail_buf events[BTRAIL_EVENT_COLUMNS];
         };
         struct btrail_buf all[BTRAIL_CODEC_STREAMS +
-                              BTRAIL_BLOCK_EVENT_COLUMNS];
+                              BTRAIL_EVENT_COLUMNS];
     };
     struct btrail_footprint footprint;
     uint64_t cr3_now;
-    struct btrail_time time_now;
+    struct btrail_event_model model;
     uint32_t event_gap;
 };
 
