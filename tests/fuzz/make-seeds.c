@@ -3,7 +3,8 @@
  * usage: fuzz-make-seeds DIR
  *
  * Writes the seeds of the fuzz targets into folders of DIR named after them.
- * To be run again when the format or the transport changes.
+ * To be run again when the format or the transport changes.  Traces of older
+ * codecs stay, as NAME-codec3 and the like.
  */
 
 #include <glib/gstdio.h>
@@ -89,6 +90,59 @@ static void make_counts(const char *dir)
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
 }
 
+/* A trace whose events repeat earlier ones, and go on as they did */
+static void make_events(const char *dir)
+{
+    static const uint16_t types[] = {
+        BTRAIL_EVENT_TIME, BTRAIL_EVENT_TASK, BTRAIL_EVENT_CR3,
+        BTRAIL_EVENT_WAKE, BTRAIL_EVENT_PAUSE, BTRAIL_EVENT_RESUME,
+    };
+    g_autofree char *path = g_build_filename(dir, "events", NULL);
+    struct btrail_record r[60];
+    struct btrail_event events[36];
+    struct btrail_slab slab = {
+        .records = r, .n_records = G_N_ELEMENTS(r), .events = events,
+        .n_events = G_N_ELEMENTS(events),
+    };
+    struct btrail_writer *w;
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(r); i++) {
+        r[i] = (struct btrail_record) { 0x1000 + i % 4 * 32, 0x1010, 0 };
+    }
+    for (i = 0; i < G_N_ELEMENTS(events); i++) {
+        struct btrail_event *e = &events[i];
+        unsigned round = i / G_N_ELEMENTS(types);
+
+        *e = (struct btrail_event) {
+            .index = i, .type = types[i % G_N_ELEMENTS(types)],
+        };
+        switch (e->type) {
+        case BTRAIL_EVENT_TIME:
+            e->data[0] = 1000000 + i * 80000;
+            e->data[1] = e->data[0] * 5 / 2 + round % 2;
+            e->data[2] = BTRAIL_NO_ICOUNT;
+            break;
+        case BTRAIL_EVENT_TASK:
+            e->data[1] = 'a' + round % 3;
+            /* fall through */
+        case BTRAIL_EVENT_WAKE:
+            e->data[0] = UINT64_C(0x100000001) * (10 + round % 3);
+            break;
+        case BTRAIL_EVENT_CR3:
+            e->data[0] = 0x1000 * (1 + round % 2);
+            break;
+        default:
+            e->reason = BTRAIL_PAUSE_VM_STOP;
+            e->data[0] = 1000000 + i * 80000;
+        }
+    }
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==,
+                    0);
+    g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
 static void make_traces(const char *dir)
 {
     g_autofree char *path = g_build_filename(dir, "two-vcpus", NULL);
@@ -106,6 +160,7 @@ static void make_traces(const char *dir)
     write_file(dir, "cut", bytes, len * 2 / 3);
     g_free(bytes);
     make_counts(dir);
+    make_events(dir);
 }
 
 /* The files of a trace that was split, as the merge target wants them */
