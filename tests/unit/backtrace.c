@@ -206,7 +206,9 @@ static unsigned check_all(struct scene *s, bool gaps, bool limited,
     if (limited) {
         backtraces_limit(b, BACKTRACE_FEWEST);
     }
-    for (unsigned i = 0; i < (in_order ? MOMENTS : MOMENTS / 4); i++) {
+    /* All that comes before each of them is read, unless it is limited. */
+    for (unsigned i = 0; i < (in_order || limited ? MOMENTS : MOMENTS / 4);
+         i++) {
         unsigned n = in_order ? i :
                      (unsigned)g_test_rand_int_range(0, MOMENTS);
         const struct moment at = { .vcpu = 0, .index = s->wanted[n] };
