@@ -291,9 +291,9 @@ static void find_content(struct stack_edges *st,
 }
 
 /* The same, from those that are remembered */
-static uint64_t get_content(struct stack_edges *st,
-                            const struct symbolizer_where *where,
-                            uint64_t index, uint64_t from)
+static const struct known_content *
+get_content(struct stack_edges *st, const struct symbolizer_where *where,
+            uint64_t index, uint64_t from)
 {
     uint64_t cr3 = from >> 63 ? 0 : where->cr3;
     uint64_t page = (from & -(uint64_t)PAGE) | where->vcpu |
@@ -306,7 +306,7 @@ static uint64_t get_content(struct stack_edges *st,
         c->cr3 = cr3;
         find_content(st, where, index, from, c);
     }
-    return c->content;
+    return c;
 }
 
 /* The records around @index, in which code is the same: no more than these */
@@ -376,12 +376,16 @@ static struct stack_edge *new_edge(struct stack_edges *st)
  */
 static const struct stack_edge *
 get_edge(struct stack_edges *st, const struct process *process,
-         const struct symbolizer_where *where, uint32_t era, uint32_t stretch,
+         const struct symbolizer_where *where, uint32_t era,
          const struct btrail_record *r)
 {
     uint32_t space = r->from >= ADDRESS_SHARED && r->to >= ADDRESS_SHARED ?
                      KERNEL_SPACE : process->owner->id;
-    uint64_t content = get_content(st, where, where->index, r->from);
+    const struct known_content *known = get_content(st, where, where->index,
+                                                    r->from);
+    const struct btrail_code_stretch *stretch = get_stretch(st, where,
+                                                            where->index);
+    uint64_t content = known->content;
     struct stack_edge **slot = edge_slot(st, space, era, content, r->from,
                                          r->to), *e = *slot;
 
@@ -400,7 +404,9 @@ get_edge(struct stack_edges *st, const struct process *process,
                    (e->kind == STACK_EDGE_JUMP ||
                     (e->kind == STACK_EDGE_UNKNOWN && !e->start));
     }
-    e->stretches[where->vcpu % STACK_EDGE_VCPUS] = content ? stretch : 0;
+    /* What is not known may be reported later in the stretch. */
+    e->stretches[where->vcpu % STACK_EDGE_VCPUS] =
+        known->since + known->n >= stretch->end ? stretch->number : 0;
     return e;
 }
 
@@ -411,8 +417,7 @@ stack_edges_get(struct stack_edges *st, const struct process *process,
 {
     return get_edge(st, process, where, (r->from | r->to) < ADDRESS_SHARED ?
                     btrail_cr3_code_bits(where->cr3) :
-                    symbolizer_era(st->s, where),
-                    get_stretch(st, where, where->index)->number, r);
+                    symbolizer_era(st->s, where), r);
 }
 
 void stack_edges_get_all(struct stack_edges *st, const struct process *process,
@@ -452,7 +457,7 @@ void stack_edges_get_all(struct stack_edges *st, const struct process *process,
             struct symbolizer_where at = *where;
 
             at.index += i;
-            e = get_edge(st, process, &at, era, stretch, &records[i]);
+            e = get_edge(st, process, &at, era, &records[i]);
             *recent = e;
         }
         stays = before && e->plain && e->from_fn == before->to_fn &&
