@@ -118,7 +118,8 @@ static int write_all(const struct btrail_trace *trace,
         ret = copy_chunks(trace, copy);
     }
     if (!ret) {
-        ret = btrail_copy_end(copy, !status.complete && !status.continued,
+        ret = btrail_copy_end(copy, running || !(status.complete ||
+                                                 status.continued),
                               !status.indexed && !running);
     }
     if (!ret && metas > 1) {
@@ -127,8 +128,11 @@ static int write_all(const struct btrail_trace *trace,
     return ret;
 }
 
-/* The header of one file in place of all */
-static void describe(const struct btrail_trace *trace,
+/*
+ * The header of one file in place of all.  @running: the last file may have been
+ * ended meanwhile, because another follows; this trace ends with it.
+ */
+static void describe(const struct btrail_trace *trace, bool running,
                      struct btrail_store_options *options)
 {
     const struct btrail_file *f = btrail_trace_file(trace, 0);
@@ -140,7 +144,7 @@ static void describe(const struct btrail_trace *trace,
     options->id = f->header.id;
     options->part = f->header.part;
     options->begin = f->header.begin;
-    options->continued = status.continued;
+    options->continued = status.continued && !running;
     for (i = 0; (f = btrail_trace_file(trace, i)); i++) {
         last = MAX(last, (uint64_t)f->header.part + f->header.merged);
         if (f->header.part == options->part) {
@@ -178,7 +182,7 @@ static int merge(const struct btrail_trace *trace, const char *out,
         is_one_of(trace, out)) {
         return -BTRAIL_ERR_ARGUMENT;
     }
-    describe(trace, &options);
+    describe(trace, running, &options);
     ret = btrail_store_open(&store, &options);
     if (ret) {
         return ret;

@@ -201,7 +201,32 @@ static void test_newest(void)
     scratch_remove(others);
 }
 
-/* Files that were opened are dumped, whatever is deleted meanwhile. */
+/* The trace ends with it, and so does its stream. */
+static void check_ends(const char *path)
+{
+    struct btrail_trace_status status;
+    struct btrail_trace *trace;
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+    bool ended = false;
+
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    btrail_trace_status(trace, &status);
+    g_assert_true(status.complete);
+    g_assert_false(status.continued);
+    g_assert_cmpint(btrail_cursor_open(&cursor, trace, 0, 0), ==, 0);
+    while (!btrail_cursor_next(cursor, &b)) {
+        ended = b.event && b.event->type == BTRAIL_EVENT_END;
+    }
+    g_assert_true(ended);
+    btrail_cursor_close(cursor);
+    btrail_trace_close(trace);
+}
+
+/*
+ * Files that were opened are dumped, whatever is deleted meanwhile, or ended
+ * because another follows.
+ */
 static void test_open(void)
 {
     char *folder = scratch_new(), *others = scratch_new();
@@ -220,6 +245,7 @@ static void test_open(void)
     g_assert_cmpint(part_ring_dump(files, path, NULL, &result), ==, 0);
     g_assert_cmpuint(result.records % LENGTH, ==, 0);
     g_assert_cmpuint(result.records, >=, 10 * LENGTH / 2);
+    check_ends(path);
     end(r, false);
     scratch_remove(folder);
     scratch_remove(others);
