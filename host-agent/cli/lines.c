@@ -297,6 +297,11 @@ static char *put_event_line(const struct lines *l, char *p,
         } else {
             p += sprintf(p, json ? "null" : "unknown");
         }
+        if (e->data[1]) {
+            format = json ? ",\"bytes\":%" G_GUINT64_FORMAT :
+                     " bytes=%" G_GUINT64_FORMAT;
+            p += sprintf(p, format, e->data[1]);
+        }
         break;
     case BTRAIL_EVENT_TASK:
         p = put_left(put_task(p, json, e), json, e);

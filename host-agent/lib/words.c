@@ -37,6 +37,12 @@ static const char *const gaps[] = {
     [BTRAIL_GAP_EPT_FAULT] = "ept-fault",
     [BTRAIL_GAP_BUFFER_FULL] = "buffer-full",
     [BTRAIL_GAP_SPOILT] = "spoilt",
+    [BTRAIL_GAP_PT_OVERFLOW] = "packets-lost",
+    [BTRAIL_GAP_PT_RING] = "ring-full",
+    [BTRAIL_GAP_CODE_UNREADABLE] = "code-unreadable",
+    [BTRAIL_GAP_CODE_CHANGED] = "code-changed",
+    [BTRAIL_GAP_PT_LOST] = "lost-way",
+    [BTRAIL_GAP_NOT_TRACED] = "not-traced",
     [BTRAIL_GAP_ELSEWHERE] = "elsewhere",
 };
 
@@ -76,6 +82,7 @@ static const char *const certainties[] = {
 static const char *const producers[] = {
     [BTRAIL_PRODUCER_TCG] = "tcg",
     [BTRAIL_PRODUCER_KVM] = "kvm",
+    [BTRAIL_PRODUCER_PT] = "pt",
 };
 
 static const char *const policies[] = {

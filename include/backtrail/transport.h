@@ -274,6 +274,17 @@ enum btrail_gap_reason {
     BTRAIL_GAP_EPT_FAULT = 15,  /* the host had to get a page of the buffer */
     BTRAIL_GAP_BUFFER_FULL = 16, /* the CPU's buffer, which should not be */
     BTRAIL_GAP_SPOILT = 17,     /* the guest has written to the buffer */
+    /*
+     * With BTRAIL_PRODUCER_PT; how many are missing is never known.  data[1] has
+     * the bytes of the PT stream that say nothing because of it.
+     */
+    BTRAIL_GAP_PT_OVERFLOW = 18, /* the CPU could not write all packets: OVF */
+    BTRAIL_GAP_PT_RING = 19,    /* nobody has read the ring in time */
+    BTRAIL_GAP_CODE_UNREADABLE = 20, /* code that was executed is not known */
+    BTRAIL_GAP_CODE_CHANGED = 21, /* it has changed, and it is not known how it
+                                   was */
+    BTRAIL_GAP_PT_LOST = 22,    /* packets and code contradict each other */
+    BTRAIL_GAP_NOT_TRACED = 23, /* a filter, or tracing was off */
 };
 
 enum btrail_pause_reason {
@@ -446,6 +457,7 @@ struct btrail_shm_code {
 enum btrail_producer {
     BTRAIL_PRODUCER_TCG = 1,
     BTRAIL_PRODUCER_KVM = 2,
+    BTRAIL_PRODUCER_PT = 3,     /* Intel PT: no device sends it */
 };
 
 enum btrail_overflow_policy {

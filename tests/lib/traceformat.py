@@ -790,7 +790,8 @@ REASONS = {
     GAP: ['overflow', 'overwritten', 'agent-lost', 'reset', 'restored',
           'debugger', 'corrupt', 'producer-lost', 'guest-bts', 'nested',
           'smm', 'mode', 'address-space', 'unmapped', 'ept-fault',
-          'buffer-full', 'spoilt'],
+          'buffer-full', 'spoilt', 'packets-lost', 'ring-full',
+          'code-unreadable', 'code-changed', 'lost-way', 'not-traced'],
     PAUSE: ['overflow', 'vm-stop'],
     RESUME: ['overflow', 'vm-stop'],
     STREAM_END: ['stopped', 'shutdown', 'migrated', 'unplugged',
@@ -837,7 +838,7 @@ def parse_line(line, start):
             reason = NESTED if o['nested'] else 0
             data = [o['number'], int(o.get('root', '0'), 16), 0]
     elif kind == GAP:
-        data[0] = MASK if o['lost'] is None else o['lost']
+        data = [MASK if o['lost'] is None else o['lost'], o.get('bytes', 0), 0]
     else:
         data[0] = o['host']
     return o['vcpu'], ('event', o['index'], host, cr3, kind, reason, *data)

@@ -170,6 +170,11 @@ static void test_events(void)
             "gap reason=elsewhere lost=18446744073709551614",
             "\"gap\",\"reason\":\"elsewhere\",\"lost\":18446744073709551614",
         }, {
+            { 1, BTRAIL_EVENT_GAP, BTRAIL_GAP_PT_RING, 0,
+              { BTRAIL_LOST_UNKNOWN, 4096 } },
+            "gap reason=ring-full lost=unknown bytes=4096",
+            "\"gap\",\"reason\":\"ring-full\",\"lost\":null,\"bytes\":4096",
+        }, {
             { 1, BTRAIL_EVENT_PAUSE, BTRAIL_PAUSE_OVERFLOW, 0, { START } },
             "pause reason=overflow host=5000000000",
             "\"pause\",\"reason\":\"overflow\",\"host\":5000000000",

@@ -40,7 +40,7 @@ static const struct {
     unsigned other;             /* one more, 0 if there is none */
 } enums[] = {
     { btrail_event_name, BTRAIL_EVENT_CR3, BTRAIL_EVENT_WAKE },
-    { gap_name, BTRAIL_GAP_OVERFLOW, BTRAIL_GAP_SPOILT,
+    { gap_name, BTRAIL_GAP_OVERFLOW, BTRAIL_GAP_NOT_TRACED,
       BTRAIL_GAP_ELSEWHERE },
     { pause_name, BTRAIL_PAUSE_OVERFLOW, BTRAIL_PAUSE_VM_STOP },
     { resume_name, BTRAIL_PAUSE_OVERFLOW, BTRAIL_PAUSE_VM_STOP },
@@ -48,7 +48,7 @@ static const struct {
       BTRAIL_END_CUT },
     { btrail_sideband_name, BTRAIL_SIDEBAND_CODE, BTRAIL_SIDEBAND_ENDED },
     { btrail_certainty_name, BTRAIL_UNKNOWN, BTRAIL_SURE },
-    { btrail_producer_name, BTRAIL_PRODUCER_TCG, BTRAIL_PRODUCER_KVM },
+    { btrail_producer_name, BTRAIL_PRODUCER_TCG, BTRAIL_PRODUCER_PT },
     { btrail_overflow_name, BTRAIL_OVERFLOW_PAUSE, BTRAIL_OVERFLOW_OVERWRITE },
     { btrail_privilege_name, BTRAIL_PRIVILEGE_USER,
       BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL },
