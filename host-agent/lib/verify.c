@@ -93,6 +93,9 @@ static bool known_reason(const struct btrail_event *e)
 static bool may_have_numbers(const struct btrail_event *e)
 {
     return e->type == BTRAIL_EVENT_TIME ||
+           (e->type == BTRAIL_EVENT_GAP && !e->data[2] &&
+            e->reason >= BTRAIL_GAP_PT_OVERFLOW &&
+            e->reason <= BTRAIL_GAP_NOT_TRACED) ||
            (e->type == BTRAIL_EVENT_TASK &&
             !(e->reason & BTRAIL_TASK_UNKNOWN)) ||
            (e->type == BTRAIL_EVENT_KERNEL &&
