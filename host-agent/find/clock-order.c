@@ -8,6 +8,7 @@
 #include "analyze/pace.h"
 #include "find/clock-order.h"
 #include "find/past.h"
+#include "lib/agent/meta.h"
 
 /* By what factor more is read if PACE_NEAR is not enough */
 #define FURTHER     16
@@ -55,6 +56,14 @@ struct clock_order *clock_order_new(const struct btrail_trace *trace,
     return o;
 }
 
+struct clock_order *clock_order_of(const struct btrail_trace *trace)
+{
+    unsigned bad;
+    g_autoptr(JsonObject) meta = btrail_meta_read(trace, &bad);
+
+    return clock_order_new(trace, btrail_meta_tick(meta));
+}
+
 void clock_order_free(struct clock_order *o)
 {
     if (o) {
@@ -96,11 +105,23 @@ static const struct pace *pace_of(struct clock_order *o,
 
 uint64_t clock_order_time(struct clock_order *o, const struct moment *at)
 {
-    const struct pace *pace = pace_of(o, at);
+    const struct pace *pace = at->clock ? NULL : pace_of(o, at);
+    uint64_t time = at->clock;
 
     /* The record is over where the next one begins. */
-    return pace ? pace->time + (at->index + 1 - pace->begin) * pace->ticks /
-                  PACE_TICKS : at->time.host;
+    if (pace) {
+        time = pace->time + (at->index + 1 - pace->begin) * pace->ticks /
+               PACE_TICKS;
+    }
+    /* Where a task begins, the vCPU can have waited before. */
+    return MAX(time, at->time.host);
+}
+
+void clock_order_stamp(struct clock_order *o, struct moment *at)
+{
+    if (!at->exact && !at->clock) {
+        at->clock = clock_order_time(o, at);
+    }
 }
 
 uint64_t clock_order_begun(struct clock_order *o, const struct moment *at)

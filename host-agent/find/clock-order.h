@@ -20,6 +20,9 @@ struct clock_order;
  */
 struct clock_order *clock_order_new(const struct btrail_trace *trace,
                                     uint64_t tick);
+
+/* With the tick that the trace itself says */
+struct clock_order *clock_order_of(const struct btrail_trace *trace);
 void clock_order_free(struct clock_order *o);
 
 /*
@@ -32,9 +35,16 @@ uint64_t clock_order_key(struct clock_order *o, const struct moment *at);
 
 /*
  * The same by the host's clock alone, whether or not there is a count: where
- * the record is over.  find and why print this time of a moment.
+ * the record is over, or at the clock that the moment is known to be after.
+ * find and why print this time of a moment.
  */
 uint64_t clock_order_time(struct clock_order *o, const struct moment *at);
+
+/*
+ * Notes the time in the moment, if that has no count, so that moment_compare()
+ * has moments of several vCPUs in the order of the times that are printed.
+ */
+void clock_order_stamp(struct clock_order *o, struct moment *at);
 
 /* The time at which its record began, where the one before was over */
 uint64_t clock_order_begun(struct clock_order *o, const struct moment *at);

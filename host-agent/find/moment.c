@@ -32,8 +32,12 @@ int moment_compare(const struct moment *a, const struct moment *b)
     if (a->vcpu == b->vcpu) {
         return compare(a->index, b->index);
     }
-    if (a->icount != BTRAIL_NO_ICOUNT && b->icount != BTRAIL_NO_ICOUNT) {
+    if (a->icount != BTRAIL_NO_ICOUNT && b->icount != BTRAIL_NO_ICOUNT &&
+        (a->icount != b->icount || (a->exact && b->exact))) {
         return compare(a->icount, b->icount);
+    }
+    if (a->clock && b->clock) {
+        return compare(a->clock, b->clock);
     }
     return compare(a->time.host, b->time.host);
 }

@@ -16,6 +16,8 @@
  * @exact:  the trace has a count for each record
  * @time:   of the last TIME event before it
  * @leaves: the record goes to another kernel
+ * @clock:  the host's clock there, as clock_order_stamp() estimates it; 0 if
+ *          it was not asked for
  */
 struct moment {
     unsigned vcpu;
@@ -26,6 +28,7 @@ struct moment {
     struct btrail_task task;
     struct btrail_kernel kernel;
     bool leaves;
+    uint64_t clock;
 };
 
 /* The moment after record @i of a batch that has records */
@@ -34,8 +37,9 @@ struct moment moment_after(unsigned vcpu, const struct btrail_batch *b,
 
 /*
  * Less than, equal to or more than 0 if @a is before, at or after @b.  Moments
- * of two vCPUs are compared by their counts, or where there are none by the
- * times that are known, which are the same for many records.
+ * of two vCPUs are compared by their counts, or where there are none by @clock,
+ * if both have it, and otherwise by the times that are known, which are the
+ * same for many records.
  */
 int moment_compare(const struct moment *a, const struct moment *b);
 

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "find/clock-order.h"
 #include "find/process-runs.h"
 #include "find/target.h"
 #include "find/task-names.h"
@@ -21,17 +22,21 @@
  * @dead:  the function that tasks end in; NULL if it is not known
  * @named: the trace names tasks
  * @first: the record before the first run
+ * @begun: the first record of that run: the vCPU can have waited before
  * @last:  the last record of any run
  * @ends:  struct run_end by process number
+ * @order: of moments of several vCPUs
  */
 struct lives_search {
     const char *name;
     struct find_target *dead;
     bool named;
     struct moment first;
+    struct moment begun;
     struct moment last;
     bool found;
     GHashTable *ends;
+    struct clock_order *order;
 };
 
 /**
@@ -46,6 +51,7 @@ struct run_end {
 /**
  * struct life_run - the task that a vCPU runs
  * @before: the record before it, or its first one if there is none
+ * @first:  its first record
  * @last:   its last record, or that of the task before
  * @any:    it has made records
  * @dead:   it has called the function that tasks end in
@@ -54,6 +60,7 @@ struct run_end {
 struct life_run {
     struct btrail_task task;
     struct moment before;
+    struct moment first;
     struct moment last;
     bool any;
     bool dead;
@@ -78,13 +85,16 @@ static void note_end(struct lives_search *s, const struct life_run *run)
 }
 
 /* Records of a task are over. */
-static void end_run(struct lives_search *s, const struct life_run *run)
+static void end_run(struct lives_search *s, struct life_run *run)
 {
     if (!run->any || !is_wanted(s, &run->task)) {
         return;
     }
-    if (!s->found || moment_compare(&run->before, &s->first) < 0) {
+    clock_order_stamp(s->order, &run->first);
+    clock_order_stamp(s->order, &run->last);
+    if (!s->found || moment_compare(&run->first, &s->begun) < 0) {
         s->first = run->before;
+        s->begun = run->first;
     }
     if (!s->found || moment_compare(&run->last, &s->last) >= 0) {
         s->last = run->last;
@@ -116,10 +126,9 @@ static void read_records(struct lives_search *s, struct life_run *run,
     const struct symbolizer_where where = symbolizer_at(vcpu, b, 0);
     size_t last = b->count - 1;
 
-    if (!run->any && run->begun) {
-        run->before = run->last;
-    } else if (!run->any) {
-        run->before = moment_after(vcpu, b, 0);
+    if (!run->any) {
+        run->first = moment_after(vcpu, b, 0);
+        run->before = run->begun ? run->last : run->first;
     }
     run->last = moment_after(vcpu, b, last);
     run->any = run->begun = true;
@@ -228,6 +237,7 @@ bool process_runs_find(const struct btrail_trace *trace, const char *name,
                           ", or the trace has no names");
     }
     s.ends = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    s.order = clock_order_of(trace);
     ok = read_all(&s, trace, error);
     if (ok && exits) {
         found = pick_end(s.ends, what == PROCESS_EXIT_LAST, visit);
@@ -237,6 +247,7 @@ bool process_runs_find(const struct btrail_trace *trace, const char *name,
     }
     find_target_free(s.dead);
     g_hash_table_unref(s.ends);
+    clock_order_free(s.order);
     if (ok && !s.named) {
         ok = fail(error, "the trace names no processes, and has no %s", name);
     } else if (ok && !found) {

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "find/clock-order.h"
 #include "find/switches.h"
 #include "lib/agent/thread.h"
 
@@ -34,6 +35,7 @@ struct switch_lane {
 
 /**
  * struct switches
+ * @order:   of moments of several vCPUs
  * @names:   NULL if they are not needed
  * @named:   the trace names tasks
  * @any:     one was found
@@ -44,6 +46,7 @@ struct switches {
     struct switches_wanted wanted;
     char *from;
     char *to;
+    struct clock_order *order;
     struct task_names *names;
     bool named;
     bool any;
@@ -104,6 +107,7 @@ struct switches *switches_new(const struct btrail_trace *trace,
     struct switches *s = g_new0(struct switches, 1);
 
     s->trace = trace;
+    s->order = clock_order_of(trace);
     s->wanted = *wanted;
     s->wanted.from = s->from = g_strdup(wanted->from);
     s->wanted.to = s->to = g_strdup(wanted->to);
@@ -121,6 +125,7 @@ void switches_free(struct switches *s)
             btrail_cursor_close(s->lanes[i].cursor);
         }
         task_names_free(s->names);
+        clock_order_free(s->order);
         g_free(s->lanes);
         g_free(s->from);
         g_free(s->to);
@@ -316,6 +321,9 @@ bool switches_next(struct switches *s, struct task_switch *found,
 
         if (!advance(s, lane, error)) {
             return false;
+        }
+        if (lane->found && s->n > 1) {
+            clock_order_stamp(s->order, &lane->next.at);
         }
         if (lane->found &&
             (!first || moment_compare(&lane->next.at, &first->next.at) < 0)) {

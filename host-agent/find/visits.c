@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "find/clock-order.h"
 #include "find/visits.h"
 #include "lib/agent/batch.h"
 #include "symbolize/executed.h"
@@ -67,6 +68,7 @@ struct visit_lane {
  * struct visits
  * @hashes: of addresses, a bit for each
  * @lock:   of @symbols, the marks of @wanted, @holes and @bad
+ * @order:  of several vCPUs; NULL before it is needed
  * @holes:  that were met: uint64_t[2], vCPU and index
  * @bad:    chunks that were met, each time
  */
@@ -80,6 +82,7 @@ struct visits {
     uint64_t hashes[1 << (HASH_LOG - 6)];
     struct visit_lane *lanes;
     unsigned n;
+    struct clock_order *order;
     GHashTable *holes;
     uint64_t bad;
 };
@@ -210,6 +213,7 @@ void visits_free(struct visits *v)
             g_clear_pointer(&v->lanes[i].kept, g_array_unref);
         }
         g_mutex_clear(&v->lock);
+        clock_order_free(v->order);
         g_hash_table_unref(v->holes);
         g_free(v->lanes);
         g_free(v);
@@ -517,6 +521,22 @@ static int reader_find(struct visit_reader *r, struct visit *visit)
     }
 }
 
+/* Does the order of several vCPUs matter? */
+static bool are_ordered(struct visits *v)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < v->n; i++) {
+        const struct candidates *pieces = &v->lanes[i].pieces;
+
+        n += pieces->begin < pieces->end;
+    }
+    if (n > 1 && !v->order) {
+        v->order = clock_order_of(v->trace);
+    }
+    return n > 1;
+}
+
 /* Searches on to the next visit of a vCPU. */
 static bool advance(struct visit_lane *lane, GError **error)
 {
@@ -549,12 +569,16 @@ static bool advance(struct visit_lane *lane, GError **error)
 bool visits_next(struct visits *v, struct visit *visit, GError **error)
 {
     struct visit_lane *first = NULL;
+    bool ordered = are_ordered(v);
 
     for (unsigned i = 0; i < v->n; i++) {
         struct visit_lane *lane = &v->lanes[i];
 
         if (!advance(lane, error)) {
             return false;
+        }
+        if (lane->found && ordered) {
+            clock_order_stamp(v->order, &lane->visit.at);
         }
         if (lane->found &&
             (!first ||
@@ -571,8 +595,10 @@ bool visits_next(struct visits *v, struct visit *visit, GError **error)
 }
 
 /* Keeps the last visits of a piece.  Returns an error of the library. */
-static int keep_piece(struct visit_lane *lane, const struct piece *piece)
+static int keep_piece(struct visits *v, struct visit_lane *lane,
+                      const struct piece *piece)
 {
+    bool ordered = are_ordered(v);
     struct visit visit;
     int ret = reader_begin(&lane->reader, piece);
 
@@ -582,13 +608,17 @@ static int keep_piece(struct visit_lane *lane, const struct piece *piece)
             g_array_remove_range(lane->kept, 0, KEEP);
             lane->before = g_array_index(lane->kept, struct visit, 0).at.index;
         }
+        /* Times in the order of indices are quick. */
+        if (ordered) {
+            clock_order_stamp(v->order, &visit.at);
+        }
         g_array_append_val(lane->kept, visit);
     }
     return ret == -BTRAIL_ERR_END ? 0 : ret;
 }
 
 /* The last visit of a vCPU that was not handed out */
-static bool go_back(struct visit_lane *lane, GError **error)
+static bool go_back(struct visits *v, struct visit_lane *lane, GError **error)
 {
     struct piece piece;
     int ret;
@@ -608,7 +638,7 @@ static bool go_back(struct visit_lane *lane, GError **error)
             lane->ended = true;
             break;
         }
-        ret = keep_piece(lane, &piece);
+        ret = keep_piece(v, lane, &piece);
         if (ret) {
             lane->ended = true;
             return library_failed(error, ret);
@@ -624,7 +654,7 @@ bool visits_previous(struct visits *v, struct visit *visit, GError **error)
     for (unsigned i = 0; i < v->n; i++) {
         struct visit_lane *lane = &v->lanes[i];
 
-        if (!go_back(lane, error)) {
+        if (!go_back(v, lane, error)) {
             return false;
         }
         /* Where clocks are the same, the order is that of visits_next(). */

@@ -3,6 +3,7 @@
  * The records that one thread of gdb walks along: see lane.h
  */
 
+#include "analyze/pace.h"
 #include "gdb/lane.h"
 
 /*
@@ -16,6 +17,7 @@
 /**
  * struct lane
  * @runs:   of struct lane_run
+ * @order:  of moments of several vCPUs
  * @vcpu:   of the cursor
  * @kept:   what was read last, which is likely to be wanted again; or NULL
  * @lent:   this many callers have it
@@ -26,6 +28,7 @@ struct lane {
     const struct btrail_trace *trace;
     struct symbolizer *symbols;
     GArray *runs;
+    struct clock_order *order;
     struct btrail_cursor *cursor;
     unsigned vcpu;
     GArray *kept;
@@ -42,6 +45,7 @@ struct lane *lane_new(const struct btrail_trace *trace,
     l->trace = trace;
     l->symbols = symbols;
     l->runs = runs;
+    l->order = clock_order_of(trace);
     return l;
 }
 
@@ -72,6 +76,7 @@ void lane_free(struct lane *l)
         btrail_cursor_close(l->cursor);
         g_clear_pointer(&l->kept, g_array_unref);
         g_array_unref(l->runs);
+        clock_order_free(l->order);
         g_free(l);
     }
 }
@@ -115,12 +120,16 @@ static bool seek_moment(struct btrail_cursor *cursor,
 }
 
 /* The record before the first one of a batch that is later than a moment */
-static bool find_later(unsigned vcpu, const struct btrail_batch *b,
-                       const struct moment *m, uint64_t *index)
+static bool find_later(const struct lane *l, unsigned vcpu,
+                       const struct btrail_batch *b, const struct moment *m,
+                       uint64_t *index)
 {
     for (size_t i = 0; !b->event && i < b->count; i++) {
-        const struct moment at = moment_after(vcpu, b, i);
+        struct moment at = moment_after(vcpu, b, i);
 
+        if (m->clock) {
+            clock_order_stamp(l->order, &at);
+        }
         if (moment_compare(&at, m) > 0) {
             *index = b->index + i ? b->index + i - 1 : 0;
             return true;
@@ -142,11 +151,28 @@ static bool find_moment(const struct lane *l, const struct lane_run *run,
     }
     if (seek_moment(cursor, run, m)) {
         while (!found && !btrail_cursor_next(cursor, &b)) {
-            found = find_later(run->vcpu, &b, m, index);
+            found = find_later(l, run->vcpu, &b, m, index);
         }
     }
     btrail_cursor_close(cursor);
     return found;
+}
+
+/* Does a run of another vCPU than the moment's begin up to it? */
+static bool has_begun(const struct lane *l, const struct lane_run *run,
+                      const struct moment *m)
+{
+    struct moment first = {
+        .vcpu = run->vcpu, .index = run->begin, .time = run->time,
+        .icount = BTRAIL_NO_ICOUNT,
+    };
+
+    if (!m->clock || run->time.host > m->clock) {
+        return run->time.host <= (m->clock ?: m->time.host);
+    }
+    /* Far from the moment, the clock before the run is enough. */
+    return m->clock - run->time.host > PACE_NEAR ||
+           clock_order_begun(l->order, &first) <= m->clock;
 }
 
 struct lane_at lane_find(const struct lane *l, const struct moment *m)
@@ -159,7 +185,7 @@ struct lane_at lane_find(const struct lane *l, const struct moment *m)
         const struct lane_run *run = run_at(l, i);
         bool same = run->vcpu == m->vcpu;
         bool begun = same ? run->begin <= m->index :
-                     run->time.host <= m->time.host;
+                     has_begun(l, run, m);
 
         if (same && begun && m->index < run->end) {
             return (struct lane_at) { i, m->index };

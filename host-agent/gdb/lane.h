@@ -9,7 +9,7 @@
 #ifndef BTRAIL_GDB_LANE_H
 #define BTRAIL_GDB_LANE_H
 
-#include "find/moment.h"
+#include "find/clock-order.h"
 #include "symbolize/symbolizer.h"
 #include "util/agent-error.h"
 
@@ -79,7 +79,8 @@ bool lane_before(const struct lane_at *a, const struct lane_at *b);
 /*
  * The last record of the lane up to a moment, or its first one if there is
  * none: that with the moment's index if the lane has it, otherwise by the times
- * of other vCPUs.
+ * of other vCPUs, which are estimated if the moment's is: see
+ * clock_order_stamp().
  */
 struct lane_at lane_find(const struct lane *l, const struct moment *m);
 

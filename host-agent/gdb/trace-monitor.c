@@ -201,14 +201,16 @@ static struct find_target *function_of(const struct command *a,
 static bool find_visit(const struct command *a, struct visits *v, bool forward,
                        struct visit *visit, GError **error)
 {
-    const struct moment here = walk_moment(a->w->current->walker);
+    struct moment here = walk_moment(a->w->current->walker);
     int order = 0;
 
+    clock_order_stamp(a->w->order, &here);
     visits_limit(v, here.vcpu, forward ? here.index + 1 : 0,
                  forward ? UINT64_MAX : here.index);
     while ((forward ? order <= 0 : order >= 0) &&
            (forward ? visits_next(v, visit, error) :
                       visits_previous(v, visit, error))) {
+        clock_order_stamp(a->w->order, &visit->at);
         order = moment_compare(&visit->at, &here);
     }
     return forward ? order > 0 : order < 0;

@@ -76,6 +76,16 @@ static bool add_vcpus(struct walk *w, int vcpu, GError **error)
                        "the trace has no records of vCPU %d", vcpu));
 }
 
+/* Where a thread is, to be compared with others */
+static struct moment moment_of(const struct walk *w,
+                               const struct walk_thread *t)
+{
+    struct moment m = walk_moment(t->walker);
+
+    clock_order_stamp(w->order, &m);
+    return m;
+}
+
 /* Takes a thread to its end. */
 static bool go_to_end(struct walk_thread *t)
 {
@@ -97,7 +107,7 @@ static bool begin(struct walk *w, GError **error)
         struct moment m;
 
         if (go_to_end(t)) {
-            m = walk_moment(t->walker);
+            m = moment_of(w, t);
             if (!w->current || moment_compare(&m, &last) > 0) {
                 w->current = t;
                 last = m;
@@ -123,6 +133,7 @@ struct walk *walk_new(const struct btrail_trace *trace,
     w->tsc_hz = guest_time_hz(trace);
     w->threads = g_ptr_array_new_with_free_func(free_thread);
     w->edges = stack_edges_new(symbols, 0);
+    w->order = clock_order_of(trace);
     if (!(options->process ? add_process(w, options->process, error) :
                              add_vcpus(w, options->vcpu, error)) ||
         !begin(w, error)) {
@@ -137,6 +148,7 @@ void walk_free(struct walk *w)
     if (w) {
         g_ptr_array_unref(w->threads);
         stack_edges_free(w->edges);
+        clock_order_free(w->order);
         g_free(w);
     }
 }
@@ -177,7 +189,7 @@ struct moment walk_moment(const struct walker *w)
 struct walker *walk_walker(struct walk *w, struct walk_thread *t)
 {
     if (t->moves != w->moves) {
-        const struct moment m = walk_moment(w->current->walker);
+        const struct moment m = moment_of(w, w->current);
         const struct walker_spot spot = {
             lane_find(walker_lane(t->walker), &m), 0,
         };
@@ -209,13 +221,15 @@ void walk_go(struct walk *w, const struct moment *m)
     struct walk_thread *best = NULL;
     struct moment last;
     struct walker_spot spot = { { 0, 0 }, 0 };
+    struct moment wanted = *m;
 
+    clock_order_stamp(w->order, &wanted);
     for (unsigned i = 0; i < w->threads->len; i++) {
         struct walk_thread *t = g_ptr_array_index(w->threads, i);
-        struct walker_spot at = { lane_find(walker_lane(t->walker), m), 0 };
+        struct walker_spot at = { lane_find(walker_lane(t->walker), &wanted), 0 };
         struct moment there;
 
-        if (has_record(t, m)) {
+        if (has_record(t, &wanted)) {
             best = t;
             spot = at;
             break;
@@ -223,7 +237,7 @@ void walk_go(struct walk *w, const struct moment *m)
         if (!walker_go(t->walker, &at)) {
             continue;
         }
-        there = walk_moment(t->walker);
+        there = moment_of(w, t);
         if (!best || moment_compare(&there, &last) > 0) {
             best = t;
             spot = at;
@@ -284,7 +298,7 @@ enum walker_answer walk_search(struct walk *w, struct walk_thread *only,
             result = answer;
             break;
         }
-        m = walk_moment(walker);
+        m = moment_of(w, t);
         /* Those that came to an end only count if none has found it. */
         if (!best || (answer == WALKER_FOUND && result != WALKER_FOUND) ||
             (answer == result &&

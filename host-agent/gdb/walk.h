@@ -9,6 +9,7 @@
 #ifndef BTRAIL_GDB_WALK_H
 #define BTRAIL_GDB_WALK_H
 
+#include "find/clock-order.h"
 #include "gdb/walk-window.h"
 #include "symbolize/stack-edge.h"
 
@@ -39,6 +40,7 @@ struct walk_thread {
  * @threads: of struct walk_thread
  * @current: the one that has moved last
  * @moves:   how often one has
+ * @order:   of moments of several vCPUs
  */
 struct walk {
     const struct btrail_trace *trace;
@@ -48,6 +50,7 @@ struct walk {
     struct walk_thread *current;
     uint64_t moves;
     struct stack_edges *edges;
+    struct clock_order *order;
 };
 
 /**
@@ -79,7 +82,7 @@ struct walker *walk_walker(struct walk *w, struct walk_thread *t);
 /* The thread has moved: the others follow. */
 void walk_moved(struct walk *w, struct walk_thread *t);
 
-/* Where a walker is, as a moment */
+/* Where a walker is, as a moment; its clock is not asked for */
 struct moment walk_moment(const struct walker *w);
 
 /*

@@ -154,6 +154,52 @@ static void test_near(void)
     sample_remove(path);
 }
 
+/*
+ * A task that begins after its vCPU has waited begins at the clock that says
+ * so, and not where the last record before it was over.
+ */
+static void test_waited(void)
+{
+    const struct btrail_record records[] = {
+        { 0x1000, 0x2000, 0 }, { 0x1000, 0x2000, 0 },
+    };
+    const uint64_t times[] = { 1000000, 900000000 };
+    char *path = sample_path();
+    struct btrail_trace *trace;
+    struct clock_order *order;
+    struct btrail_writer *w;
+    struct moment at = {
+        .index = 1, .icount = BTRAIL_NO_ICOUNT, .time.host = times[1],
+    };
+
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    for (unsigned i = 0; i < G_N_ELEMENTS(times); i++) {
+        const struct btrail_event event = {
+            .type = BTRAIL_EVENT_TIME, .index = 2 * i,
+            .data = { times[i], 0, BTRAIL_NO_ICOUNT },
+        };
+        const struct btrail_slab slab = {
+            .first_index = 2 * i, .records = records, .n_records = 2,
+            .events = &event, .n_events = 1,
+        };
+
+        g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    order = clock_order_new(trace, 1000000);
+    g_assert_cmpuint(clock_order_time(order, &at), ==, times[1]);
+    at.time.host = times[0];
+    g_assert_cmpuint(clock_order_time(order, &at), <, times[1]);
+    /* What is asked for once is kept. */
+    clock_order_stamp(order, &at);
+    g_assert_cmpuint(at.clock, ==, clock_order_time(order, &at));
+    g_assert_cmpuint(at.clock, >, times[0]);
+    clock_order_free(order);
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
 static void test_counts(void)
 {
     struct btrail_record records[N];
@@ -207,6 +253,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/times", test_times);
     g_test_add_func("/near", test_near);
+    g_test_add_func("/waited", test_waited);
     g_test_add_func("/counts", test_counts);
     g_test_add_func("/no-counts", test_no_counts);
     return g_test_run();

@@ -621,6 +621,72 @@ static void test_same_time(void)
     sample_remove(path);
 }
 
+struct walked {
+    GArray *moments;
+    unsigned vcpu;
+};
+
+static void take_moments(void *opaque, const struct btrail_batch *b)
+{
+    struct walked *w = opaque;
+
+    for (size_t i = 0; !b->event && i < b->count; i++) {
+        const struct moment at = moment_after(w->vcpu, b, i);
+
+        g_array_append_val(w->moments, at);
+    }
+}
+
+static GArray *moments_of(struct btrail_trace *trace, unsigned vcpu)
+{
+    struct walked w = {
+        g_array_new(FALSE, FALSE, sizeof(struct moment)), vcpu,
+    };
+    struct clock_order *order = clock_order_of(trace);
+    struct sample_end end;
+
+    g_assert_true(sample_walk(trace, vcpu, take_moments, &w, &end));
+    for (guint i = 0; i < w.moments->len; i++) {
+        clock_order_stamp(order, &g_array_index(w.moments, struct moment, i));
+    }
+    clock_order_free(order);
+    return w.moments;
+}
+
+/* Those of one time are in the order that is estimated, if it is asked for. */
+static void test_estimated(void)
+{
+    struct btrail_trace *trace;
+    char *path = sample_path();
+    g_autoptr(GArray) own = NULL, others = NULL;
+    struct lane *lane;
+
+    sample_write(path, 3);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    own = moments_of(trace, 3);
+    others = moments_of(trace, 0);
+    lane = lane_new_vcpu(trace, NULL, 3);
+    for (guint i = 0; i < others->len; i += 1 + i % 37) {
+        const struct moment *m = &g_array_index(others, struct moment, i);
+        uint64_t index = lane_find(lane, m).index;
+        guint k = own->len - 1;
+
+        while (k && g_array_index(own, struct moment, k).clock > m->clock) {
+            k--;
+        }
+        /* The last one up to it, or one that is missing after that */
+        g_assert_cmpuint(index, >=, g_array_index(own, struct moment,
+                                                  k).index);
+        if (k + 1 < own->len) {
+            g_assert_cmpuint(index, <, g_array_index(own, struct moment,
+                                                     k + 1).index);
+        }
+    }
+    lane_free(lane);
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
 /* A vCPU that is not in the trace, or has made no records */
 static void test_none(void)
 {
@@ -651,6 +717,7 @@ int main(int argc, char **argv)
     g_test_add_func("/lane/times", test_times);
     g_test_add_func("/lane/counts", test_counts);
     g_test_add_func("/lane/same-time", test_same_time);
+    g_test_add_func("/lane/estimated", test_estimated);
     g_test_add_func("/lane/none", test_none);
     return g_test_run();
 }

@@ -34,6 +34,28 @@ static void test_compare(void)
     check(moment(0, 9, none, 50), moment(1, 1, none, 50), 0);
 }
 
+/* An estimated time is finer than those that are known, and not than counts. */
+static void test_clock(void)
+{
+    const uint64_t none = BTRAIL_NO_ICOUNT;
+    struct moment a = moment(0, 9, none, 50), b = moment(1, 1, none, 40);
+
+    a.clock = 55;
+    check(a, b, 1);
+    b.clock = 56;
+    check(a, b, -1);
+    a.icount = 5;
+    check(a, b, -1);
+    b.icount = 4;
+    check(a, b, 1);
+    a.icount = 4;
+    check(a, b, -1);
+    a.exact = b.exact = true;
+    check(a, b, 0);
+    b.vcpu = 0;
+    check(a, b, 1);
+}
+
 static void test_after(void)
 {
     const struct btrail_record records[] = { { 1, 2, 0 }, { 3, 4, 0 } };
@@ -55,6 +77,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/moment/compare", test_compare);
+    g_test_add_func("/moment/clock", test_clock);
     g_test_add_func("/moment/after", test_after);
     return g_test_run();
 }

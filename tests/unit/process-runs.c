@@ -148,7 +148,7 @@ static bool goes_on(const struct scene *s, unsigned v, unsigned i)
 static uint64_t want(const struct scene *s, unsigned name,
                      enum process_run what)
 {
-    uint64_t first = UINT64_MAX, last = 0;
+    uint64_t first = UINT64_MAX, begun = UINT64_MAX, last = 0;
     uint64_t ends[PIDS + 1] = { 0 };
     bool dead[PIDS + 1] = { false };
 
@@ -167,8 +167,10 @@ static uint64_t want(const struct scene *s, unsigned name,
             if (!r->pid || r->name != name) {
                 continue;
             }
-            if (!goes_on(s, v, i)) {
-                first = MIN(first, before(s, v, i));
+            /* Its vCPU can have waited since the record before. */
+            if (!goes_on(s, v, i) && r->keys[0] < begun) {
+                begun = r->keys[0];
+                first = before(s, v, i);
             }
             last = MAX(last, end);
             if (end > ends[r->pid]) {

@@ -19,11 +19,20 @@
 #define HOLE    20u
 #define LOST    1000u
 
-/* A record, as it is in the trace */
+/* Time from the clock of a slab to that of the next one */
+#define TICK    1000u
+
+/*
+ * A record, as it is in the trace
+ * @time: of the clock before it
+ * @end:  when it is over, in SLABths of a nanosecond
+ */
 struct known {
     struct btrail_record record;
+    unsigned vcpu;
     uint64_t index;
     uint64_t time;
+    uint64_t end;
     bool follows;               /* nothing is missing before it */
 };
 
@@ -44,7 +53,10 @@ static void make_records(void)
             to = BASE + area * AREA + 4 * g_test_rand_int_range(0, 1000);
             k->record.to = to;
             k->index = i + (lost ? LOST : 0);
-            k->time = 1000000 + i / SLAB * 1000 + vcpu;
+            k->vcpu = vcpu;
+            /* Records share the time, so those of all vCPUs alternate. */
+            k->time = 1000000 + i / SLAB * TICK + vcpu;
+            k->end = k->time * SLAB + (i % SLAB + 1) * TICK;
             k->follows = i && !(vcpu == 1 && i == HOLE * SLAB);
         }
     }
@@ -106,24 +118,30 @@ static bool matches(const struct find_target *s, unsigned vcpu, unsigned i)
     return false;
 }
 
+static int compare_ends(gconstpointer a, gconstpointer b)
+{
+    const struct known *x = a, *y = b;
+
+    return (x->end > y->end) - (x->end < y->end);
+}
+
 /* What there is to find, in order */
 static GArray *search_all(const struct find_target *s, const uint64_t *begin,
                           const uint64_t *end)
 {
     GArray *found = g_array_new(FALSE, FALSE, sizeof(struct known));
 
-    for (unsigned slab = 0; slab < SLABS; slab++) {
-        for (unsigned vcpu = 0; vcpu < VCPUS; vcpu++) {
-            for (unsigned i = slab * SLAB; i < (slab + 1) * SLAB; i++) {
-                const struct known *k = &all[vcpu][i];
+    for (unsigned vcpu = 0; vcpu < VCPUS; vcpu++) {
+        for (unsigned i = 0; i < N; i++) {
+            const struct known *k = &all[vcpu][i];
 
-                if (k->index >= begin[vcpu] && k->index < end[vcpu] &&
-                    matches(s, vcpu, i)) {
-                    g_array_append_val(found, *k);
-                }
+            if (k->index >= begin[vcpu] && k->index < end[vcpu] &&
+                matches(s, vcpu, i)) {
+                g_array_append_val(found, *k);
             }
         }
     }
+    g_array_sort(found, compare_ends);
     return found;
 }
 
@@ -131,7 +149,7 @@ static void check(const struct visit *visit, const struct known *k)
 {
     g_assert_cmpuint(visit->at.index, ==, k->index);
     g_assert_cmpuint(visit->at.time.host, ==, k->time);
-    g_assert_cmpuint(visit->at.vcpu, ==, k->time % 1000);
+    g_assert_cmpuint(visit->at.vcpu, ==, k->vcpu);
     g_assert_cmpmem(&visit->record, sizeof(visit->record), &k->record,
                     sizeof(k->record));
 }
