@@ -10,6 +10,7 @@
 #include "analyze/call-reader.h"
 #include "analyze/call-tree.h"
 #include "analyze/off-cpu.h"
+#include "analyze/wake-order.h"
 
 G_STATIC_ASSERT(PACE_TICKS == STACK_TICKS);
 
@@ -152,6 +153,7 @@ static void follow_task(struct call_walk *w, const struct call_step *step)
     const struct task *task = &step->part.task;
     bool moves = !s->runs || !task_is_same(&s->task, task);
     enum thread_state state = s->state;
+    uint64_t time = time_in(&step->pace, step->index + step->part.first);
     struct off_cpu_wait wait;
 
     s->state = THREAD_UNKNOWN;
@@ -168,12 +170,9 @@ static void follow_task(struct call_walk *w, const struct call_step *step)
         };
         off_cpu_leaves(w->off, &s->task, &wait);
     }
-    if (off_cpu_follows(task) && off_cpu_returns(w->off, task, &wait)) {
-        add_away(w, &wait, time_in(&step->pace,
-                                   step->index + step->part.first), true);
-    }
-    if (moves) {
-        off_cpu_comes(w->off, task);
+    if (off_cpu_follows(task) &&
+        off_cpu_returns(w->off, task, time, &wait)) {
+        add_away(w, &wait, time, true);
     }
     s->runs = true;
     s->task = *task;
@@ -346,7 +345,8 @@ int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
         .opaque = w,
     });
     w->reader = r;
-    w->off = options->off_cpu ? off_cpu_new() : NULL;
+    w->off = options->off_cpu ?
+             off_cpu_new(wake_order_slack(options->tick)) : NULL;
     t->away = options->off_cpu ? off_cpu_sums_new(0) : NULL;
     w->times = w->off && !options->times ? times_new(&options->window, NULL) :
                NULL;

@@ -35,7 +35,8 @@ struct off_cpu_wait {
 
 struct off_cpu;
 
-struct off_cpu *off_cpu_new(void);
+/* @slack: wake_order_slack() of the session's tick */
+struct off_cpu *off_cpu_new(uint64_t slack);
 void off_cpu_free(struct off_cpu *o);
 
 /* Does a task that calls this function of the kernel end there? */
@@ -47,10 +48,7 @@ static inline bool off_cpu_follows(const struct task *task)
     return task->tid > 0;
 }
 
-/* A vCPU comes to another task than before. */
-void off_cpu_comes(struct off_cpu *o, const struct task *task);
-
-/* A task is woken; it can be seen to leave after that. */
+/* A task is woken; it can be seen to leave after that, or be back already. */
 void off_cpu_wakes(struct off_cpu *o, const struct task *task, uint64_t time,
                    const struct stack_node *waker);
 
@@ -61,8 +59,11 @@ void off_cpu_wakes_unknown(struct off_cpu *o);
 void off_cpu_leaves(struct off_cpu *o, const struct task *task,
                     const struct off_cpu_wait *wait);
 
-/* True if the task has left a vCPU, and nothing was missed since then. */
-bool off_cpu_returns(struct off_cpu *o, const struct task *task,
+/*
+ * It runs from the time on, 0 if nobody knows it.  True if it has left a vCPU,
+ * and nothing was missed since then.
+ */
+bool off_cpu_returns(struct off_cpu *o, const struct task *task, uint64_t time,
                      struct off_cpu_wait *wait);
 
 /* Nobody knows which tasks run: any that has left can have been back. */

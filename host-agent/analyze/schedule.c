@@ -13,6 +13,7 @@
 #include "analyze/lane-clock.h"
 #include "analyze/schedule.h"
 #include "analyze/thread-state.h"
+#include "analyze/wake-order.h"
 #include "lib/agent/merged.h"
 #include "util/hash.h"
 
@@ -32,12 +33,12 @@
  *          is known
  * @forgets, @strangers, @told: those of struct schedule_walk when the state
  *          began
- * @early:  it was woken, at @early_wake, and was not yet seen to leave
+ * @order:  of its wake-ups; @early_wake: the last one where it did not wait
  * @there:  a vCPU that is read later has not left it yet, although it runs on
- *          @vcpu; or NOWHERE.  @early_there, @wake_there: the same of that
+ *          @vcpu; or NOWHERE.  @order_there, @wake_there: the same of that
  * @came:   when it came to @vcpu
- * @past:   the state that it was in before, since @past_since, which is known
- *          if @past_sure; RUNNABLE, too, if it was woken
+ * @past_since: since when it was away before, in a state that is known if
+ *          @past_sure
  */
 struct schedule_task {
     struct btrail_task task;
@@ -52,13 +53,12 @@ struct schedule_task {
     uint64_t forgets;
     uint64_t strangers;
     bool told;
-    bool early;
+    struct wake_order order;
     struct schedule_wake early_wake;
     uint32_t there;
-    bool early_there;
+    struct wake_order order_there;
     struct schedule_wake wake_there;
     uint64_t came;
-    enum schedule_state past;
     uint64_t past_since;
     bool past_sure;
 };
@@ -93,6 +93,7 @@ struct schedule_lane {
  * @forgets:   how often nobody knew which tasks run
  * @strangers: how often somebody was woken, and it is not known who
  * @told:      somebody was woken
+ * @slack:     see wake-order.h
  * @begin:     of what is reported
  * @until:     the last clock that was read
  */
@@ -110,6 +111,7 @@ struct schedule_walk {
     uint64_t forgets;
     uint64_t strangers;
     bool told;
+    uint64_t slack;
     uint64_t begin;
     uint64_t until;
 };
@@ -171,7 +173,6 @@ static struct schedule_task *new_task(struct schedule_walk *w,
     memcpy(t->key, key, sizeof(t->key));
     t->vcpu = t->there = NOWHERE;
     t->number = NO_STATE;
-    t->past = SCHEDULE_RUNNABLE;
     t->forgets = w->forgets;
     g_hash_table_insert(w->tasks, t->key, t);
     return t;
@@ -245,11 +246,17 @@ static void put_leave(struct schedule_walk *w, unsigned vcpu,
     put_run(w, vcpu, left->last, t, state, state == SCHEDULE_UNKNOWN);
 }
 
-/* A task that has left was woken before that was seen. */
-static void put_early(struct schedule_walk *w, struct schedule_task *t,
-                      bool early, struct schedule_wake *wake)
+/* Does a task that has left like this wait for somebody to wake it? */
+static bool waits_in(enum schedule_state state)
 {
-    if (early) {
+    return state != SCHEDULE_RUNNABLE && state != SCHEDULE_DEAD;
+}
+
+/* A task has left; it can have been woken before that was seen. */
+static void put_early(struct schedule_walk *w, struct schedule_task *t,
+                      struct wake_order *order, struct schedule_wake *wake)
+{
+    if (wake_order_leaves(order, t->last, w->slack, waits_in(t->state))) {
         wake->time = MAX(wake->time, t->last + 1);
         t->last = wake->time;
         t->woken = true;
@@ -288,15 +295,14 @@ static void change(struct schedule_walk *w, unsigned vcpu, uint64_t time,
         past.last = time;
         begin_state(w, &past, l->state, true);
         put_leave(w, vcpu, t, &past);
-        put_early(w, &past, past.early_there, &past.wake_there);
+        put_early(w, &past, &past.order_there, &past.wake_there);
         end_state(w, &past);
     } else {
         before->vcpu = NOWHERE;
         before->last = time;
         begin_state(w, before, l->state, true);
         put_leave(w, vcpu, t, before);
-        put_early(w, before, before->early, &before->early_wake);
-        before->early = false;
+        put_early(w, before, &before->order, &before->early_wake);
     }
     l->state = SCHEDULE_UNKNOWN;
 }
@@ -315,9 +321,9 @@ static uint64_t come_early(struct schedule_walk *w, struct schedule_task *t,
     time = MAX(time, other->last + 3);
     other->bound = time - 2;
     t->there = t->vcpu;
-    t->early_there = t->early;
+    t->order_there = t->order;
     t->wake_there = t->early_wake;
-    t->early = false;
+    t->order.early = false;
     return time;
 }
 
@@ -338,6 +344,7 @@ static void come(struct schedule_walk *w, unsigned vcpu, uint64_t time,
                  struct schedule_task *t)
 {
     struct schedule_lane *l = &w->lanes[vcpu];
+    bool owed = false;
 
     if (time >= w->begin) {
         show(w, vcpu, l->runs);
@@ -346,10 +353,9 @@ static void come(struct schedule_walk *w, unsigned vcpu, uint64_t time,
     if (t && !is_idle(t)) {
         if (t->vcpu != NOWHERE && t->vcpu != vcpu) {
             time = come_early(w, t, time);
-            t->past = SCHEDULE_RUNNABLE;
         } else {
-            t->past = t->number == NO_STATE || t->woken || !t->left ?
-                      SCHEDULE_RUNNABLE : t->state;
+            owed = t->number != NO_STATE && !t->woken && t->left &&
+                   waits_in(t->state);
             t->past_since = t->last;
             t->past_sure = t->sure;
         }
@@ -366,6 +372,7 @@ static void come(struct schedule_walk *w, unsigned vcpu, uint64_t time,
     if (t && !is_idle(t)) {
         t->vcpu = vcpu;
         t->last = t->came = time;
+        wake_order_comes(&t->order, time, owed);
     }
 }
 
@@ -444,22 +451,11 @@ static void note_state(struct schedule_lane *l, const struct btrail_event *e)
     }
 }
 
-/*
- * Somebody wakes a task that is seen to run.  The order of vCPUs is as exact as
- * their clocks: if it was blocked before and nobody was seen to wake it, this
- * was then.  Otherwise it is about to leave.
- */
-static void wake_running(struct schedule_walk *w, struct schedule_task *t,
-                         struct schedule_wake *wake)
+/* The wait was over before the task that is woken was seen to be back. */
+static void put_past(struct schedule_walk *w, struct schedule_task *t,
+                     struct schedule_wake *wake)
 {
-    if (t->woken || t->past == SCHEDULE_RUNNABLE ||
-        t->past == SCHEDULE_DEAD) {
-        /* Who was woken already runs meanwhile, which is read later. */
-        t->early = true;
-        t->early_wake = *wake;
-        return;
-    }
-    t->past = SCHEDULE_RUNNABLE;
+    wake->late = true;
     if (t->came > t->past_since + 1) {
         wake->time = CLAMP(wake->time, t->past_since + 1, t->came - 1);
         if (reports(w, wake->time) && t->past_sure) {
@@ -503,10 +499,17 @@ static void add_wake(struct schedule_walk *w, unsigned vcpu,
     if (l->runs) {
         wake.waker = l->runs->task;
     }
-    if (t->vcpu != NOWHERE || t->woken) {
-        wake.late = true;
-        wake_running(w, t, &wake);
+    switch (wake_order_wakes(&t->order, wake.time, w->slack,
+                             t->vcpu == NOWHERE && !t->woken)) {
+    case WAKE_OF_PAST:
+        put_past(w, t, &wake);
         return;
+    case WAKE_OF_NEXT:
+        wake.late = true;
+        t->early_wake = wake;
+        return;
+    default:
+        break;
     }
     if (t->number == NO_STATE) {
         begin_state(w, t, SCHEDULE_UNKNOWN, false);
@@ -645,6 +648,7 @@ int schedule_read(const struct btrail_trace *trace,
         w->opaque = opaque;
         w->sums = sums;
         w->unsure = unsure;
+        w->slack = wake_order_slack(options->tick);
         w->begin = !window->begin ? 0 : window->start +
                    MIN(window->begin, UINT64_MAX - window->start);
         ret = read_once(w, trace);

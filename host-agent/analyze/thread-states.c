@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyze/thread-states.h"
+#include "analyze/wake-order.h"
 #include "lib/agent/merged.h"
 #include "lib/agent/meta.h"
 #include "util/hash.h"
@@ -18,17 +19,13 @@
 /* From so long before the begin on events are read, to know who runs then */
 #define MARGIN      UINT64_C(100000000)
 
-/* By so many ticks two vCPUs can seem to be in another order than they were. */
-#define SLACK       4
-
 /**
  * struct states_track - a thread while events are read
  * @key:     its kernel, process and number
  * @vcpu:    that runs it, or NOWHERE
  * @forgets: all that is known of it is since so many of struct states_walk's
- * @late:    its part that ended at the time @came by an unseen wake-up; or
- *           NO_PART
- * @early:   a wake-up while it ran, or THREAD_NO_WAKE
+ * @late:    its part that ended by an unseen wake-up; or NO_PART
+ * @early:   the last wake-up that came where it did not wait
  */
 struct states_track {
     struct states_thread thread;
@@ -36,8 +33,8 @@ struct states_track {
     uint32_t vcpu;
     unsigned forgets;
     uint32_t late;
-    uint64_t came;
     uint32_t early;
+    struct wake_order order;
 };
 
 /* What a vCPU runs from a time on; NULL: nobody knows */
@@ -191,6 +188,7 @@ static void settle(struct states_walk *w, struct states_track *f)
             p->state = THREAD_RUNNABLE;
         }
         f->late = NO_PART;
+        f->order.owed = false;
     }
 }
 
@@ -261,10 +259,6 @@ static void use_early(struct states_walk *w, struct states_track *f,
     uint32_t wake = f->early;
     struct thread_part left;
 
-    if (wake == THREAD_NO_WAKE ||
-        time - MIN(time, thread_states_wake(w->s, wake)->time) > w->slack) {
-        return;
-    }
     last_part(f)->wake = wake;
     left = *last_part(f);
     add_part(w, f, THREAD_RUNNABLE, time);
@@ -296,10 +290,10 @@ static void leave(struct states_walk *w, unsigned vcpu, uint64_t time,
     p->vcpu = vcpu;
     p->interruptible = left->interruptible;
     p->uninterruptible = left->uninterruptible;
-    if (p->state == THREAD_BLOCKED) {
+    if (wake_order_leaves(&f->order, time, w->slack,
+                          p->state == THREAD_BLOCKED)) {
         use_early(w, f, time);
     }
-    f->early = THREAD_NO_WAKE;
 }
 
 /*
@@ -319,7 +313,6 @@ static void end_wait(struct states_walk *w, struct states_track *f,
         return;
     }
     f->late = f->thread.parts->len - 1;
-    f->came = time;
 }
 
 static void come(struct states_walk *w, unsigned vcpu, struct states_track *f,
@@ -335,6 +328,7 @@ static void come(struct states_walk *w, unsigned vcpu, struct states_track *f,
         p = last_part(f);
         p->end_index = MAX(w->lanes[f->vcpu].index, p->index);
     }
+    wake_order_comes(&f->order, time, f->late != NO_PART);
     p = add_part(w, f, THREAD_RUNNING, time);
     p->index = p->end_index = index;
     p->vcpu = vcpu;
@@ -383,19 +377,6 @@ static uint32_t add_wake(struct states_walk *w, unsigned vcpu, uint64_t time,
     return w->s->wakes->len - 1;
 }
 
-/*
- * Does a wake-up belong to a wait that has ended?  It does if that was one, as
- * somebody must have ended it.  Of a thread that had not been seen before that
- * is not sure, so a wait of now comes first.
- */
-static bool is_late(const struct states_walk *w, struct states_track *f,
-                    uint64_t time)
-{
-    return f->late != NO_PART && time <= f->came + w->slack &&
-           (part_of(f, f->late)->index != THREAD_NO_INDEX ||
-            last_part(f)->state == THREAD_RUNNING);
-}
-
 static void become_runnable(struct states_walk *w, struct states_track *f,
                             uint64_t time, uint32_t wake)
 {
@@ -433,26 +414,41 @@ static void was_blocked(struct states_walk *w, struct states_track *f)
 static void wake_track(struct states_walk *w, struct states_track *f,
                        uint64_t time, uint32_t wake)
 {
+    enum thread_state state;
     struct thread_part *p;
 
     sync_track(w, f);
-    p = last_part(f);
+    state = last_part(f)->state;
     if (thread_states_wake(w->s, wake)->is_new) {
         if (f->vcpu == NOWHERE) {
             become_runnable(w, f, time, wake);
         }
-    } else if (is_late(w, f, time)) {
+        return;
+    }
+    /* Whether a thread that had not been seen before has waited is not sure,
+     * so a wait of now comes first. */
+    if (f->late != NO_PART && state != THREAD_RUNNING &&
+        part_of(f, f->late)->index == THREAD_NO_INDEX) {
+        f->order.owed = false;
+    }
+    switch (wake_order_wakes(&f->order, time, w->slack,
+                             state == THREAD_BLOCKED ||
+                             state == THREAD_UNKNOWN)) {
+    case WAKE_OF_PAST:
         p = part_of(f, f->late);
         p->state = THREAD_BLOCKED;
         p->wake = wake;
         f->late = NO_PART;
-    } else if (p->state == THREAD_RUNNING) {
+        break;
+    case WAKE_OF_PRESENT:
+        if (state == THREAD_UNKNOWN) {
+            was_blocked(w, f);
+        }
+        become_runnable(w, f, time, wake);
+        break;
+    case WAKE_OF_NEXT:
         f->early = wake;
-    } else if (p->state == THREAD_BLOCKED) {
-        become_runnable(w, f, time, wake);
-    } else if (p->state == THREAD_UNKNOWN) {
-        was_blocked(w, f);
-        become_runnable(w, f, time, wake);
+        break;
     }
 }
 
@@ -704,7 +700,7 @@ int thread_states_read(struct thread_states **states,
     s->wakes = g_array_new(FALSE, FALSE, sizeof(struct thread_wake));
     w->options = options;
     w->s = s;
-    w->slack = SLACK * btrail_busy_time(options->tick) / 2;
+    w->slack = wake_order_slack(options->tick);
     w->forgets = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     ret = btrail_merged_open(&merged, trace, NULL, 0,
                              BTRAIL_CURSOR_EVENTS_ONLY, BTRAIL_MERGED_GRAIN) ?:

@@ -10,6 +10,7 @@
 #include "analyze/off-cpu.h"
 #include "analyze/thread-state.h"
 #include "analyze/thread-times.h"
+#include "analyze/wake-order.h"
 #include "lib/agent/batch.h"
 #include "lib/agent/merged.h"
 #include "util/hash.h"
@@ -26,8 +27,7 @@
  *          the time @came; or NOWHERE
  * @lost:   up to this number of gaps it is known where it was
  * @state:  in which it has left, or leaves, as far as an event says
- * @awake:  it was woken since then, at @woken; or, if it is @early_wake, before
- *          it was seen to leave
+ * @awake:  it was woken since then, at @woken
  * @woken:  0: nobody knows when
  */
 struct follow {
@@ -41,8 +41,8 @@ struct follow {
     uint64_t lost;
     enum thread_state state;
     bool awake;
-    bool early_wake;
     uint64_t woken;
+    struct wake_order order;
 };
 
 /**
@@ -59,11 +59,13 @@ struct thread_lane {
     uint64_t until;
 };
 
-/* @forgets: how often all that are away were forgotten */
+/* @slack: see wake-order.h; @forgets: how often all that are away were
+ * forgotten */
 struct thread_walk {
     const struct thread_times_options *options;
     struct thread_times *out;
     const struct times *times;
+    uint64_t slack;
     struct btrail_merged *merged;
     struct thread_lane lanes[BTRAIL_MAX_VCPUS];
     struct lane_clock clocks[BTRAIL_MAX_VCPUS];
@@ -157,13 +159,9 @@ static void add_wait(const struct thread_walk *w, struct follow *f,
     bool blocked = f->state == THREAD_BLOCKED || f->state == THREAD_DEAD;
     uint64_t ns;
 
-    /*
-     * It is back, so somebody has woken it.  The order of two vCPUs is as exact
-     * as a tick: that can seem to be before it left (who is woken while it runs
-     * stays awake, and another wake-up would follow), or after it came back.
-     */
+    /* It is back, so somebody has woken it, which seems to be later. */
     if (blocked && !f->awake && w->wakes && !w->strangers) {
-        f->woken = f->early_wake ? f->woken : until;
+        f->woken = until;
         f->awake = true;
     }
     if (blocked && f->awake && f->woken) {
@@ -230,9 +228,17 @@ static void leave(struct thread_walk *w, unsigned vcpu)
     }
 }
 
-static void set_state(struct follow *f, enum thread_state state)
+/* Does it wait for somebody to wake it? */
+static bool is_asleep(const struct follow *f)
 {
-    f->state = state;
+    return f->state == THREAD_BLOCKED && !f->awake;
+}
+
+/* It runs, and leaves as an event will say. */
+static void set_running(struct follow *f, uint64_t time, bool owed)
+{
+    wake_order_comes(&f->order, time, owed);
+    f->state = THREAD_UNKNOWN;
     f->awake = false;
 }
 
@@ -243,20 +249,20 @@ static void come(struct thread_walk *w, unsigned vcpu, struct follow *f,
     struct off_cpu_wait wait;
     struct task task = off_task(f);
 
+    bool owed = is_asleep(f);
     bool elsewhere = f->vcpu != NOWHERE && f->vcpu != vcpu;
 
     if (elsewhere && w->lanes[f->vcpu].runs == f) {
         f->early = f->vcpu;
         f->came = time;
-    } else if (off_cpu_returns(w->off, &task, &wait)) {
+    } else if (off_cpu_returns(w->off, &task, time, &wait)) {
         add_off(w, f, &wait, time);
     } else if (elsewhere || (f->vcpu == NOWHERE && f->lost != w->forgets)) {
         f->time.unknown++;
     }
     f->lost = w->forgets;
     f->vcpu = vcpu;
-    set_state(f, THREAD_UNKNOWN);
-    f->early_wake = false;
+    set_running(f, time, owed);
     w->lanes[vcpu].runs = f;
 }
 
@@ -273,7 +279,7 @@ static void follow(struct thread_walk *w, unsigned vcpu, struct follow *f,
         }
     } else {
         /* It was away without a record of another thread. */
-        set_state(f, THREAD_UNKNOWN);
+        set_running(f, time, is_asleep(f));
     }
 }
 
@@ -355,13 +361,18 @@ static void add_batch(struct thread_walk *w, unsigned vcpu,
 }
 
 /* The thread whose records were last leaves, for the one that is named now. */
-static void note_state(struct thread_lane *l, const struct btrail_event *e)
+static void note_state(const struct thread_walk *w, struct thread_lane *l,
+                       const struct btrail_event *e)
 {
+    struct follow *f = l->runs;
     struct btrail_left left;
 
     btrail_event_left(e, &left);
-    if (left.known && l->runs) {
-        set_state(l->runs, thread_state_left(&left));
+    if (left.known && f) {
+        f->state = thread_state_left(&left);
+        f->awake = wake_order_leaves(&f->order, l->until, w->slack,
+                                     f->state == THREAD_BLOCKED);
+        f->woken = f->order.woken;
     }
 }
 
@@ -377,7 +388,8 @@ static void wake(struct thread_walk *w, unsigned vcpu,
 {
     struct btrail_wake woken;
     struct follow *f;
-    uint64_t key[2];
+    uint64_t key[2], now;
+    bool waits;
 
     btrail_event_wake(b->event, &woken);
     get_key(key, true, 0, &b->kernel, woken.pid, woken.tid);
@@ -385,13 +397,18 @@ static void wake(struct thread_walk *w, unsigned vcpu,
         g_hash_table_lookup(w->threads, key) : NULL;
     w->wakes++;
     w->strangers += !woken.known;
-    if (!f || f->awake || f->state == THREAD_RUNNABLE) {
+    if (!f) {
         return;
     }
     reach_event(w, vcpu, b);
-    f->early_wake = f->state == THREAD_UNKNOWN;
-    f->awake = !f->early_wake;
-    f->woken = lane_clock_now(&w->clocks[vcpu]);
+    now = lane_clock_now(&w->clocks[vcpu]);
+    waits = !f->awake && (f->state == THREAD_BLOCKED ||
+                          f->state == THREAD_DEAD);
+    if (wake_order_wakes(&f->order, now, w->slack, waits) ==
+        WAKE_OF_PRESENT) {
+        f->awake = true;
+        f->woken = now;
+    }
 }
 
 static void add_event(struct thread_walk *w, unsigned vcpu,
@@ -412,7 +429,7 @@ static void add_event(struct thread_walk *w, unsigned vcpu,
         forget(w);
     }
     if (b->event->type == BTRAIL_EVENT_TASK) {
-        note_state(l, b->event);
+        note_state(w, l, b->event);
     } else if (b->event->type == BTRAIL_EVENT_WAKE) {
         wake(w, vcpu, b);
     }
@@ -455,7 +472,7 @@ static void add_away(struct thread_walk *w)
         struct off_cpu_wait wait;
 
         f->time.ran = f->ticks / PACE_TICKS;
-        if (off_cpu_returns(w->off, &task, &wait) && wait.counts &&
+        if (off_cpu_returns(w->off, &task, 0, &wait) && wait.counts &&
             wait.since) {
             f->time.away = true;
             f->time.away_ns = times_between(w->times, wait.since, w->end) /
@@ -481,7 +498,8 @@ int thread_times_read(struct thread_times *t, const struct btrail_trace *trace,
     w->times = options->times ?: own;
     w->threads = g_hash_table_new(btrail_pair_hash, btrail_pair_equal);
     w->others = new_follow(w);
-    w->off = off_cpu_new();
+    w->slack = wake_order_slack(options->tick);
+    w->off = off_cpu_new(w->slack);
     ret = btrail_merged_open(&w->merged, trace, NULL, 0,
                              BTRAIL_CURSOR_COUNTS_ONLY, BTRAIL_MERGED_GRAIN) ?:
           lane_clocks_open(w->clocks, trace, options->tick, 0) ?: read_all(w);

@@ -5,6 +5,10 @@
  */
 
 #include "analyze/off-cpu-sums.h"
+#include "wake-samples.h"
+
+/* By so much clocks of two vCPUs can differ */
+#define SLACK   20u
 
 static const struct module kernel = { .name = "[kernel.kallsyms]",
                                       .kernel = true };
@@ -41,19 +45,19 @@ static void check(struct off_cpu *o, int64_t tid, uint32_t of_kernel,
     const struct task task = task_of(tid, of_kernel, nested);
     struct off_cpu_wait wait;
 
-    g_assert_cmpint(off_cpu_returns(o, &task, &wait), ==, since > 0);
+    g_assert_cmpint(off_cpu_returns(o, &task, since, &wait), ==, since > 0);
     if (since) {
         g_assert_cmpuint(wait.since, ==, since);
         g_assert_cmpint(wait.counts, ==, since % 2);
         g_assert_true(wait.node == &alive);
     }
     /* It is back. */
-    g_assert_false(off_cpu_returns(o, &task, &wait));
+    g_assert_false(off_cpu_returns(o, &task, since, &wait));
 }
 
 static void test_returns(void)
 {
-    struct off_cpu *o = off_cpu_new();
+    struct off_cpu *o = off_cpu_new(SLACK);
 
     check(o, 1, 0, 0, 0);
     leave(o, 1, 0, 0, &alive, 1);
@@ -76,7 +80,7 @@ static void test_returns(void)
 /* Its number can be that of another one later. */
 static void test_dead(void)
 {
-    struct off_cpu *o = off_cpu_new();
+    struct off_cpu *o = off_cpu_new(SLACK);
 
     leave(o, 1, 0, 0, &gone, 1);
     leave(o, 2, 0, 0, &alive, 2);
@@ -93,7 +97,7 @@ static void add_since(void *opaque, const struct off_cpu_wait *wait)
 
 static void test_forget(void)
 {
-    struct off_cpu *o = off_cpu_new();
+    struct off_cpu *o = off_cpu_new(SLACK);
     uint64_t sum = 0;
 
     off_cpu_forget(o);
@@ -141,7 +145,7 @@ static void test_wakes(void)
         THREAD_RUNNABLE, THREAD_BLOCKED, THREAD_BLOCKED,
         THREAD_DEAD,
     };
-    struct off_cpu *o = off_cpu_new();
+    struct off_cpu *o = off_cpu_new(SLACK);
     struct off_cpu_sums *s = off_cpu_sums_new(0);
     struct off_cpu_wait wait;
 
@@ -163,7 +167,7 @@ static void test_wakes(void)
     for (unsigned i = 1; i < G_N_ELEMENTS(why); i++) {
         const struct task task = task_of(i, 1, 0);
 
-        g_assert_cmpint(off_cpu_returns(o, &task, &wait), ==, i < 6);
+        g_assert_cmpint(off_cpu_returns(o, &task, 200, &wait), ==, i < 6);
         if (i < 6) {
             g_assert_cmpint(wait.surely, ==, i >= 2);
             g_assert_cmpuint(off_cpu_sums_add(s, &wait, 200, true, count,
@@ -180,11 +184,63 @@ static void test_wakes(void)
     off_cpu_free(o);
 }
 
+/*
+ * Wake-ups that are read early, late, or while a task runs: those that are known
+ * when it is back are those of its wait.
+ */
+static void test_order(void)
+{
+    static struct stack_node wakers[WAKE_WAITS + 1];
+    GRand *rand = g_rand_new_with_seed(41);
+    const struct task task = task_of(1, 1, 0);
+    unsigned known = 0, late = 0;
+
+    for (unsigned round = 0; round < 100; round++) {
+        g_autoptr(GArray) steps = wake_samples(rand);
+        struct off_cpu *o = off_cpu_new(WAKE_SLACK);
+        bool woken[WAKE_WAITS + 1] = { false };
+        struct off_cpu_wait wait = { .node = &alive };
+
+        for (guint i = 0; i < steps->len; i++) {
+            const struct wake_step *s = &g_array_index(steps, struct wake_step,
+                                                       i);
+
+            switch (s->kind) {
+            case WAKE_STEP_LEAVES:
+                wait = (struct off_cpu_wait) {
+                    &alive, s->time, true, THREAD_BLOCKED,
+                };
+                off_cpu_leaves(o, &task, &wait);
+                break;
+            case WAKE_STEP_WOKEN:
+                off_cpu_wakes(o, &task, s->time, &wakers[s->wait]);
+                woken[s->wait] = true;
+                late += s->wait != WAKE_NO_WAIT && !wait.node;
+                break;
+            case WAKE_STEP_COMES:
+                g_assert_true(off_cpu_returns(o, &task, s->time, &wait));
+                g_assert_true(wait.waker == (woken[s->wait] ?
+                                             &wakers[s->wait] : NULL));
+                g_assert_cmpint(!wait.woken, ==, !woken[s->wait]);
+                g_assert_true(!wait.woken || wait.woken >= wait.since);
+                known += wait.woken > 0;
+                wait.node = NULL;
+                break;
+            }
+        }
+        off_cpu_free(o);
+    }
+    g_assert_cmpuint(known, >, 0);
+    g_assert_cmpuint(late, >, 0);
+    g_rand_free(rand);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/off-cpu/returns", test_returns);
     g_test_add_func("/off-cpu/wakes", test_wakes);
+    g_test_add_func("/off-cpu/order", test_order);
     g_test_add_func("/off-cpu/dead", test_dead);
     g_test_add_func("/off-cpu/forget", test_forget);
     return g_test_run();
