@@ -21,6 +21,9 @@ struct paces {
     uint64_t limit;             /* if more time passed, the vCPU waited */
     uint64_t clock;             /* at the end of @pace */
     bool ended;
+    int error;
+    paces_event_fn *fn;
+    void *opaque;
 };
 
 /* Reads events up to the next one that has a clock.  False at the end.
@@ -31,12 +34,16 @@ static bool read_clock(struct paces *p, uint64_t *clock, uint64_t *index,
 {
     struct btrail_batch b;
     struct btrail_pause pause;
+    int ret;
 
-    while (!btrail_cursor_next(p->cursor, &b)) {
+    while (!(ret = btrail_cursor_next(p->cursor, &b))) {
         const struct btrail_event *e = b.event;
 
         if (!e) {
             continue;
+        }
+        if (p->fn) {
+            p->fn(p->opaque, e);
         }
         if (e->type == BTRAIL_EVENT_GAP && e->data[0]) {
             *lost += e->data[0] == BTRAIL_LOST_UNKNOWN ? 0 : e->data[0];
@@ -49,6 +56,7 @@ static bool read_clock(struct paces *p, uint64_t *clock, uint64_t *index,
             return true;
         }
     }
+    p->error = ret == -BTRAIL_ERR_END ? 0 : ret;
     return false;
 }
 
@@ -164,6 +172,17 @@ int paces_open_near(struct paces **paces, const struct btrail_trace *trace,
         paces_close(*paces);
         back = back > UINT64_MAX / FURTHER ? UINT64_MAX : back * FURTHER;
     }
+}
+
+void paces_watch(struct paces *p, paces_event_fn *fn, void *opaque)
+{
+    p->fn = fn;
+    p->opaque = opaque;
+}
+
+int paces_error(const struct paces *p)
+{
+    return p->error;
 }
 
 void paces_close(struct paces *p)

@@ -65,6 +65,14 @@ int paces_open_near(struct paces **paces, const struct btrail_trace *trace,
                     uint64_t index);
 void paces_close(struct paces *p);
 
+/* Calls a function with each event that is read from now on: one reading is
+ * then enough for both. */
+typedef void paces_event_fn(void *opaque, const struct btrail_event *e);
+void paces_watch(struct paces *p, paces_event_fn *fn, void *opaque);
+
+/* The error of the library that has ended them, or 0 */
+int paces_error(const struct paces *p);
+
 /* The pace of the record @index, which must not be lower than before */
 const struct pace *paces_at(struct paces *p, uint64_t index);
 

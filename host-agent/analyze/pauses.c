@@ -103,43 +103,6 @@ static bool add(struct pauses *p, struct pause_list *l,
     return true;
 }
 
-static int read_vcpu(struct pauses *p, const struct btrail_trace *trace,
-                     unsigned vcpu, struct pause_list *stops)
-{
-    struct btrail_pause_watch all = { 0 }, stopped = { 0 };
-    struct btrail_cursor *cursor;
-    struct btrail_batch b;
-    struct btrail_pause pause;
-    int ret = btrail_cursor_open(&cursor, trace, vcpu,
-                                 BTRAIL_CURSOR_EVENTS_ONLY);
-
-    if (ret) {
-        return ret;
-    }
-    while (!(ret = btrail_cursor_next(cursor, &b))) {
-        const struct btrail_event *e = b.event;
-
-        if (!e) {
-            continue;
-        }
-        if (btrail_pause_watch_event(&all, e, &pause) &&
-            add(p, &p->vcpus[vcpu], &pause)) {
-            p->sums[vcpu].n++;
-        }
-        if ((e->type != BTRAIL_EVENT_PAUSE &&
-             e->type != BTRAIL_EVENT_RESUME) ||
-            e->reason == BTRAIL_PAUSE_VM_STOP) {
-            if (btrail_pause_watch_event(&stopped, e, &pause)) {
-                add(p, stops, &pause);
-            }
-        }
-    }
-    btrail_cursor_close(cursor);
-    p->unknown += all.unknown + (all.reasons != 0);
-    p->sums[vcpu].ns = sum(&p->vcpus[vcpu], 0, UINT64_MAX);
-    return ret == -BTRAIL_ERR_END ? 0 : ret;
-}
-
 /* Where a pause begins or ends */
 struct pause_edge {
     uint64_t time;
@@ -205,46 +168,80 @@ struct reading {
     size_t n_waits;
 };
 
-/* Adds where a vCPU made no records, although it was not paused. */
-static int add_waits(struct reading *r, unsigned vcpu, GArray *edges)
+/**
+ * struct vcpu_reading - events of a vCPU, as they come
+ * @all, @stopped: pauses of any reason; those of the whole guest
+ * @stops: of the latter
+ */
+struct vcpu_reading {
+    struct pauses *p;
+    unsigned vcpu;
+    struct btrail_pause_watch all;
+    struct btrail_pause_watch stopped;
+    struct pause_list stops;
+};
+
+static void take_event(void *opaque, const struct btrail_event *e)
 {
-    struct pause_list waits = { NULL };
+    struct vcpu_reading *v = opaque;
+    struct btrail_pause pause;
+
+    if (btrail_pause_watch_event(&v->all, e, &pause) &&
+        add(v->p, &v->p->vcpus[v->vcpu], &pause)) {
+        v->p->sums[v->vcpu].n++;
+    }
+    if (((e->type != BTRAIL_EVENT_PAUSE && e->type != BTRAIL_EVENT_RESUME) ||
+         e->reason == BTRAIL_PAUSE_VM_STOP) &&
+        btrail_pause_watch_event(&v->stopped, e, &pause)) {
+        add(v->p, &v->stops, &pause);
+    }
+}
+
+/*
+ * Reads pauses, and where the vCPU made no records although it was not paused:
+ * one reading has both.
+ */
+static int read_vcpu(struct reading *r, struct vcpu_reading *v,
+                     struct pause_list *waits)
+{
     const struct pace *pace;
     struct paces *paces;
-    int ret = paces_open(&paces, r->trace, vcpu, r->guest->tick);
+    int ret = paces_open(&paces, r->trace, v->vcpu, r->guest->tick);
 
     if (ret) {
         return ret;
     }
-    while ((pace = paces_next(paces))->end != UINT64_MAX &&
-           r->n_waits < MAX_WAITS) {
-        if (pace->wait) {
-            append(&waits, pace->until - pace->wait / PACE_TICKS, pace->until);
+    paces_watch(paces, take_event, v);
+    while ((pace = paces_next(paces))->end != UINT64_MAX ||
+           pace->until != UINT64_MAX) {
+        if (r->guest->whole && pace->wait && r->n_waits < MAX_WAITS) {
+            append(waits, pace->until - pace->wait / PACE_TICKS, pace->until);
             r->n_waits++;
         }
     }
+    ret = paces_error(paces);
     paces_close(paces);
-    add_edges(edges, &waits);
-    g_free(waits.pauses);
-    return 0;
+    r->p->unknown += v->all.unknown + (v->all.reasons != 0);
+    r->p->sums[v->vcpu].ns = sum(&r->p->vcpus[v->vcpu], 0, UINT64_MAX);
+    return ret;
 }
 
 static int add_vcpu(struct reading *r, unsigned vcpu)
 {
     g_autoptr(GArray) edges = g_array_new(FALSE, FALSE,
                                           sizeof(struct pause_edge));
-    struct pause_list stops = { NULL }, stands = { NULL };
-    int ret = read_vcpu(r->p, r->trace, vcpu, &stops);
+    struct pause_list stands = { NULL }, waits = { NULL };
+    struct vcpu_reading v = { .p = r->p, .vcpu = vcpu };
+    int ret = read_vcpu(r, &v, &waits);
 
-    if (!ret && r->guest->whole) {
-        ret = add_waits(r, vcpu, edges);
-    }
+    add_edges(edges, &waits);
     add_edges(edges, &r->p->vcpus[vcpu]);
     unite(&stands, edges, 1);
     add_edges(r->stands, &stands);
-    add_edges(r->stops, &stops);
+    add_edges(r->stops, &v.stops);
     g_free(stands.pauses);
-    g_free(stops.pauses);
+    g_free(v.stops.pauses);
+    g_free(waits.pauses);
     r->n_vcpus++;
     return ret;
 }

@@ -38,7 +38,7 @@ struct pauses_guest {
 };
 
 /**
- * pauses_read - read the events of a trace
+ * pauses_read - read the events of a trace, once
  *
  * Errors: as btrail_cursor_open().
  */

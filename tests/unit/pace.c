@@ -34,6 +34,25 @@ static void expect(const struct pace *p, uint64_t begin, uint64_t end,
     g_assert_cmpuint(p->until, ==, until);
 }
 
+struct watched {
+    const struct btrail_event *first;
+    const struct btrail_event *second;
+    unsigned n;
+};
+
+/* Events of the two slabs of test_pace(), each once */
+static void check_event(void *opaque, const struct btrail_event *e)
+{
+    struct watched *w = opaque;
+    const struct btrail_event *want = w->n < 6 ? &w->first[w->n] :
+                                      &w->second[w->n - 6];
+
+    g_assert_cmpuint(e->type, ==, want->type);
+    g_assert_cmpuint(e->index, ==, want->index);
+    g_assert_cmpuint(e->data[0], ==, want->data[0]);
+    w->n++;
+}
+
 static void test_pace(void)
 {
     char *path = sample_path();
@@ -54,6 +73,7 @@ static void test_pace(void)
           .index = 2100, .data = { 208 * MS } },
     };
     static const uint64_t ticks[] = { 0, MS / 2, 10 * MS };
+    struct watched watched = { first, second };
     struct btrail_writer *w;
     struct btrail_trace *trace;
     struct paces *p;
@@ -75,6 +95,15 @@ static void test_pace(void)
     expect(paces_at(p, 2050), 2000, 2100, 207 * MS, 10000, 0, 208 * MS);
     expect(paces_next(p), 2100, UINT64_MAX, 208 * MS, 10000, 0, UINT64_MAX);
     expect(paces_next(p), 2100, UINT64_MAX, 208 * MS, 10000, 0, UINT64_MAX);
+    paces_close(p);
+    /* With a look at all events */
+    g_assert_cmpint(paces_open(&p, trace, 0, 1 * MS), ==, 0);
+    paces_watch(p, check_event, &watched);
+    expect(paces_at(p, 2050), 2000, 2100, 207 * MS, 10000, 0, 208 * MS);
+    expect(paces_next(p), 2100, UINT64_MAX, 208 * MS, 10000, 0, UINT64_MAX);
+    g_assert_cmpint(paces_error(p), ==, 0);
+    g_assert_cmpuint(watched.n, ==, G_N_ELEMENTS(first) +
+                     G_N_ELEMENTS(second));
     paces_close(p);
     /* Somewhere in the middle */
     g_assert_cmpint(paces_open(&p, trace, 0, 0), ==, 0);
