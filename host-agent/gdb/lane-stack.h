@@ -22,7 +22,8 @@ void lane_stack_free(struct lane_stack *s);
 void lane_stack_begin(struct lane_stack *s, const struct lane_at *at,
                       uint64_t back);
 
-/* The record that was followed last; NULL if none was */
+/* The record that was followed last; NULL if none was, or if the ones after it
+ * were read since, or looked for where there are none */
 const struct lane_record *lane_stack_last(const struct lane_stack *s);
 
 /*
@@ -35,7 +36,7 @@ const struct lane_record *lane_stack_next(struct lane_stack *s);
 /* Follows those up to before a record; false if that is not reached. */
 bool lane_stack_follow(struct lane_stack *s, const struct lane_at *at);
 
-/* After the last one, and what that does */
+/* After the last one; and what that does, if there is lane_stack_last() */
 struct stack_state lane_stack_state(const struct lane_stack *s);
 const struct stack_edge *lane_stack_edge(const struct lane_stack *s);
 

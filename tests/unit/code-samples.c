@@ -48,6 +48,13 @@ void sample_code(struct btrail_writer *w, const struct sample_code *pages,
 
 void sample_functions(struct btrail_writer *w, uint64_t cr3, unsigned n)
 {
+    sample_functions_of(w, cr3, n, 1);
+}
+
+void sample_functions_of(struct btrail_writer *w, uint64_t cr3, unsigned n,
+                         unsigned vcpus)
+{
+    g_autofree struct sample_code *pages = g_new(struct sample_code, vcpus);
     uint8_t bytes[BTRAIL_CODE_PAGE_SIZE];
     const struct sample_code page = {
         .cr3 = cr3, .address = sample_function(0), .bytes = bytes,
@@ -72,7 +79,11 @@ void sample_functions(struct btrail_writer *w, uint64_t cr3, unsigned n)
     }
     info.size = symbols->len;
     g_assert_cmpint(btrail_writer_sideband(w, &info, symbols->str), ==, 0);
-    sample_code(w, &page, 1);
+    for (unsigned v = 0; v < vcpus; v++) {
+        pages[v] = page;
+        pages[v].vcpu = v;
+    }
+    sample_code(w, pages, vcpus);
 }
 
 void sample_low_process(struct btrail_writer *w, uint64_t cr3,

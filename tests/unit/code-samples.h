@@ -54,6 +54,10 @@ static inline uint64_t sample_function(unsigned number)
 /* Adds the names of @n functions, and of their end; and their code. */
 void sample_functions(struct btrail_writer *w, uint64_t cr3, unsigned n);
 
+/* The same, which vCPUs 0 to before @vcpus run */
+void sample_functions_of(struct btrail_writer *w, uint64_t cr3, unsigned n,
+                         unsigned vcpus);
+
 /* Adds a snapshot that names a process with code of 32 bits in one page. */
 void sample_low_process(struct btrail_writer *w, uint64_t cr3,
                         uint64_t address);
