@@ -22,6 +22,7 @@
 #include "libvirt/domain.h"
 #include "libvirt/kvm-host.h"
 #include "libvirt/tracing.h"
+#include "pt/pt-host.h"
 #include "util/json.h"
 #include "util/unix-socket.h"
 
@@ -221,6 +222,27 @@ static void check_kvm_trace(struct doctor *d, bool wanted)
     }
 }
 
+/*
+ * What Intel PT of this host can do.  No guest needs it: nothing here is a
+ * problem.
+ */
+static void check_pt(struct doctor *d)
+{
+    struct pt_host *h = pt_host_read("");
+    g_autofree char *words = pt_host_words(h);
+
+    if (!pt_host_fault(h)) {
+        ok(d, "pt", "the kernel can trace threads by Intel PT: %s; nobody has "
+           "tried it with Backtrail on a CPU", words);
+    }
+    for (unsigned i = 0; i < h->words->len; i++) {
+        const struct pt_host_word *w = h->words->pdata[i];
+
+        note(d, w->about, "%s", w->text);
+    }
+    pt_host_free(h);
+}
+
 static void check_kvm(struct doctor *d, bool wanted)
 {
     int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
@@ -229,6 +251,7 @@ static void check_kvm(struct doctor *d, bool wanted)
 
     if (wanted || !d->name) {
         check_kvm_trace(d, wanted);
+        check_pt(d);
     }
     if (kvm < 0 && (reason == ENOENT || reason == ENODEV)) {
         report(d, "kvm", wanted ? STATE_PROBLEM : STATE_OK, "there is no KVM; "
