@@ -19,7 +19,7 @@
 #define PSB_PERIOD  3
 #define MTC_PERIOD  3
 
-/* For what the kernel says of the ring: its first hundred records are enough. */
+/* For what the kernel says of the ring: its first 100 records are enough. */
 #define DATA_PAGES  1
 
 static bool put(const struct pt_host *h, struct perf_event_attr *attr,

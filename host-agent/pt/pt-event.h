@@ -3,8 +3,8 @@
  * The kernel's events of Intel PT: one for each vCPU's thread, with a ring that
  * the CPU writes to and whose oldest bytes are overwritten
  *
- * Whoever opens an event needs rights, and so does who maps a ring first that is
- * larger than a user may have.  Who gets the descriptor of one that is mapped
+ * Whoever opens an event needs rights, and so does who maps a ring first that
+ * is larger than a user may have.  Who gets the descriptor of one that is mapped
  * already needs none, neither to map it again nor to start and stop it.
  */
 

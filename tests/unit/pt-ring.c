@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Test rings of Intel PT: mock ones, which are filled byte by byte as the driver
- * does
+ * Test rings of Intel PT: mock ones, which are filled byte by byte as the
+ * driver does
  */
 
 #include <errno.h>

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What backtrail-pt-open and who starts it say to each other
+ *
+ * Over a unix socket of type SOCK_SEQPACKET, which is the program's standard
+ * input: one request; then an answer for each thread with a descriptor of its
+ * event, one with that of the memory, and then the asker's word that it has
+ * mapped the rings.  Or an answer that says what is in the way.
+ */
+
+#ifndef BTRAIL_PT_OPEN_MESSAGE_H
+#define BTRAIL_PT_OPEN_MESSAGE_H
+
+#include <stdint.h>
+
+#define PT_OPEN_MAGIC       0x31747062u
+#define PT_OPEN_THREADS     512
+#define PT_OPEN_FILTER      384
+#define PT_OPEN_TEXT        400
+
+/* The largest ring, as PT_RING_MAX */
+#define PT_OPEN_RING_MAX    (UINT64_C(2) << 30)
+
+/**
+ * struct pt_open_request
+ * @magic:     PT_OPEN_MAGIC
+ * @process:   whose threads they are
+ * @n_threads: how many; there are no others in the message
+ * @zero:      0
+ * @config:    of the events: which packets
+ * @ring:      bytes of each ring: a power of 2, a page at least
+ * @filter:    as for PERF_EVENT_IOC_SET_FILTER, with a NUL in the end; "" for
+ *             none
+ */
+struct pt_open_request {
+    uint32_t magic;
+    int32_t process;
+    uint32_t n_threads;
+    uint32_t zero;
+    uint64_t config;
+    uint64_t ring;
+    char filter[PT_OPEN_FILTER];
+    int32_t threads[PT_OPEN_THREADS];
+};
+
+/**
+ * enum pt_open_kind - of an answer
+ * @PT_OPEN_EVENT:  with the descriptor of an event; @index: of which thread
+ * @PT_OPEN_MEMORY: with that of the process's memory, to be read only
+ * @PT_OPEN_FAILED: nothing is opened; @text says why, and what to do
+ */
+enum pt_open_kind {
+    PT_OPEN_EVENT = 1,
+    PT_OPEN_MEMORY,
+    PT_OPEN_FAILED,
+};
+
+struct pt_open_answer {
+    uint32_t kind;
+    uint32_t index;
+    char text[PT_OPEN_TEXT];
+};
+
+#endif /* BTRAIL_PT_OPEN_MESSAGE_H */
