@@ -526,7 +526,7 @@ int main(int argc, char **argv)
     }
 #endif
     if (optind < argc) {
-        print_help();
+        fprintf(stderr, "backtrail-pt-open: too many arguments; see --help\n");
         return USAGE;
     }
     return check_caller() ? serve(read_type(type_path)) : FAILED;
