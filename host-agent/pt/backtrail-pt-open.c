@@ -242,8 +242,8 @@ static bool check_proc(int folder)
  * May the caller look into a thread of the process?  The kernel says so, by
  * what the caller has, as no capability is in effect: users and groups,
  * dumpable or not, security modules.  The link's own target is not used.
- * (Files that have the memory are opened without a question if a thread has
- * none any more.)
+ * (Files of the memory do not do: they are opened without a question if a
+ * thread has none any more.)
  */
 static bool check_thread(int folder, int process, int thread)
 {

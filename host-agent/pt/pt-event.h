@@ -4,8 +4,8 @@
  * the CPU writes to and whose oldest bytes are overwritten
  *
  * Whoever opens an event needs rights, and so does who maps a ring first that
- * is larger than a user may have.  Who gets the descriptor of one that is mapped
- * already needs none, neither to map it again nor to start and stop it.
+ * is larger than a user may have.  Who gets the descriptor of one that is
+ * mapped already needs none, neither to map it again nor to start and stop it.
  */
 
 #ifndef BTRAIL_PT_EVENT_H
