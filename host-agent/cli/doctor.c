@@ -23,6 +23,7 @@
 #include "libvirt/kvm-host.h"
 #include "libvirt/tracing.h"
 #include "pt/pt-host.h"
+#include "pt/pt-open.h"
 #include "util/json.h"
 #include "util/unix-socket.h"
 
@@ -222,6 +223,19 @@ static void check_kvm_trace(struct doctor *d, bool wanted)
     }
 }
 
+/* Can others than root have it? */
+static void check_pt_open(struct doctor *d, int paranoid)
+{
+    g_autofree char *path = pt_open_program();
+    g_autofree char *fault = pt_open_fault(path, paranoid);
+
+    if (fault) {
+        note(d, "pt-open", "%s", fault);
+    } else {
+        ok(d, "pt-open", "%s can open events of your own guests", path);
+    }
+}
+
 /*
  * What Intel PT of this host can do.  No guest needs it: nothing here is a
  * problem.
@@ -239,6 +253,9 @@ static void check_pt(struct doctor *d)
         const struct pt_host_word *w = h->words->pdata[i];
 
         note(d, w->about, "%s", w->text);
+    }
+    if (h->there && geteuid()) {
+        check_pt_open(d, h->paranoid);
     }
     pt_host_free(h);
 }

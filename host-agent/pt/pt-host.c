@@ -394,8 +394,11 @@ const char *pt_host_fault(const struct pt_host *h)
 
 char *pt_host_words(const struct pt_host *h)
 {
-    GString *s = g_string_new(h->psb_periods ? "PSB periods" : "PSBs");
+    GString *s = g_string_new("branches, times");
 
+    if (h->psb_periods) {
+        g_string_append(s, ", a choice of PSB periods");
+    }
     if (h->mtc) {
         g_string_append(s, ", MTC");
     }

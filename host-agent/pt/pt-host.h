@@ -100,7 +100,7 @@ void pt_host_free(struct pt_host *h);
 /* Why no guest can be traced by PT, and what to do; NULL if none is known */
 const char *pt_host_fault(const struct pt_host *h);
 
-/* What there is, for people: "PSB periods, cycles"; to be freed. */
+/* What there is, for people: "branches, times, cycles"; to be freed. */
 char *pt_host_words(const struct pt_host *h);
 
 #endif /* BTRAIL_PT_HOST_H */

@@ -4,10 +4,14 @@
  */
 
 #include <errno.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <linux/xattr.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "pt/pt-open-message.h"
@@ -25,7 +29,7 @@ G_STATIC_ASSERT(PT_OPEN_FILTER ==
 
 /* As it is installed, or beside this program as it was built: where another
  * user may put one, as in PATH, it is not searched. */
-static char *find_program(void)
+char *pt_open_program(void)
 {
     g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
     g_autofree char *folder = self ? g_path_get_dirname(self) : g_strdup("/");
@@ -35,10 +39,59 @@ static char *find_program(void)
                     BACKTRAIL_PT_OPEN);
 }
 
+/* The file's capabilities that a process gets which executes it */
+static uint64_t capabilities_of(const char *path)
+{
+    struct vfs_ns_cap_data data;
+    ssize_t n = getxattr(path, XATTR_NAME_CAPS, &data, sizeof(data));
+
+    if (n < (ssize_t)XATTR_CAPS_SZ_2) {
+        return 0;
+    }
+    return (uint64_t)GUINT32_FROM_LE(data.data[1].permitted) << 32 |
+           GUINT32_FROM_LE(data.data[0].permitted);
+}
+
+char *pt_open_fault(const char *path, int paranoid)
+{
+    static const struct {
+        unsigned capability;
+        const char *name;
+    } needed[] = {
+        { CAP_PERFMON, "cap_perfmon" },
+        { CAP_SYS_PTRACE, "cap_sys_ptrace" },
+        { CAP_IPC_LOCK, "cap_ipc_lock" },
+    };
+    g_autoptr(GString) lacks = g_string_new(NULL);
+    uint64_t has = capabilities_of(path);
+
+    if (access(path, X_OK)) {
+        return g_strdup_printf("%s: %s; " NAME "(8) says who may execute it",
+                               path, g_strerror(errno));
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(needed); i++) {
+        if (!(has >> needed[i].capability & 1)) {
+            g_string_append_printf(lacks, "%s%s", lacks->len ? "," : "",
+                                   needed[i].name);
+        }
+    }
+    if (lacks->len) {
+        return g_strdup_printf("%s lacks %s: " NAME "(8) says how root gives "
+                               "it that, and to whom", path, lacks->str);
+    }
+    if (paranoid > 2 && paranoid != INT_MAX && !(has >> CAP_SYS_ADMIN & 1)) {
+        return g_strdup_printf("perf_event_paranoid is %d, where Debian's "
+                               "kernel lets %s open no event: sysctl "
+                               "kernel.perf_event_paranoid=2 is enough",
+                               paranoid, path);
+    }
+    return NULL;
+}
+
 static bool start(const char *const *program, int sock, GPid *child,
                   GError **error)
 {
-    g_autofree char *found = program ? NULL : find_program();
+    g_autofree char *found = program ? NULL : pt_open_program();
     const char *const own[] = { found, NULL };
     const char *const *args = program ? program : own;
     g_autoptr(GError) why = NULL;

@@ -27,4 +27,17 @@ bool pt_open(const char *const *program, pid_t process, const pid_t *threads,
              unsigned n, const struct pt_event_setup *setup, size_t ring,
              struct pt_event *events, int *memory, GError **error);
 
+/* Where the program that belongs to this one is; to be freed. */
+char *pt_open_program(void);
+
+/**
+ * pt_open_fault - can this user have events opened by a program?
+ * @path:     of backtrail-pt-open
+ * @paranoid: perf_event_paranoid, as struct pt_host has it
+ *
+ * Returns why not, and what to do, or NULL if nothing is known to be in the
+ * way; to be freed.  It does not run the program.
+ */
+char *pt_open_fault(const char *path, int paranoid);
+
 #endif /* BTRAIL_PT_OPEN_H */

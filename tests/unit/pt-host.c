@@ -147,7 +147,8 @@ static void test_all(void)
     g_assert_cmpuint(h->locked, ==,
                      516 * 1024 * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
     words = pt_host_words(h);
-    g_assert_cmpstr(words, ==, "PSB periods, MTC, cycles, 2 address filters");
+    g_assert_cmpstr(words, ==, "branches, times, a choice of PSB periods, "
+                    "MTC, cycles, 2 address filters");
     pt_host_free(h);
     check("pt-time", false, NULL);
     check("pt-rights", false, NULL);

@@ -4,8 +4,12 @@
  * host has, and by programs that answer anything
  */
 
+#include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,7 +18,7 @@
 #include "scratch.h"
 
 static const char *self, *program;
-static char *type;
+static char *folder, *type;
 
 static struct pt_event_setup clock_setup(void)
 {
@@ -25,13 +29,13 @@ static struct pt_event_setup clock_setup(void)
 
 static unsigned open_files(void)
 {
-    GDir *folder = g_dir_open("/proc/self/fd", 0, NULL);
+    GDir *list = g_dir_open("/proc/self/fd", 0, NULL);
     unsigned n = 0;
 
-    while (g_dir_read_name(folder)) {
+    while (g_dir_read_name(list)) {
         n++;
     }
-    g_dir_close(folder);
+    g_dir_close(list);
     return n;
 }
 
@@ -140,6 +144,57 @@ static void test_hostile(void)
     }
 }
 
+static void check_fault(const char *path, uint64_t capabilities, int paranoid,
+                        const char *why)
+{
+    uint32_t data[] = {
+        GUINT32_TO_LE(0x02000000), GUINT32_TO_LE((uint32_t)capabilities), 0,
+        GUINT32_TO_LE((uint32_t)(capabilities >> 32)), 0,
+    };
+    g_autofree char *fault = NULL;
+
+    g_assert_cmpint(setxattr(path, "security.capability", data, sizeof(data),
+                             0), ==, 0);
+    fault = pt_open_fault(path, paranoid);
+    if (why) {
+        g_test_message("%s", fault);
+        g_assert_nonnull(strstr(fault, why));
+    } else {
+        g_assert_cmpstr(fault, ==, NULL);
+    }
+}
+
+/* What doctor says of the program, by the file alone */
+static void test_fault(void)
+{
+    const uint64_t all = UINT64_C(1) << 38 | 1u << 19 | 1u << 14;
+    g_autofree char *path = g_build_filename(folder, "program", NULL);
+    g_autofree char *none = NULL, *closed = NULL, *bare = NULL, *own = NULL;
+
+    none = pt_open_fault(path, 1);
+    g_assert_nonnull(strstr(none, g_strerror(ENOENT)));
+    g_assert_true(g_file_set_contents(path, "", 0, NULL));
+    closed = pt_open_fault(path, 1);
+    g_assert_nonnull(strstr(closed, g_strerror(EACCES)));
+    g_assert_cmpint(chmod(path, 0700), ==, 0);
+    bare = pt_open_fault(path, 1);
+    g_assert_nonnull(strstr(bare, "lacks cap_perfmon,cap_sys_ptrace,"
+                            "cap_ipc_lock:"));
+    own = pt_open_program();
+    g_assert_true(g_str_has_suffix(own, "/backtrail-pt-open"));
+    if (geteuid() || setxattr(path, "user.test", "", 0, 0)) {
+        g_test_skip("file capabilities cannot be set here");
+        return;
+    }
+    check_fault(path, all, 2, NULL);
+    check_fault(path, all & ~(UINT64_C(1) << 38), 2, "lacks cap_perfmon:");
+    check_fault(path, all & ~(UINT64_C(1) << 19), 2, "lacks cap_sys_ptrace:");
+    check_fault(path, 1u << 14, 2, "lacks cap_perfmon,cap_sys_ptrace:");
+    check_fault(path, all, 3, "perf_event_paranoid is 3");
+    check_fault(path, all | 1u << 21, 3, NULL);
+    check_fault(path, all, INT_MAX, NULL);
+}
+
 /* In a process of its own: see test_hostile() */
 static int answer(const char *how)
 {
@@ -200,7 +255,6 @@ static int answer(const char *how)
 int main(int argc, char **argv)
 {
     g_autofree char *path = NULL, *given = NULL;
-    char *folder;
     int code;
 
     if (argc == 3 && !strcmp(argv[1], "--answer")) {
@@ -216,6 +270,7 @@ int main(int argc, char **argv)
     g_test_add_func("/pt-open/open", test_open);
     g_test_add_func("/pt-open/none", test_none);
     g_test_add_func("/pt-open/hostile", test_hostile);
+    g_test_add_func("/pt-open/fault", test_fault);
     code = g_test_run();
     g_free(type);
     scratch_remove(folder);
