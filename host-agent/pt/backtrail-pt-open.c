@@ -15,6 +15,7 @@
 #include <linux/capability.h>
 #include <linux/magic.h>
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -267,8 +268,10 @@ static bool check_thread(int folder, int process, int thread)
 
 /*
  * Whether the process and its threads are the caller's.  It is asked again when
- * all is open: what was another program or thread then has ended that, so its
- * memory is gone, and its events count nothing.
+ * all is open, as it may have become a set-user-ID program: /proc/PID/mem, say,
+ * is checked by its owner, then waits until an execve() has ended, and has the
+ * memory of the new program, as CAP_SYS_PTRACE is in effect.  If it is the
+ * caller's once more, it has ended that, and both memory and events are gone.
  */
 static bool check_process(int folder, const struct pt_open_request *r)
 {
@@ -422,6 +425,22 @@ static int refuse_ring(const struct pt_open_request *r)
                   (unsigned long long)r->ring >> 10, strerror(errno));
 }
 
+#ifdef PT_OPEN_TEST
+static bool stops;
+
+/* So that a test can do something at this moment */
+static void stop_here(void)
+{
+    if (stops) {
+        raise(SIGSTOP);
+    }
+}
+#else
+static void stop_here(void)
+{
+}
+#endif
+
 static int serve(long type)
 {
     static struct pt_open_request r;
@@ -449,6 +468,7 @@ static int serve(long type)
     if (!check_process(folder, &r)) {
         return FAILED;
     }
+    stop_here();
     for (uint32_t i = 0; i < r.n_threads; i++) {
         events[i] = open_event(&r, type, r.threads[i]);
         if (events[i] < 0) {
@@ -462,6 +482,7 @@ static int serve(long type)
                       "backtrail-pt-open needs CAP_SYS_PTRACE, see "
                       "backtrail-pt-open(8)", (int)r.process, strerror(errno));
     }
+    stop_here();
     if (!check_process(folder, &r)) {
         return FAILED;
     }
@@ -523,6 +544,10 @@ int main(int argc, char **argv)
      * opens none but those of Intel PT. */
     if (optind < argc) {
         type_path = argv[optind++];
+    }
+    if (optind < argc) {
+        stops = true;
+        optind++;
     }
 #endif
     if (optind < argc) {

@@ -2,9 +2,10 @@
 /*
  * A process that is root's and a user's in turn: it executes two copies of
  * itself, of which one has the set-user-ID bit.  At a known address root's has
- * a secret, and the user's has none.
+ * a secret, and the user's has none.  Each says a line when that is there, and
+ * waits for a byte before the next is executed.
  *
- *   two-users USER MICROSECONDS-OF-ROOT MICROSECONDS-OF-USER OTHER OWN
+ *   two-users USER OTHER OWN
  */
 
 #include <stdint.h>
@@ -17,29 +18,13 @@
 
 #define ADDRESS     ((void *)UINT64_C(0x100000000))
 
-static void spin(long us)
-{
-    struct timespec now, end;
-
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_nsec += us * 1000;
-    end.tv_sec += end.tv_nsec / 1000000000;
-    end.tv_nsec %= 1000000000;
-    do {
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while (now.tv_sec < end.tv_sec ||
-             (now.tv_sec == end.tv_sec && now.tv_nsec < end.tv_nsec));
-}
-
 int main(int argc, char **argv)
 {
-    char *page, *args[] = {
-        argv[0], argc == 6 ? argv[1] : NULL, argv[2], argv[3], argv[5],
-        argv[4], NULL
-    };
+    char *page, *args[5], byte;
+    clock_t end = clock() + CLOCKS_PER_SEC / 20;
     uid_t user;
 
-    if (argc != 6) {
+    if (argc != 4) {
         return 2;
     }
     user = (uid_t)atoi(argv[1]);
@@ -49,10 +34,20 @@ int main(int argc, char **argv)
         return 1;
     }
     strcpy(page, geteuid() ? "nothing" : "secret");
-    spin(atol(argv[geteuid() ? 3 : 2]));
+    /* For whoever counts that */
+    while (clock() < end) {
+    }
+    if (printf("%s\n", page) < 0 || fflush(stdout) || read(0, &byte, 1) != 1) {
+        return 1;
+    }
     if (!geteuid() && setresuid(user, user, user)) {
         return 1;
     }
-    execv(argv[4], args);
+    args[0] = argv[2];
+    args[1] = argv[1];
+    args[2] = argv[3];
+    args[3] = argv[2];
+    args[4] = NULL;
+    execv(argv[2], args);
     return 1;
 }
