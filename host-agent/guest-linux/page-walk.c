@@ -15,6 +15,19 @@
 #define PAE_ROOT    UINT64_C(0xffffffe0)        /* where four entries are */
 #define RUN_MAX     (256u << 10)                /* bytes read at once */
 
+#define CR0_PG      (UINT64_C(1) << 31)
+#define CR4_PSE     (UINT64_C(1) << 4)
+#define CR4_PAE     (UINT64_C(1) << 5)
+#define CR4_LA57    (UINT64_C(1) << 12)
+#define EFER_LMA    (UINT64_C(1) << 10)
+
+unsigned page_walk_levels(uint64_t cr0, uint64_t cr4, uint64_t efer)
+{
+    return !(cr0 & CR0_PG) ? 1 :
+           efer & EFER_LMA ? (cr4 & CR4_LA57 ? 5 : 4) :
+           cr4 & CR4_PAE ? 3 : cr4 & CR4_PSE ? 2 : 0;
+}
+
 void page_walk_init(struct page_walk *w, const struct guest_memory *memory,
                     uint64_t root, unsigned levels, uint64_t budget)
 {

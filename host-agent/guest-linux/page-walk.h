@@ -41,6 +41,13 @@ struct page_walk {
     } large[PAGE_WALK_LARGE];
 };
 
+/*
+ * The levels that a vCPU with these registers walks; 1 if it has paging off, so
+ * that linear addresses are physical.  Returns 0 for tables that are not walked
+ * here: of two levels, with bits for large pages that do not count (CR4.PSE).
+ */
+unsigned page_walk_levels(uint64_t cr0, uint64_t cr4, uint64_t efer);
+
 void page_walk_init(struct page_walk *w, const struct guest_memory *memory,
                     uint64_t root, unsigned levels, uint64_t budget);
 

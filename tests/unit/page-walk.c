@@ -203,6 +203,19 @@ static void test_read(void)
     guest_memory_free(m);
 }
 
+static void test_levels(void)
+{
+    uint64_t pg = 1ull << 31 | 1, pse = 1 << 4, pae = 1 << 5, la57 = 1 << 12;
+    uint64_t lme = 1 << 8, lma = 1 << 10;
+
+    g_assert_cmpuint(page_walk_levels(1, pae, lme), ==, 1);
+    g_assert_cmpuint(page_walk_levels(pg, pse, 0), ==, 2);
+    g_assert_cmpuint(page_walk_levels(pg, 0, 0), ==, 0);
+    g_assert_cmpuint(page_walk_levels(pg, pae, lme), ==, 3);
+    g_assert_cmpuint(page_walk_levels(pg, pae, lme | lma), ==, 4);
+    g_assert_cmpuint(page_walk_levels(pg, pae | la57, lme | lma), ==, 5);
+}
+
 /* Tables that lead to themselves, and a budget */
 static void test_hostile(void)
 {
@@ -234,6 +247,7 @@ int main(int argc, char **argv)
     g_test_add_func("/page-walk/pae", test_pae);
     g_test_add_func("/page-walk/two", test_two);
     g_test_add_func("/page-walk/read", test_read);
+    g_test_add_func("/page-walk/levels", test_levels);
     g_test_add_func("/page-walk/hostile", test_hostile);
     return g_test_run();
 }
