@@ -23,7 +23,7 @@ struct output *output_new(struct btrail_store *store,
                           struct btrail_store *names,
                           unsigned blocks);
 
-/* Where streams hand their blocks; for one thread */
+/* Where streams hand their blocks; for one thread, or without slabs for any */
 struct btrail_block_sink *output_sink(struct output *o);
 
 /*
@@ -44,7 +44,7 @@ bool output_full(struct output *o);
 
 /*
  * Writes a piece of sideband; @data, @info->size bytes, is freed with g_free().
- * Waits while too much is queued.  For the same thread
+ * Waits while too much is queued.  As the sink
  */
 void output_sideband(struct output *o,
                      const struct btrail_sideband_info *info,
