@@ -11,6 +11,7 @@
 enum {
     DECODED = 1,
     FAILED = 2,
+    READ = 4,
 };
 
 struct space {
@@ -66,6 +67,11 @@ void frozen_spaces_see(struct frozen_spaces *s, uint64_t cr3)
     mark(s, cr3, 0);
 }
 
+void frozen_spaces_read(struct frozen_spaces *s, uint64_t cr3)
+{
+    mark(s, cr3, READ);
+}
+
 void frozen_spaces_decode(struct frozen_spaces *s, uint64_t cr3)
 {
     mark(s, cr3, DECODED);
@@ -103,7 +109,8 @@ struct frozen_spaces_count frozen_spaces_counted(const struct frozen_spaces *s)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const struct space *space = value;
 
-        count.never += space->is == FAILED;
+        count.never += (space->is & FAILED) &&
+                       (space->is & (READ | DECODED)) != (READ | DECODED);
     }
     return count;
 }

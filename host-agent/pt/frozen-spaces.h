@@ -21,7 +21,7 @@
  * struct frozen_spaces_count
  * @seen:  address spaces
  * @never: of these, the ones with code in the lower half that was executed, of
- *         which not one record could be given out
+ *         which none could be read and made into records
  * @more:  there were more than could be told apart
  */
 struct frozen_spaces_count {
@@ -38,7 +38,12 @@ void frozen_spaces_free(struct frozen_spaces *s);
 /* One is in force. */
 void frozen_spaces_see(struct frozen_spaces *s, uint64_t cr3);
 
-/* Records of its lower half were given out. */
+/*
+ * Code of its lower half was read, and records of that half were given out.  One
+ * without the other is not enough: an interrupt that comes where the guest has
+ * just got to says a record, too, and code that was read can be another one's.
+ */
+void frozen_spaces_read(struct frozen_spaces *s, uint64_t cr3);
 void frozen_spaces_decode(struct frozen_spaces *s, uint64_t cr3);
 
 /* Code of its lower half was executed, and could not be read. */

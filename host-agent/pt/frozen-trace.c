@@ -218,6 +218,9 @@ static enum pt_code_result read_code(void *opaque, uint64_t cr3,
 
     if (result == PT_CODE_READ) {
         frozen_pages_read(v->pages, cr3, address);
+        if (!(address >> 63)) {
+            frozen_spaces_read(v->spaces, cr3);
+        }
     } else if (!(address >> 63)) {
         frozen_spaces_fail(v->spaces, cr3);
     }

@@ -29,10 +29,16 @@ static void test_count(void)
     frozen_spaces_fail(s, 0x2000);
     check(s, 2, 1, false);
     /* It is decoded at another time. */
+    frozen_spaces_read(s, 0x3000);
     frozen_spaces_decode(s, 0x3000);
     frozen_spaces_fail(s, 0x3000);
     check(s, 3, 1, false);
+    /* Of code that was read, nothing came; what came was of none. */
+    frozen_spaces_read(s, 0x2000);
     frozen_spaces_fail(t, 0x4000);
+    check(s, 3, 1, false);
+    frozen_spaces_decode(t, 0x4000);
+    check(t, 1, 1, false);
     frozen_spaces_decode(t, 0x2000);
     frozen_spaces_see(t, 0x1000);
     check(t, 3, 1, false);
@@ -55,6 +61,7 @@ static void test_many(void)
     check(s, FROZEN_SPACES_MAX, FROZEN_SPACES_MAX, false);
     for (uint64_t i = 0; i < 3; i++) {
         frozen_spaces_see(s, (FROZEN_SPACES_MAX + i) << 12);
+        frozen_spaces_read(s, i << 12);
         frozen_spaces_decode(s, i << 12);
     }
     check(s, FROZEN_SPACES_MAX, FROZEN_SPACES_MAX - 3, true);
