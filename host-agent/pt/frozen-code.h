@@ -15,7 +15,7 @@
 #include "guest-linux/guest-memory.h"
 #include "pt/linked-blocks.h"
 
-/* For the levels of struct frozen_code_options: linear addresses are physical */
+/* For @levels of struct frozen_code_options: linear addresses are physical. */
 #define FROZEN_CODE_UNPAGED 1
 
 /**

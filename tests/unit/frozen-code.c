@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Code in the memory of a guest that stands still: by which tables, and how much
+ * Code in the memory of a guest that stands still: by which tables, and how
+ * much
  */
 
 #include <glib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What QEMU's human monitor prints of memory and registers, and what it does not
+ * What QEMU's human monitor prints of memory and registers, and what it does
+ * not
  */
 
 #include <glib.h>
@@ -84,11 +85,12 @@ static void test_strange_ranges(void)
     check_tree("00000000000c0000-", "00000000000bffff-", "bffff-");
     check_tree("00000000fd000000-00000000fdffffff",
                "0000000000000000-0000000000000fff", "0000-0000000000000fff");
-    check_tree("  00000000000c0000-", " 00000000000c0000-", "00000000000c0000-");
+    check_tree("  00000000000c0000-", " 00000000000c0000-", "000c0000-");
     check_tree(" AS \"memory\"", " AS \"memories\"", "FlatView #0");
     check_tree(" AS \"cpu-smm-0\"", " AS \"memory\"", "FlatView #0");
     check_tree(" Root memory region: ", " Root: ", "FlatView #0");
-    check_tree(TREE, " AS \"memory\", root: system\n Root memory region: system\n"
+    check_tree(TREE, " AS \"memory\", root: system\n"
+               " Root memory region: system\n"
                "  0000000000000000-0000000000000fff (prio 0, i/o): x\n",
                "no memory");
     check_tree(TREE, "", "''");

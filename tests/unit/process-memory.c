@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The memory of a child, also when it has ended, and the files that it shares
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "pt/process-memory.h"
+
+#define SIZE    (64u << 10)
+
+/* In both processes: what the child has there is its own. */
+struct place {
+    char *private;              /* anonymous */
+    char *shared;               /* SIZE of a memfd, from 4096 on, */
+    char *copied;               /* and the same privately */
+    int memfd;
+};
+
+static struct place make(void)
+{
+    struct place p;
+
+    p.memfd = memfd_create("test", MFD_CLOEXEC);
+    g_assert_cmpint(ftruncate(p.memfd, SIZE + 4096), ==, 0);
+    p.private = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    p.shared = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, p.memfd,
+                    4096);
+    p.copied = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE, p.memfd,
+                    0);
+    g_assert_true(p.private != MAP_FAILED && p.shared != MAP_FAILED &&
+                  p.copied != MAP_FAILED);
+    /* Another mapping of the same, as madvise(2) makes them */
+    g_assert_cmpint(madvise(p.shared + SIZE / 2, 4096, MADV_DONTDUMP), ==, 0);
+    return p;
+}
+
+static void drop(struct place *p)
+{
+    munmap(p->private, SIZE);
+    munmap(p->shared, SIZE);
+    munmap(p->copied, SIZE);
+    close(p->memfd);
+}
+
+/* The child writes, and waits for its end. */
+static pid_t begin(struct place *p)
+{
+    int ready[2];
+    char byte;
+    pid_t pid;
+
+    g_assert_cmpint(pipe(ready), ==, 0);
+    pid = fork();
+    g_assert_cmpint(pid, >=, 0);
+    if (!pid) {
+        strcpy(p->private, "private");
+        strcpy(p->shared, "shared");
+        strcpy(p->copied, "copied");
+        g_assert_cmpint(write(ready[1], "x", 1), ==, 1);
+        for (;;) {
+            pause();
+        }
+    }
+    g_assert_cmpint(read(ready[0], &byte, 1), ==, 1);
+    close(ready[0]);
+    close(ready[1]);
+    return pid;
+}
+
+static void end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    g_assert_cmpint(waitpid(pid, NULL, 0), ==, pid);
+}
+
+static void check(int fd, uint64_t offset, const char *want)
+{
+    char text[16] = { 0 };
+
+    g_assert_cmpint(pread(fd, text, strlen(want), (off_t)offset), ==,
+                    strlen(want));
+    g_assert_cmpstr(text, ==, want);
+}
+
+static void test_read(void)
+{
+    struct place place = make();
+    pid_t pid = begin(&place);
+    struct process_memory *p = process_memory_open(pid, NULL);
+    int fd;
+    char byte;
+
+    if (!p) {
+        g_test_skip("this user may not read another process");
+        end(pid);
+        return;
+    }
+    fd = process_memory_fd(p);
+    check(fd, (uintptr_t)place.private, "private");
+    check(fd, (uintptr_t)place.shared, "shared");
+    check(fd, (uintptr_t)place.copied, "copied");
+    g_assert_cmpint(fcntl(fd, F_GETFL) & O_ACCMODE, ==, O_RDONLY);
+    g_assert_true(process_memory_has_thread(p, pid));
+    g_assert_false(process_memory_has_thread(p, getpid()));
+    g_assert_false(process_memory_has_thread(p, 0));
+    g_assert_false(process_memory_has_thread(p, -1));
+    /* It has ended: whoever has its number by now is not read. */
+    end(pid);
+    g_assert_false(process_memory_has_thread(p, pid));
+    g_assert_cmpint(pread(fd, &byte, 1, (off_t)(uintptr_t)place.private), <=,
+                    0);
+    process_memory_free(p);
+    drop(&place);
+}
+
+/* A program that is replaced has other memory at these addresses. */
+static void test_exec(void)
+{
+    struct place place = make();
+    struct process_memory *p;
+    int ready[2], go[2];
+    char byte;
+    pid_t pid;
+
+    g_assert_cmpint(pipe(ready), ==, 0);
+    g_assert_cmpint(pipe2(go, O_CLOEXEC), ==, 0);
+    pid = fork();
+    if (!pid) {
+        g_assert_cmpint(read(go[0], &byte, 1), ==, 1);
+        dup2(ready[1], 1);
+        execl("/bin/sh", "sh", "-c", "echo x; sleep 100", NULL);
+        _exit(1);
+    }
+    p = process_memory_open(pid, NULL);
+    g_assert_cmpint(write(go[1], "x", 1), ==, 1);
+    g_assert_cmpint(read(ready[0], &byte, 1), ==, 1);
+    if (p) {
+        g_assert_cmpint(pread(process_memory_fd(p), &byte, 1,
+                              (off_t)(uintptr_t)place.private), <=, 0);
+    }
+    process_memory_free(p);
+    end(pid);
+    close(ready[0]);
+    close(ready[1]);
+    close(go[0]);
+    close(go[1]);
+    drop(&place);
+}
+
+static void test_file(void)
+{
+    struct place place = make();
+    pid_t pid = begin(&place);
+    struct process_memory *p = process_memory_open(pid, NULL);
+    uint64_t at = (uintptr_t)place.shared, offset = 0;
+    int fd;
+
+    if (!p) {
+        g_test_skip("this user may not read another process");
+        end(pid);
+        return;
+    }
+    fd = process_memory_file(p, at, SIZE, &offset);
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpuint(offset, ==, 4096);
+    g_assert_cmpint(fcntl(fd, F_GETFL) & O_ACCMODE, ==, O_RDONLY);
+    check(fd, offset, "shared");
+    close(fd);
+    fd = process_memory_file(p, at + 8192, 4096, &offset);
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpuint(offset, ==, 3 * 4096);
+    close(fd);
+
+    /* More than there is, none, nothing, private */
+    g_assert_cmpint(process_memory_file(p, at, SIZE + 4096, &offset), ==, -1);
+    g_assert_cmpint(process_memory_file(p, at, UINT64_MAX, &offset), ==, -1);
+    g_assert_cmpint(process_memory_file(p, at, 0, &offset), ==, -1);
+    g_assert_cmpint(process_memory_file(p, 0, 4096, &offset), ==, -1);
+    g_assert_cmpint(process_memory_file(p, (uintptr_t)place.private, 4096,
+                                        &offset), ==, -1);
+    g_assert_cmpint(process_memory_file(p, (uintptr_t)place.copied, 4096,
+                                        &offset), ==, -1);
+    /* Beyond its end a mapping has nothing to read. */
+    g_assert_cmpint(ftruncate(place.memfd, 8192), ==, 0);
+    g_assert_cmpint(process_memory_file(p, at, SIZE, &offset), ==, -1);
+    end(pid);
+    g_assert_cmpint(process_memory_file(p, at, 4096, &offset), ==, -1);
+    process_memory_free(p);
+    drop(&place);
+}
+
+static void test_none(void)
+{
+    g_autoptr(GError) error = NULL;
+
+    /* More than there can be */
+    g_assert_null(process_memory_open(1 << 30, &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_SYSTEM);
+    g_assert_nonnull(strstr(error->message, "process 1073741824"));
+    g_clear_error(&error);
+    g_assert_null(process_memory_open(-1, &error));
+    g_assert_error(error, AGENT_ERROR, AGENT_ERROR_SYSTEM);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/process-memory/read", test_read);
+    g_test_add_func("/process-memory/exec", test_exec);
+    g_test_add_func("/process-memory/file", test_file);
+    g_test_add_func("/process-memory/none", test_none);
+    return g_test_run();
+}
