@@ -239,6 +239,15 @@ const char *qmp_version(const struct qmp *qmp)
     return qmp->version;
 }
 
+pid_t qmp_peer(const struct qmp *qmp)
+{
+    struct ucred who;
+    socklen_t size = sizeof(who);
+
+    return qmp->sock >= 0 && !getsockopt(qmp->sock, SOL_SOCKET, SO_PEERCRED,
+                                         &who, &size) ? who.pid : 0;
+}
+
 static bool read_greeting(struct qmp *qmp, gint64 deadline,
                           int cancel_fd, GError **error)
 {

@@ -8,6 +8,7 @@
 #define BTRAIL_QMP_H
 
 #include <json-glib/json-glib.h>
+#include <sys/types.h>
 
 #include "monitor/qmp-message.h"
 
@@ -42,6 +43,13 @@ void qmp_free(struct qmp *qmp);
 
 /* QEMU's version as text, from the greeting, or NULL */
 const char *qmp_version(const struct qmp *qmp);
+
+/*
+ * The process that listens at the monitor's socket, as the kernel says; 0 if
+ * that is not known.  It is not QEMU's if another program has made the socket,
+ * as libvirt does, or passes commands on.
+ */
+pid_t qmp_peer(const struct qmp *qmp);
 
 /**
  * qmp_execute - run a command

@@ -119,6 +119,8 @@ static void test_commands(void)
         qmp = qmp_new(sock, 10000, -1, &error);
         g_assert_no_error(error);
         g_assert_cmpstr(qmp_version(qmp), ==, "10.0.13 p1");
+        /* Who has made the socket */
+        g_assert_cmpint(qmp_peer(qmp), ==, getpid());
 
         arguments = json_object_new();
         json_object_set_string_member(arguments, "x", "y\n\"");
