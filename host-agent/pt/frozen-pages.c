@@ -177,7 +177,7 @@ static void write_page(struct frozen_pages_vcpu *v, uint64_t label,
     const struct pt_moment moment = { .records = index };
     struct btrail_code_entry entry = {
         .vcpu = v->vcpu, .order = v->order, .index = index, .cr3 = label,
-        .linear = page,
+        .linear = page, .physical = UINT64_MAX,
     };
     struct frozen_pages *p = v->all;
     struct pt_code code;

@@ -14,14 +14,14 @@ enum {
     READ = 4,
 };
 
-struct space {
+struct frozen_space {
     uint64_t cr3;
     unsigned is;
 };
 
 struct frozen_spaces {
-    GHashTable *spaces;         /* of struct space, by @cr3 */
-    struct space *last;         /* that was asked for */
+    GHashTable *spaces;         /* of struct frozen_space, by @cr3 */
+    struct frozen_space *last;         /* that was asked for */
     bool more;
 };
 
@@ -44,7 +44,7 @@ void frozen_spaces_free(struct frozen_spaces *s)
 
 static void mark(struct frozen_spaces *s, uint64_t cr3, unsigned is)
 {
-    struct space *space = s->last;
+    struct frozen_space *space = s->last;
 
     if (!space || space->cr3 != cr3) {
         space = g_hash_table_lookup(s->spaces, &cr3);
@@ -54,7 +54,7 @@ static void mark(struct frozen_spaces *s, uint64_t cr3, unsigned is)
             s->more = true;
             return;
         }
-        space = g_new0(struct space, 1);
+        space = g_new0(struct frozen_space, 1);
         space->cr3 = cr3;
         g_hash_table_insert(s->spaces, &space->cr3, space);
     }
@@ -90,7 +90,7 @@ void frozen_spaces_add(struct frozen_spaces *s,
 
     g_hash_table_iter_init(&iter, from->spaces);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const struct space *space = value;
+        const struct frozen_space *space = value;
 
         mark(s, space->cr3, space->is);
     }
@@ -107,7 +107,7 @@ struct frozen_spaces_count frozen_spaces_counted(const struct frozen_spaces *s)
 
     g_hash_table_iter_init(&iter, s->spaces);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const struct space *space = value;
+        const struct frozen_space *space = value;
 
         count.never += (space->is & FAILED) &&
                        (space->is & (READ | DECODED)) != (READ | DECODED);

@@ -39,9 +39,10 @@ void frozen_spaces_free(struct frozen_spaces *s);
 void frozen_spaces_see(struct frozen_spaces *s, uint64_t cr3);
 
 /*
- * Code of its lower half was read, and records of that half were given out.  One
- * without the other is not enough: an interrupt that comes where the guest has
- * just got to says a record, too, and code that was read can be another one's.
+ * Code of its lower half was read, and records of that half were given out.
+ * One without the other is not enough: an interrupt that comes where the guest
+ * has just got to says a record, too, and code that was read can be another
+ * one's.
  */
 void frozen_spaces_read(struct frozen_spaces *s, uint64_t cr3);
 void frozen_spaces_decode(struct frozen_spaces *s, uint64_t cr3);

@@ -13,7 +13,8 @@
 #include "trace-samples.h"
 
 /* How many pieces of each kind a trace of these names has */
-static void scan(const struct guest_memory_files *files, struct scanner_result *result,
+static void scan(const struct guest_memory_files *files,
+                 struct scanner_result *result,
                  unsigned pieces[BTRAIL_SIDEBAND_ENDED + 1])
 {
     char *path = sample_path();

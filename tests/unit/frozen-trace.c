@@ -202,13 +202,15 @@ static void test_streams(void)
         path = write_trace(&o, streams, 2, &count);
         trace = open_trace(path);
         check_text(trace, 0,
-                   "gap:not-traced/35 cr3:5000 time:1/0 401001>401008 401008>401010 "
+                   "gap:not-traced/35 cr3:5000 time:1/0 "
+                   "401001>401008 401008>401010 "
                    "401010>401000 401001>ffffffff81000010 cr3:6000 "
                    "ffffffff81000013>401000 gap:code-unreadable/11 "
                    "cr3:6000 cr3:5000 "
                    "ffffffff81000013>401010 401010>401000 end ");
         check_text(trace, 3,
-                   "gap:overwritten/0 cr3:5000 time:1/0 401003>401010 401010>401000 "
+                   "gap:overwritten/0 cr3:5000 time:1/0 "
+                   "401003>401010 401010>401000 "
                    "gap:packets-lost/36 cr3:7000 401001>401008 "
                    "401008>401010 401010>401000 end ");
         g_assert_cmpuint(count.spaces.seen, ==, 3);
