@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/pt-share.h"
 #include "lib/agent/merged.h"
 #include "util/json.h"
 
@@ -507,6 +508,7 @@ static void print_text(const struct cli_trace *t,
         "why",
     };
     struct stream_summary sum = add_up(streams, n);
+    g_autofree char *share = pt_share_text(t->meta);
 
     cli_printf("%-10s %s", "file", t->path);
     if (t->status.files > 1) {
@@ -534,6 +536,9 @@ static void print_text(const struct cli_trace *t,
     print_start(t);
     if (btrail_json_is_true(t->meta, "icount")) {
         cli_printf("%-10s each record has its instruction count\n", "icount");
+    }
+    if (share) {
+        cli_printf("%-10s %s\n", "intel pt", share);
     }
     print_sideband(t);
     print_missing(t);

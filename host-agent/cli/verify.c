@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/pt-share.h"
 #include "cli/verify.h"
 #include "util/json.h"
 
@@ -42,14 +43,19 @@ static void on_fault(void *opaque, const struct btrail_fault *fault)
 static void print_json(const struct verify_command *v, unsigned vcpus)
 {
     const struct btrail_verify_result *r = &v->result;
+    JsonObject *pt = btrail_json_object(v->trace.meta, "pt"), *o;
 
-    cli_print_json(btrail_json_new(
+    o = btrail_json_new(
         "s:path", v->trace.path, "u:files", v->trace.status.files,
         "b:complete", r->complete, "U:records", r->records, "u:vcpus", vcpus,
         "U:gaps", r->gaps, "U:lost", r->lost,
         "b:lost_unknown", r->lost_unknown, "U:damage", r->damage,
         "U:fault_count", r->faults, "a:faults", json_array_ref(v->list),
-        NULL));
+        NULL);
+    if (pt) {
+        json_object_set_object_member(o, "pt", json_object_ref(pt));
+    }
+    cli_print_json(o);
 }
 
 /* Returns an exit code; if it is not CLI_FAILED, the trace is open. */
@@ -65,6 +71,15 @@ static int check(struct verify_command *v, char *const *paths)
         cli_error("%s: %s", paths[0], cli_strerror(ret));
         cli_trace_close(&v->trace);
         return CLI_FAILED;
+    }
+    if (!pt_share_adds_up(v->trace.meta)) {
+        const struct btrail_fault fault = {
+            .text = "the bytes of Intel PT do not add up in META",
+        };
+
+        on_fault(v, &fault);
+        v->result.faults++;
+        v->result.complete = false;
     }
     /* It says what the library only counts. */
     v->trace.sideband_said = true;
@@ -89,12 +104,14 @@ static int run(struct verify_command *v, char *const *paths)
 {
     const struct btrail_verify_result *r = &v->result;
     int code = check(v, paths);
+    g_autofree char *share = NULL;
     unsigned n;
 
     if (code == CLI_FAILED) {
         return code;
     }
     n = btrail_trace_streams(v->trace.trace);
+    share = pt_share_text(v->trace.meta);
     if (v->list) {
         print_json(v, n);
     } else {
@@ -102,6 +119,9 @@ static int run(struct verify_command *v, char *const *paths)
                    "%s lost in %" PRIu64 " gaps\n", v->trace.path,
                    code ? "damaged or incomplete" : "complete", r->records, n,
                    r->lost, r->lost_unknown ? " or more" : "", r->gaps);
+        if (share) {
+            cli_printf("Intel PT: %s\n", share);
+        }
     }
     cli_trace_close(&v->trace);
     return fflush(stdout) ? CLI_FAILED : code;
