@@ -90,6 +90,52 @@ static bool check_way(const struct record_request *o)
     return true;
 }
 
+/* TSC,NS,HZ */
+static bool parse_clock(const char *text, struct frozen_clock *c)
+{
+    g_auto(GStrv) part = g_strsplit(text, ",", 0);
+    uint64_t *const numbers[] = { &c->tsc, &c->ns, &c->hz };
+
+    if (g_strv_length(part) != G_N_ELEMENTS(numbers)) {
+        cli_error("--pt-clock: '%s' is not TSC,NS,HZ", text);
+        return false;
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++) {
+        if (!cli_parse_u64("--pt-clock", part[i], numbers[i])) {
+            return false;
+        }
+    }
+    if (!c->ns || !c->hz) {
+        cli_error("--pt-clock: neither the host's clock nor the frequency can "
+                  "be 0");
+        return false;
+    }
+    return true;
+}
+
+/* Of rings of Intel PT all is decoded, by this command. */
+static bool check_pt(struct record_request *o)
+{
+    const struct session_options *s = &o->session;
+
+    if (!o->pt_rings) {
+        if (o->pt_clock_text || o->pt_returns) {
+            cli_error("--pt-clock and --pt-returns need --pt-ring");
+            return false;
+        }
+        return true;
+    }
+    if (!o->guest.qmp || uses_service(o) || o->attach || o->from_start ||
+        o->buffer_size || o->agent_timeout || o->guest_names || s->vcpus ||
+        s->user || s->kernel || s->cr3 || s->overflow || s->duration) {
+        cli_error("--pt-ring needs --qmp; it can be combined with --pt-clock, "
+                  "--pt-returns, --output, --session, --split, --ring, "
+                  "--fsync, --names, --force and --quiet only");
+        return false;
+    }
+    return !o->pt_clock_text || parse_clock(o->pt_clock_text, &o->pt_clock);
+}
+
 /* The selection as it was given */
 static void describe_filter(const struct record_request *o)
 {
@@ -112,7 +158,7 @@ static bool check_options(struct record_request *o)
     g_autoptr(GError) error = NULL;
     uint64_t number;
 
-    if (!check_way(o)) {
+    if (!check_pt(o) || !check_way(o)) {
         return false;
     }
     if (o->attach && (s->session || s->vcpus || s->user || s->kernel ||
@@ -183,6 +229,9 @@ static int run_record(struct record_request *r)
         r->output = g_strdup("trace.btrail");
         r->store.path = r->output;
     }
+    if (r->pt_rings) {
+        return record_pt(r);
+    }
     json_object_set_string_member(r->arguments, "capture",
                                   r->session.session);
     return record_qmp(r);
@@ -218,6 +267,14 @@ int cmd_record(int argc, char **argv)
           "it is traced", NULL },
         { "attach", 0, 0, G_OPTION_ARG_NONE, &r.attach,
           "take over the session that is active", NULL },
+        { "pt-ring", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &r.pt_rings,
+          "decode this ring of Intel PT with the memory of a guest that stands "
+          "still; once for each vCPU, from 0 on", "FILE" },
+        { "pt-clock", 0, 0, G_OPTION_ARG_STRING, &r.pt_clock_text,
+          "with --pt-ring: the guest's TSC, the host's monotonic clock in "
+          "nanoseconds then, and the TSC's frequency", "TSC,NS,HZ" },
+        { "pt-returns", 0, 0, G_OPTION_ARG_NONE, &r.pt_returns,
+          "with --pt-ring: returns are compressed", NULL },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &r.quiet,
           "print errors only", NULL },
         { NULL }
@@ -246,5 +303,7 @@ int cmd_record(int argc, char **argv)
     g_free(r.ring);
     g_free(r.fsync);
     g_free(r.guest_names);
+    g_strfreev(r.pt_rings);
+    g_free(r.pt_clock_text);
     return code;
 }

@@ -12,6 +12,7 @@
 #include "cli/guest-client.h"
 #include "client/session-options.h"
 #include "lib/agent/store.h"
+#include "pt/frozen-trace.h"
 
 /**
  * struct record_request - the options; those that are texts have been checked
@@ -21,6 +22,7 @@
  * @store:       how the trace is written
  * @arguments:   of branch-trace-start, or the command of the service
  * @metadata:    for the trace; members are added
+ * @pt_clock:    of --pt-clock
  * @signal_fd:   the first signal stops the session, the second one ends this
  *               process
  */
@@ -38,7 +40,11 @@ struct record_request {
     gboolean attach;
     gboolean force;
     gboolean quiet;
+    char **pt_rings;
+    char *pt_clock_text;
+    gboolean pt_returns;
 
+    struct frozen_clock pt_clock;
     struct btrail_store_options store;
     JsonObject *arguments;
     JsonObject *metadata;
@@ -52,5 +58,8 @@ struct record_request {
  */
 int record_by_service(struct record_request *request);
 int record_qmp(const struct record_request *request);
+
+/* Writes the trace of rings of Intel PT, of a guest that stands still. */
+int record_pt(const struct record_request *request);
 
 #endif /* BTRAIL_CLI_RECORD_H */

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail record --pt-ring: a trace of rings of Intel PT and of a guest that
+ * stands still; see record.h
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/pt-share.h"
+#include "cli/record/record.h"
+#include "drain/session-description.h"
+#include "monitor/qmp.h"
+#include "pt/frozen-code.h"
+#include "pt/frozen-names.h"
+#include "pt/frozen-trace.h"
+#include "pt/pt-ring.h"
+#include "pt/stock-memory.h"
+#include "pt/written-code.h"
+#include "util/clock.h"
+#include "util/deadline.h"
+#include "util/json.h"
+
+#define QMP_TIMEOUT_MS  10000
+
+struct pt_recording {
+    const struct record_request *options;
+    struct qmp *qmp;
+    struct stock_memory *stock;
+    struct guest_memory *memory;
+    unsigned n;                 /* rings */
+    struct pt_ring_bytes *rings;
+    struct frozen_code **code;
+    struct written_code **unwritten;
+    struct frozen_stream *streams;
+    struct frozen_options decoding;
+    struct btrail_store *store;
+    struct output *output;
+    struct scanner_result names;
+    struct frozen_count count;
+    bool shows;                 /* progress, on a terminal */
+    bool stopped;               /* by a signal */
+    bool ran;                   /* the guest has, meanwhile */
+};
+
+static bool read_rings(struct pt_recording *r)
+{
+    char **files = r->options->pt_rings;
+    g_autoptr(GError) error = NULL;
+
+    r->n = g_strv_length(files);
+    r->rings = g_new0(struct pt_ring_bytes, r->n);
+    for (unsigned i = 0; i < r->n; i++) {
+        if (!pt_ring_from_file(files[i], &r->rings[i], &error)) {
+            cli_error("--pt-ring: %s", error->message);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Returns whether the guest stands still, or prints an error. */
+static bool stands_still(struct pt_recording *r, bool *runs)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonNode) node = qmp_execute(r->qmp, "query-status", NULL, -1,
+                                           QMP_TIMEOUT_MS,
+                                           r->options->signal_fd, &error);
+    JsonObject *status = node && JSON_NODE_HOLDS_OBJECT(node) ?
+                         json_node_get_object(node) : NULL;
+
+    *runs = status && btrail_json_is_true(status, "running");
+    if (error) {
+        cli_error("%s", error->message);
+    } else if (!status || !json_object_has_member(status, "running")) {
+        cli_error("the reply of QEMU to query-status is malformed");
+    }
+    return !*runs && status && json_object_has_member(status, "running");
+}
+
+static bool open_guest(struct pt_recording *r)
+{
+    int cancel_fd = r->options->signal_fd;
+    g_autoptr(GError) error = NULL;
+    bool runs;
+
+    r->qmp = qmp_connect(r->options->guest.qmp, QMP_TIMEOUT_MS, cancel_fd,
+                         &error);
+    if (!r->qmp) {
+        cli_error("%s", error->message);
+        return false;
+    }
+    /* That of its going on may come at any time. */
+    qmp_keep_events(r->qmp);
+    if (!stands_still(r, &runs)) {
+        if (runs) {
+            cli_error("this guest runs, so its memory has not the code of the "
+                      "rings any more; stop it where they end");
+        }
+        return false;
+    }
+    r->stock = stock_memory_open(r->qmp, 0, QMP_TIMEOUT_MS, cancel_fd, &error);
+    if (!r->stock) {
+        cli_error("%s", error->message);
+        return false;
+    }
+    r->memory = guest_memory_open(r->stock->files);
+    if (r->n > r->stock->vcpus->len) {
+        cli_error("--pt-ring: %u rings for %u vCPUs", r->n,
+                  r->stock->vcpus->len);
+        return false;
+    }
+    return true;
+}
+
+static const struct stock_vcpu *vcpu_at(const struct pt_recording *r,
+                                        unsigned i)
+{
+    return &g_array_index(r->stock->vcpus, struct stock_vcpu, i);
+}
+
+/*
+ * How the guest walks its page tables.  vCPUs that have paging off wait to be
+ * started, if others have it on.
+ */
+static bool find_levels(const struct pt_recording *r, unsigned *levels)
+{
+    *levels = FROZEN_CODE_UNPAGED;
+    for (unsigned i = 0; i < r->stock->vcpus->len; i++) {
+        const struct stock_vcpu *v = vcpu_at(r, i);
+
+        if (!v->levels) {
+            cli_error("vCPU %u has page tables of a kind that is not read, or "
+                      "is in system management mode", v->number);
+            return false;
+        }
+        if (v->levels == FROZEN_CODE_UNPAGED) {
+            continue;
+        }
+        if (*levels != FROZEN_CODE_UNPAGED && *levels != v->levels) {
+            cli_error("vCPU %u has page tables of %u levels, and another one "
+                      "of %u", v->number, v->levels, *levels);
+            return false;
+        }
+        *levels = v->levels;
+    }
+    return true;
+}
+
+/* The code of each stream, and how it is decoded */
+static bool prepare(struct pt_recording *r)
+{
+    g_autofree uint64_t *roots = g_new(uint64_t, r->stock->vcpus->len);
+    struct frozen_code_options code = { .roots = roots };
+
+    if (!find_levels(r, &code.levels)) {
+        return false;
+    }
+    for (unsigned i = 0; i < r->stock->vcpus->len; i++) {
+        if (vcpu_at(r, i)->levels == code.levels) {
+            roots[code.n_roots++] = vcpu_at(r, i)->registers.cr3;
+        }
+    }
+    r->code = g_new0(struct frozen_code *, r->n);
+    r->unwritten = g_new0(struct written_code *, r->n);
+    r->streams = g_new0(struct frozen_stream, r->n);
+    for (unsigned i = 0; i < r->n; i++) {
+        const struct pt_ring_bytes *ring = &r->rings[i];
+
+        r->code[i] = frozen_code_new(r->memory, &code);
+        r->unwritten[i] = written_code_new(r->memory, code.levels,
+                                           frozen_code_read, r->code[i]);
+        r->streams[i] = (struct frozen_stream){
+            .vcpu = vcpu_at(r, i)->number,
+            .bytes = { ring->bytes[0], ring->bytes[1] },
+            .size = { ring->size[0], ring->size[1] },
+            /* What was before the file's first byte is not known. */
+            .wrapped = true,
+            .code = written_code_read, .code_opaque = r->unwritten[i],
+        };
+    }
+    r->decoding.pae = code.levels == 3;
+    r->decoding.clock = r->options->pt_clock;
+    r->decoding.flow.returns = r->options->pt_returns;
+    return true;
+}
+
+static bool open_output(struct pt_recording *r)
+{
+    const struct btrail_store_options *store = &r->options->store;
+    JsonObject *meta = r->options->metadata;
+    g_autofree char *text = NULL;
+
+    if (btrail_store_open(&r->store, store)) {
+        cli_error("%s%s: %s%s", store->path, store->part_size ||
+                  store->ring_size ? " or a part of it" : "",
+                  g_strerror(errno), errno == EEXIST ?
+                  "; --force replaces it" : errno == EBUSY ?
+                  ": another process writes it" : "");
+        return false;
+    }
+    frozen_trace_describe(meta, &r->decoding, r->streams, r->n);
+    btrail_json_add(meta, "S:qemu", qmp_version(r->qmp),
+                    "s:session", r->options->session.session,
+                    "o:start", btrail_json_new(
+                        "U:monotonic", clock_ns(),
+                        "U:realtime", g_get_real_time() * 1000, NULL), NULL);
+    text = btrail_json_text(meta, FALSE);
+    if (btrail_store_meta(r->store, text, strlen(text))) {
+        cli_error("%s: %s", store->path, g_strerror(errno));
+        btrail_store_close(r->store, NULL);
+        return false;
+    }
+    r->output = output_new(r->store, NULL, frozen_trace_blocks(r->n));
+    return true;
+}
+
+/* A second signal ends this process. */
+static void take_signal(struct pt_recording *r)
+{
+    struct signalfd_siginfo info;
+    sigset_t set;
+
+    if (read(r->options->signal_fd, &info, sizeof(info)) != sizeof(info)) {
+        return;
+    }
+    if (info.ssi_signo == SIGTERM) {
+        deadline_begin();
+    }
+    if (r->stopped) {
+        signal(info.ssi_signo, SIG_DFL);
+        sigemptyset(&set);
+        sigaddset(&set, info.ssi_signo);
+        sigprocmask(SIG_UNBLOCK, &set, NULL);
+        raise(info.ssi_signo);
+    }
+    r->stopped = true;
+}
+
+static bool on_progress(void *opaque, const struct frozen_progress *p)
+{
+    struct pt_recording *r = opaque;
+    struct pollfd ready = { r->options->signal_fd, POLLIN, 0 };
+
+    if (poll(&ready, 1, 0) == 1) {
+        take_signal(r);
+    }
+    if (r->shows) {
+        cli_fprintf(stderr, "\r%3u%% of %" PRIu64 " bytes, %" PRIu64
+                    " records ", p->size ? (unsigned)(p->bytes * 100.0 /
+                    p->size) : 100, p->size, p->records);
+    }
+    return !r->stopped;
+}
+
+/* Has the guest run since it was looked at first? */
+static bool has_run(struct pt_recording *r)
+{
+    bool runs, ran = !stands_still(r, &runs);
+    char *name;
+
+    while ((name = qmp_next_event(r->qmp, 0, -1, NULL))) {
+        ran |= !strcmp(name, "RESUME") || !strcmp(name, "RESET");
+        g_free(name);
+    }
+    return ran;
+}
+
+static int finish(struct pt_recording *r, int ret)
+{
+    const char *path = r->options->store.path;
+    g_autoptr(JsonObject) meta = NULL;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = NULL, *share = NULL;
+    uint64_t size;
+    int code = CLI_OK;
+
+    r->ran = has_run(r);
+    output_finish(r->output);
+    if (output_error(r->output)) {
+        errno = output_error(r->output);
+        g_set_error(&error, G_FILE_ERROR, g_file_error_from_errno(errno),
+                    "%s: %s", path, g_strerror(errno));
+        code = CLI_FAILED;
+    } else if (ret) {
+        g_set_error(&error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s: %s", path,
+                    cli_strerror(ret));
+        code = CLI_FAILED;
+    } else if (r->ran) {
+        g_set_error(&error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "the guest ran "
+                    "while its memory was read: names and records can be "
+                    "wrong");
+        code = CLI_DAMAGED;
+    }
+    output_free(r->output);
+    meta = btrail_json_new("o:pt", frozen_trace_count_json(&r->count), NULL);
+    text = btrail_json_text(meta, FALSE);
+    ret = btrail_store_meta(r->store, text, strlen(text));
+    if (!ret) {
+        ret = session_describe_end(r->store, BTRAIL_END_STOPPED, error,
+                                   r->names.snapshots, r->names.release,
+                                   r->names.missing, r->names.kernels);
+    }
+    if ((btrail_store_close(r->store, &size) || ret) && !error) {
+        g_set_error(&error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s: %s", path,
+                    g_strerror(errno));
+        code = CLI_FAILED;
+    }
+    if (r->shows) {
+        cli_fprintf(stderr, "\n");
+    }
+    if (!r->options->quiet) {
+        share = pt_share_text(meta);
+        cli_fprintf(stderr, "%s: %" PRIu64 " records, %" PRIu64 " bytes; %s\n",
+                    path, r->count.flow.records, size, share);
+        if (r->names.why) {
+            cli_fprintf(stderr, "%s lacks names: %s\n", path, r->names.why);
+        }
+    }
+    if (error) {
+        cli_error("%s", error->message);
+    }
+    return code;
+}
+
+static int decode(struct pt_recording *r)
+{
+    int ret;
+
+    r->shows = !r->options->quiet && isatty(STDERR_FILENO);
+    r->decoding.progress = on_progress;
+    r->decoding.progress_opaque = r;
+    if (g_strcmp0(r->options->session.names, "off")) {
+        frozen_names_write(r->output, r->stock->files, &r->names);
+    }
+    ret = frozen_trace_write(r->output, &r->decoding, r->streams, r->n,
+                             &r->count);
+    return finish(r, ret);
+}
+
+static void clear(struct pt_recording *r)
+{
+    for (unsigned i = 0; i < r->n; i++) {
+        if (r->code) {
+            frozen_code_free(r->code[i]);
+            written_code_free(r->unwritten[i]);
+        }
+        pt_ring_clear(&r->rings[i]);
+    }
+    scanner_result_clear(&r->names);
+    g_free(r->code);
+    g_free(r->unwritten);
+    g_free(r->rings);
+    g_free(r->streams);
+    guest_memory_free(r->memory);
+    stock_memory_free(r->stock);
+    qmp_free(r->qmp);
+}
+
+int record_pt(const struct record_request *options)
+{
+    struct pt_recording r = { .options = options };
+    int code = CLI_FAILED;
+
+    if (read_rings(&r) && open_guest(&r) && prepare(&r) && open_output(&r)) {
+        code = decode(&r);
+    }
+    clear(&r);
+    return code;
+}
