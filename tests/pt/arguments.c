@@ -63,7 +63,7 @@ static bool set(struct arguments *a, const char *argument, const char *name,
     } wide[] = {
         { "first", &a->first }, { "records", &a->records },
         { "root", &o->root }, { "low", &o->low }, { "high", &o->high },
-        { "shift", &o->shift },
+        { "shift", &o->shift }, { "tail", &a->tail },
     };
     const struct {
         const char *name;
@@ -80,6 +80,7 @@ static bool set(struct arguments *a, const char *argument, const char *name,
     } names[] = {
         { "trace", &a->trace }, { "stream", &a->stream },
         { "known", &a->known }, { "image", &a->image },
+        { "given", &a->given },
     };
 
     for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++) {
@@ -112,7 +113,7 @@ static bool set(struct arguments *a, const char *argument, const char *name,
 static void get(struct arguments *a, int argc, char **argv)
 {
     *a = (struct arguments) {
-        .records = UINT64_MAX,
+        .records = UINT64_MAX, .tail = UINT64_MAX,
         .o = { .seed = 1, .psb = 2048, .tnt = 47, .mtc = -1,
                .noise_kinds = ENCODE_NOISE_ALL },
     };

@@ -12,6 +12,8 @@ struct arguments {
     const char *stream;         /* file, or NULL */
     const char *known;          /* file, or NULL */
     const char *image;          /* file, or NULL */
+    const char *given;          /* trace, or NULL */
+    uint64_t tail;              /* so many bytes of the stream, the last ones */
     unsigned vcpu;
     uint64_t first;
     uint64_t records;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Writes the PT stream of a vCPU of a trace: pt-encode trace=FILE stream=FILE
- * [known=FILE] [NAME=VALUE]...; for the names see encode.h
+ * [known=FILE] [tail=BYTES] [NAME=VALUE]...; for the names see encode.h
+ *
+ * tail= has only the last bytes of the stream written, as a ring has them.
  *
  * The file known= says in lines what a decoder can know of the stream:
  *
@@ -154,8 +156,10 @@ int main(int argc, char **argv)
         printf(" %" PRIu64, e.forms[i]);
     }
     printf("\n");
-    if (a.stream && !g_file_set_contents(a.stream, (char *)e.bytes->data,
-                                         e.bytes->len, &error)) {
+    a.tail = MIN(a.tail, e.bytes->len);
+    if (a.stream && !g_file_set_contents(
+            a.stream, (char *)e.bytes->data + e.bytes->len - a.tail,
+            (gssize)a.tail, &error)) {
         fprintf(stderr, "%s\n", error->message);
         return 1;
     }
