@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail record --pt-ring: a trace of rings of Intel PT and of a guest that
- * stands still; see record.h
+ * backtrail record --pt and --pt-ring: a trace of rings of Intel PT and of a
+ * guest that stands still; see record.h
  */
 
 #include <errno.h>
@@ -21,14 +21,19 @@
 #include "pt/frozen-code.h"
 #include "pt/frozen-names.h"
 #include "pt/frozen-trace.h"
+#include "pt/pt-host.h"
+#include "pt/pt-open.h"
 #include "pt/pt-ring.h"
 #include "pt/stock-memory.h"
 #include "pt/written-code.h"
+#include "util/agent-error.h"
 #include "util/clock.h"
 #include "util/deadline.h"
 #include "util/json.h"
 
 #define QMP_TIMEOUT_MS  10000
+/* Nothing is missed in between. */
+#define WAIT_MS         60000
 
 struct pt_recording {
     const struct record_request *options;
@@ -37,6 +42,9 @@ struct pt_recording {
     struct guest_memory *memory;
     unsigned n;                 /* rings */
     struct pt_ring_bytes *rings;
+    struct pt_event *events;    /* of them, unless they are of files */
+    unsigned *numbers;          /* of vCPUs of @events */
+    bool goes_on;               /* the guest was stopped here */
     struct frozen_code **code;
     struct written_code **unwritten;
     struct frozen_stream *streams;
@@ -67,12 +75,11 @@ static bool read_rings(struct pt_recording *r)
 }
 
 /* Returns whether the guest stands still, or prints an error. */
-static bool stands_still(struct pt_recording *r, bool *runs)
+static bool stands_still(struct pt_recording *r, int cancel_fd, bool *runs)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(JsonNode) node = qmp_execute(r->qmp, "query-status", NULL, -1,
-                                           QMP_TIMEOUT_MS,
-                                           r->options->signal_fd, &error);
+                                           QMP_TIMEOUT_MS, cancel_fd, &error);
     JsonObject *status = node && JSON_NODE_HOLDS_OBJECT(node) ?
                          json_node_get_object(node) : NULL;
 
@@ -85,11 +92,10 @@ static bool stands_still(struct pt_recording *r, bool *runs)
     return !*runs && status && json_object_has_member(status, "running");
 }
 
-static bool open_guest(struct pt_recording *r)
+static bool connect_monitor(struct pt_recording *r)
 {
     int cancel_fd = r->options->signal_fd;
     g_autoptr(GError) error = NULL;
-    bool runs;
 
     r->qmp = qmp_connect(r->options->guest.qmp, QMP_TIMEOUT_MS, cancel_fd,
                          &error);
@@ -99,7 +105,16 @@ static bool open_guest(struct pt_recording *r)
     }
     /* That of its going on may come at any time. */
     qmp_keep_events(r->qmp);
-    if (!stands_still(r, &runs)) {
+    return true;
+}
+
+static bool open_guest(struct pt_recording *r)
+{
+    int cancel_fd = r->options->signal_fd;
+    g_autoptr(GError) error = NULL;
+    bool runs;
+
+    if (!stands_still(r, cancel_fd, &runs)) {
         if (runs) {
             cli_error("this guest runs, so its memory has not the code of the "
                       "rings any more; stop it where they end");
@@ -116,6 +131,193 @@ static bool open_guest(struct pt_recording *r)
         cli_error("--pt-ring: %u rings for %u vCPUs", r->n,
                   r->stock->vcpus->len);
         return false;
+    }
+    return true;
+}
+
+/* A second signal ends this process. */
+static void take_signal(struct pt_recording *r)
+{
+    struct signalfd_siginfo info;
+    sigset_t set;
+
+    if (read(r->options->signal_fd, &info, sizeof(info)) != sizeof(info)) {
+        return;
+    }
+    if (info.ssi_signo == SIGTERM) {
+        deadline_begin();
+    }
+    if (r->stopped) {
+        signal(info.ssi_signo, SIG_DFL);
+        sigemptyset(&set);
+        sigaddset(&set, info.ssi_signo);
+        sigprocmask(SIG_UNBLOCK, &set, NULL);
+        raise(info.ssi_signo);
+    }
+    r->stopped = true;
+}
+
+/* The threads of the guest's vCPUs, and their numbers */
+static pid_t *find_threads(struct pt_recording *r)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonNode) node = qmp_execute(r->qmp, "query-cpus-fast", NULL, -1,
+                                           QMP_TIMEOUT_MS,
+                                           r->options->signal_fd, &error);
+    JsonArray *list = node && JSON_NODE_HOLDS_ARRAY(node) ?
+                      json_node_get_array(node) : NULL;
+    unsigned n = list ? json_array_get_length(list) : 0;
+    g_autofree pid_t *threads = g_new0(pid_t, n);
+
+    r->numbers = g_new0(unsigned, n);
+    for (unsigned i = 0; i < n && n <= BTRAIL_MAX_VCPUS; i++) {
+        JsonNode *item = json_array_get_element(list, i);
+        JsonObject *o = JSON_NODE_HOLDS_OBJECT(item) ?
+                        json_node_get_object(item) : NULL;
+        gint64 thread = o ? btrail_json_int(o, "thread-id", 0) : 0;
+        gint64 number = o ? btrail_json_int(o, "cpu-index", -1) : -1;
+
+        if (thread <= 0 || thread > G_MAXINT || number < 0 ||
+            number >= BTRAIL_MAX_VCPUS) {
+            break;
+        }
+        threads[i] = (pid_t)thread;
+        r->numbers[i] = (unsigned)number;
+        r->n = i + 1;
+    }
+    if (error) {
+        cli_error("%s", error->message);
+    } else if (!n || r->n < n) {
+        cli_error("the reply of QEMU to query-cpus-fast is malformed");
+    }
+    return n && r->n == n ? g_steal_pointer(&threads) : NULL;
+}
+
+/* Opens and starts an event for each vCPU. */
+static bool start_events(struct pt_recording *r)
+{
+    const struct pt_event_options options = { .returns = false };
+    struct pt_host *host = pt_host_read("");
+    g_autofree pid_t *threads = NULL;
+    g_autoptr(GError) error = NULL;
+    struct pt_event_setup setup;
+    int memory = -1;
+    bool ok;
+
+    ok = pt_event_prepare(host, &options, &setup, &error);
+    if (ok) {
+        r->decoding.flow.linear = host->linear;
+        memcpy(r->decoding.flow.tsc_per_ctc, host->tsc_per_ctc,
+               sizeof(host->tsc_per_ctc));
+        r->decoding.flow.mtc_shift = setup.mtc_shift;
+        r->decoding.flow.bus_ratio = host->bus_ratio;
+        r->decoding.flow.returns = setup.returns;
+    }
+    pt_host_free(host);
+    if (!ok) {
+        cli_error("%s", error->message);
+        return false;
+    }
+    if (!connect_monitor(r) || !(threads = find_threads(r))) {
+        return false;
+    }
+    r->events = g_new(struct pt_event, r->n);
+    for (unsigned i = 0; i < r->n; i++) {
+        r->events[i] = PT_EVENT_NONE;
+    }
+    ok = pt_open(NULL, qmp_peer(r->qmp), threads, r->n, &setup,
+                 r->options->pt_size, r->events, &memory, &error);
+    if (memory >= 0) {
+        /* It is opened once more when it is known what is where. */
+        close(memory);
+    }
+    for (unsigned i = 0; ok && i < r->n; i++) {
+        ok = pt_event_start(&r->events[i], &error);
+    }
+    if (!ok) {
+        cli_error("%s", error->message);
+    }
+    return ok;
+}
+
+/* Waits for what ends it: a signal, or the guest's own end. */
+static bool wait_for_end(struct pt_recording *r)
+{
+    static const char *const ends[] = { "GUEST_PANICKED", "STOP", NULL };
+    g_autoptr(GError) error = NULL;
+    char *name;
+    bool ended = false;
+
+    if (!r->options->quiet) {
+        cli_fprintf(stderr, "tracing %u vCPUs; Ctrl-C stops the guest and "
+                    "decodes what it did last\n", r->n);
+    }
+    while (!ended && !error) {
+        name = qmp_next_event(r->qmp, WAIT_MS, r->options->signal_fd, &error);
+        ended = name && g_strv_contains(ends, name);
+        g_free(name);
+        if (g_error_matches(error, AGENT_ERROR, AGENT_ERROR_TIMEOUT)) {
+            g_clear_error(&error);
+        }
+    }
+    if (error && !agent_is_cancelled(error)) {
+        cli_error("%s", error->message);
+        return false;
+    }
+    if (error) {
+        take_signal(r);
+        /* Another one ends the decoding. */
+        r->stopped = false;
+    }
+    return true;
+}
+
+static bool command(struct pt_recording *r, const char *name)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonNode) node = qmp_execute(r->qmp, name, NULL, -1,
+                                           QMP_TIMEOUT_MS, -1, &error);
+
+    if (!node) {
+        cli_error("%s", error->message);
+    }
+    return node;
+}
+
+/* Stops the guest, and takes what is in the rings. */
+static bool freeze(struct pt_recording *r)
+{
+    g_autoptr(GError) error = NULL;
+    bool runs;
+    char *name;
+
+    if (!stands_still(r, -1, &runs)) {
+        if (!runs || !command(r, "stop")) {
+            return false;
+        }
+        r->goes_on = true;
+    }
+    while ((name = qmp_next_event(r->qmp, 0, -1, NULL))) {
+        g_free(name);
+    }
+    r->rings = g_new0(struct pt_ring_bytes, r->n);
+    for (unsigned i = 0; i < r->n; i++) {
+        struct pt_event *e = &r->events[i];
+        const char *flaw;
+
+        if (!pt_event_stop(e, &error)) {
+            cli_error("%s", error->message);
+            return false;
+        }
+        flaw = pt_event_flaw(e->flags);
+        if (flaw) {
+            cli_error("vCPU %u: %s", r->numbers[i], flaw);
+        }
+        if (!pt_ring_freeze(e->page, e->aux, e->aux_size, &r->rings[i])) {
+            cli_error("vCPU %u: the kernel says nothing that makes sense of "
+                      "its ring", r->numbers[i]);
+            return false;
+        }
     }
     return true;
 }
@@ -173,22 +375,23 @@ static bool prepare(struct pt_recording *r)
     r->streams = g_new0(struct frozen_stream, r->n);
     for (unsigned i = 0; i < r->n; i++) {
         const struct pt_ring_bytes *ring = &r->rings[i];
+        bool live = r->events;
 
         r->code[i] = frozen_code_new(r->memory, &code);
         r->unwritten[i] = written_code_new(r->memory, code.levels,
                                            frozen_code_read, r->code[i]);
         r->streams[i] = (struct frozen_stream){
-            .vcpu = vcpu_at(r, i)->number,
+            .vcpu = live ? r->numbers[i] : vcpu_at(r, i)->number,
             .bytes = { ring->bytes[0], ring->bytes[1] },
             .size = { ring->size[0], ring->size[1] },
             /* What was before the file's first byte is not known. */
-            .wrapped = true,
+            .wrapped = !live || ring->wrapped,
             .code = written_code_read, .code_opaque = r->unwritten[i],
         };
     }
     r->decoding.pae = code.levels == 3;
     r->decoding.clock = r->options->pt_clock;
-    r->decoding.flow.returns = r->options->pt_returns;
+    r->decoding.flow.returns |= r->options->pt_returns;
     return true;
 }
 
@@ -222,28 +425,6 @@ static bool open_output(struct pt_recording *r)
     return true;
 }
 
-/* A second signal ends this process. */
-static void take_signal(struct pt_recording *r)
-{
-    struct signalfd_siginfo info;
-    sigset_t set;
-
-    if (read(r->options->signal_fd, &info, sizeof(info)) != sizeof(info)) {
-        return;
-    }
-    if (info.ssi_signo == SIGTERM) {
-        deadline_begin();
-    }
-    if (r->stopped) {
-        signal(info.ssi_signo, SIG_DFL);
-        sigemptyset(&set);
-        sigaddset(&set, info.ssi_signo);
-        sigprocmask(SIG_UNBLOCK, &set, NULL);
-        raise(info.ssi_signo);
-    }
-    r->stopped = true;
-}
-
 static bool on_progress(void *opaque, const struct frozen_progress *p)
 {
     struct pt_recording *r = opaque;
@@ -263,7 +444,7 @@ static bool on_progress(void *opaque, const struct frozen_progress *p)
 /* Has the guest run since it was looked at first? */
 static bool has_run(struct pt_recording *r)
 {
-    bool runs, ran = !stands_still(r, &runs);
+    bool runs, ran = !stands_still(r, -1, &runs);
     char *name;
 
     while ((name = qmp_next_event(r->qmp, 0, -1, NULL))) {
@@ -352,12 +533,22 @@ static void clear(struct pt_recording *r)
             frozen_code_free(r->code[i]);
             written_code_free(r->unwritten[i]);
         }
-        pt_ring_clear(&r->rings[i]);
+        if (r->rings) {
+            pt_ring_clear(&r->rings[i]);
+        }
+        if (r->events) {
+            pt_event_close(&r->events[i]);
+        }
+    }
+    if (r->goes_on) {
+        command(r, "cont");
     }
     scanner_result_clear(&r->names);
     g_free(r->code);
     g_free(r->unwritten);
     g_free(r->rings);
+    g_free(r->events);
+    g_free(r->numbers);
     g_free(r->streams);
     guest_memory_free(r->memory);
     stock_memory_free(r->stock);
@@ -369,7 +560,9 @@ int record_pt(const struct record_request *options)
     struct pt_recording r = { .options = options };
     int code = CLI_FAILED;
 
-    if (read_rings(&r) && open_guest(&r) && prepare(&r) && open_output(&r)) {
+    if ((options->pt ? start_events(&r) && wait_for_end(&r) && freeze(&r) :
+         read_rings(&r) && connect_monitor(&r)) &&
+        open_guest(&r) && prepare(&r) && open_output(&r)) {
         code = decode(&r);
     }
     clear(&r);

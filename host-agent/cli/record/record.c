@@ -10,10 +10,14 @@
 #include "cli/cli.h"
 #include "cli/record/record.h"
 #include "cli/sessions.h"
+#include "pt/pt-ring.h"
 #include "util/json.h"
 
 /* As QEMU has it */
 #define MIN_BUFFER_SIZE (128 << 10)
+/* Of rings of Intel PT: as usual, and at least */
+#define PT_SIZE         (64u << 20)
+#define MIN_PT_SIZE     (64u << 10)
 
 static bool parse_sync(const char *text, struct btrail_store_options *options)
 {
@@ -113,24 +117,55 @@ static bool parse_clock(const char *text, struct frozen_clock *c)
     return true;
 }
 
+/* How much each vCPU's ring has: the next power of 2 */
+static bool parse_last(const char *text, uint64_t *size)
+{
+    uint64_t wanted = PT_SIZE;
+
+    if (text && !cli_parse_size("--last", text, &wanted)) {
+        return false;
+    }
+    if (!wanted || wanted > PT_RING_MAX) {
+        cli_error("--last: '%s' is not from 1 to 2G bytes", text);
+        return false;
+    }
+    for (*size = MIN_PT_SIZE; *size < wanted; *size *= 2) {
+        continue;
+    }
+    return true;
+}
+
 /* Of rings of Intel PT all is decoded, by this command. */
 static bool check_pt(struct record_request *o)
 {
     const struct session_options *s = &o->session;
 
-    if (!o->pt_rings) {
-        if (o->pt_clock_text || o->pt_returns) {
-            cli_error("--pt-clock and --pt-returns need --pt-ring");
-            return false;
-        }
+    if (!o->pt_rings && (o->pt_clock_text || o->pt_returns)) {
+        cli_error("--pt-clock and --pt-returns need --pt-ring");
+        return false;
+    }
+    if (!o->pt && o->last) {
+        cli_error("--last needs --pt");
+        return false;
+    }
+    if (o->pt && o->pt_rings) {
+        cli_error("--pt and --pt-ring exclude each other: one makes rings, the "
+                  "other reads those that were saved");
+        return false;
+    }
+    if (!o->pt_rings && !o->pt) {
         return true;
     }
     if (!o->guest.qmp || uses_service(o) || o->attach || o->from_start ||
         o->buffer_size || o->agent_timeout || o->guest_names || s->vcpus ||
         s->user || s->kernel || s->cr3 || s->overflow || s->duration) {
-        cli_error("--pt-ring needs --qmp; it can be combined with --pt-clock, "
-                  "--pt-returns, --output, --session, --split, --ring, "
-                  "--fsync, --names, --force and --quiet only");
+        cli_error("%s needs --qmp; it can be combined with %s, --output, "
+                  "--session, --split, --ring, --fsync, --names, --force and "
+                  "--quiet only", o->pt ? "--pt" : "--pt-ring", o->pt ?
+                  "--last" : "--pt-clock, --pt-returns");
+        return false;
+    }
+    if (!parse_last(o->last, &o->pt_size)) {
         return false;
     }
     return !o->pt_clock_text || parse_clock(o->pt_clock_text, &o->pt_clock);
@@ -229,7 +264,7 @@ static int run_record(struct record_request *r)
         r->output = g_strdup("trace.btrail");
         r->store.path = r->output;
     }
-    if (r->pt_rings) {
+    if (r->pt_rings || r->pt) {
         return record_pt(r);
     }
     json_object_set_string_member(r->arguments, "capture",
@@ -267,6 +302,11 @@ int cmd_record(int argc, char **argv)
           "it is traced", NULL },
         { "attach", 0, 0, G_OPTION_ARG_NONE, &r.attach,
           "take over the session that is active", NULL },
+        { "pt", 0, 0, G_OPTION_ARG_NONE, &r.pt,
+          "trace by Intel PT, under any QEMU with KVM: at Ctrl-C, or when the "
+          "guest panics, it is stopped, and what it did last is decoded", NULL },
+        { "last", 0, 0, G_OPTION_ARG_STRING, &r.last,
+          "with --pt: how much each vCPU's ring has (default: 64M)", "SIZE" },
         { "pt-ring", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &r.pt_rings,
           "decode this ring of Intel PT with the memory of a guest that stands "
           "still; once for each vCPU, from 0 on", "FILE" },
@@ -304,6 +344,7 @@ int cmd_record(int argc, char **argv)
     g_free(r.fsync);
     g_free(r.guest_names);
     g_strfreev(r.pt_rings);
+    g_free(r.last);
     g_free(r.pt_clock_text);
     return code;
 }

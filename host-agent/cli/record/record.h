@@ -22,6 +22,7 @@
  * @store:       how the trace is written
  * @arguments:   of branch-trace-start, or the command of the service
  * @metadata:    for the trace; members are added
+ * @pt_size:     bytes of a ring of --pt, a power of 2
  * @pt_clock:    of --pt-clock
  * @signal_fd:   the first signal stops the session, the second one ends this
  *               process
@@ -40,10 +41,13 @@ struct record_request {
     gboolean attach;
     gboolean force;
     gboolean quiet;
+    gboolean pt;
+    char *last;
     char **pt_rings;
     char *pt_clock_text;
     gboolean pt_returns;
 
+    uint64_t pt_size;
     struct frozen_clock pt_clock;
     struct btrail_store_options store;
     JsonObject *arguments;
@@ -59,7 +63,10 @@ struct record_request {
 int record_by_service(struct record_request *request);
 int record_qmp(const struct record_request *request);
 
-/* Writes the trace of rings of Intel PT, of a guest that stands still. */
+/*
+ * Writes the trace of rings of Intel PT, of a guest that stands still: of files,
+ * or of events that it opens, until the guest is to be stopped.
+ */
 int record_pt(const struct record_request *request);
 
 #endif /* BTRAIL_CLI_RECORD_H */
