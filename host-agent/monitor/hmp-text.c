@@ -50,14 +50,14 @@ static bool at_end(const char *p)
     return p && !p[strspn(p, "\r\n")];
 }
 
-enum kind {
+enum hmp_kind {
     KIND_NONE,
     KIND_MEMORY,
     KIND_OTHER,
 };
 
 /* The word between a priority and "): "; a name follows. */
-static enum kind kind_of(const char **p)
+static enum hmp_kind kind_of(const char **p)
 {
     static const char *const memory[] = {
         "ram", "rom", "romd", "nv-ram", "nv-rom", "nv-romd",
@@ -84,7 +84,8 @@ static enum kind kind_of(const char **p)
 }
 
 /* "  START-LAST (prio N, KIND): NAME ..." */
-static enum kind parse_line(const char *line, uint64_t *start, uint64_t *last)
+static enum hmp_kind parse_line(const char *line, uint64_t *start,
+                                uint64_t *last)
 {
     const char *p = after(line, "  ");
 
@@ -133,7 +134,7 @@ static const char *take_ranges(char **lines, unsigned i, GArray *ranges)
     for (; lines[i] && *lines[i]; i++) {
         struct hmp_range r = { 0 };
         uint64_t last = 0;
-        enum kind kind = parse_line(lines[i], &r.address, &last);
+        enum hmp_kind kind = parse_line(lines[i], &r.address, &last);
 
         if (kind == KIND_NONE || full || r.address < free_from ||
             ranges->len == RANGES) {

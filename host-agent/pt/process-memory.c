@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "util/close.h"
 
 #define LINES   (1u << 20)      /* of mappings */
+#define STATUS  8192            /* bytes of it; what is looked for is early */
 
 /* The folder is that of one process: others of its number are not found by
  * it. */
@@ -26,7 +28,7 @@ struct process_memory {
 };
 
 /* What of a file a mapping has */
-struct mapping {
+struct process_mapping {
     uint64_t start;
     uint64_t end;
     uint64_t offset;
@@ -64,12 +66,47 @@ void process_memory_free(struct process_memory *p)
     }
 }
 
-bool process_memory_has_thread(const struct process_memory *p, pid_t tid)
+/* What the thread is called in its own namespace, by proc_pid_status(5) */
+static pid_t own_number(int tasks, const char *name)
 {
-    char name[64];
+    static const char key[] = "\nNSpid:";
+    g_autofree char *path = g_strdup_printf("%s/status", name);
+    int fd = openat(tasks, path, O_RDONLY | O_CLOEXEC);
+    char text[STATUS + 1];
+    ssize_t n = fd < 0 ? -1 : read(fd, text, STATUS);
+    char *line, *last;
 
-    snprintf(name, sizeof(name), "task/%d", (int)tid);
-    return tid > 0 && !faccessat(p->folder, name, F_OK, 0);
+    btrail_close(fd);
+    text[MAX(n, 0)] = '\0';
+    line = strstr(text, key);
+    if (!line) {
+        return 0;
+    }
+    line += strlen(key);
+    line[strcspn(line, "\n")] = '\0';
+    last = strrchr(line, '\t');
+    return last ? (pid_t)atoi(last + 1) : 0;
+}
+
+pid_t process_memory_thread(const struct process_memory *p, pid_t number)
+{
+    int tasks = openat(p->folder, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = tasks < 0 ? NULL : fdopendir(tasks);
+    const struct dirent *entry;
+    pid_t found = 0;
+
+    if (!dir) {
+        btrail_close(tasks);
+        return 0;
+    }
+    while (!found && number > 0 && (entry = readdir(dir))) {
+        if (g_ascii_isdigit(entry->d_name[0]) &&
+            own_number(tasks, entry->d_name) == number) {
+            found = (pid_t)atoi(entry->d_name);
+        }
+    }
+    closedir(dir);
+    return found;
 }
 
 int process_memory_fd(const struct process_memory *p)
@@ -78,7 +115,7 @@ int process_memory_fd(const struct process_memory *p)
 }
 
 /* A line of proc_pid_maps(5) */
-static bool parse_mapping(const char *line, struct mapping *m)
+static bool parse_mapping(const char *line, struct process_mapping *m)
 {
     char shared;
 
@@ -91,7 +128,8 @@ static bool parse_mapping(const char *line, struct mapping *m)
     return m->start < m->end;
 }
 
-static bool goes_on(const struct mapping *m, const struct mapping *next)
+static bool goes_on(const struct process_mapping *m,
+                    const struct process_mapping *next)
 {
     return next->start == m->end && next->shared &&
            next->major == m->major && next->minor == m->minor &&
@@ -101,9 +139,9 @@ static bool goes_on(const struct mapping *m, const struct mapping *next)
 
 /* The mappings that have the range, which are one but for their flags */
 static bool find_mapping(FILE *maps, uint64_t address, uint64_t size,
-                         struct mapping *found)
+                         struct process_mapping *found)
 {
-    struct mapping m;
+    struct process_mapping m;
     bool begun = false;
     char *line = NULL;
     size_t room = 0;
@@ -133,7 +171,7 @@ static bool find_mapping(FILE *maps, uint64_t address, uint64_t size,
 }
 
 /* Is this descriptor of the process of the file? */
-static bool is_file(int fds, const char *name, const struct mapping *m)
+static bool is_file(int fds, const char *name, const struct process_mapping *m)
 {
     struct stat st;
 
@@ -143,7 +181,8 @@ static bool is_file(int fds, const char *name, const struct mapping *m)
            minor(st.st_dev) == m->minor;
 }
 
-static int open_file(const struct process_memory *p, const struct mapping *m)
+static int open_file(const struct process_memory *p,
+                     const struct process_mapping *m)
 {
     int fds = openat(p->folder, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fds < 0 ? NULL : fdopendir(fds);
@@ -165,7 +204,7 @@ static int open_file(const struct process_memory *p, const struct mapping *m)
 }
 
 /* It may be another file by now: the process may have changed descriptors. */
-static bool is_still(int fd, const struct mapping *m, uint64_t end)
+static bool is_still(int fd, const struct process_mapping *m, uint64_t end)
 {
     struct stat st;
 
@@ -179,7 +218,7 @@ int process_memory_file(const struct process_memory *p, uint64_t address,
 {
     int list = openat(p->folder, "maps", O_RDONLY | O_CLOEXEC);
     FILE *maps = list < 0 ? NULL : fdopen(list, "re");
-    struct mapping m = { 0 };
+    struct process_mapping m = { 0 };
     bool found;
     int fd;
 

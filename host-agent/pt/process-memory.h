@@ -22,8 +22,11 @@ struct process_memory;
 struct process_memory *process_memory_open(pid_t pid, GError **error);
 void process_memory_free(struct process_memory *p);
 
-/* Has it a thread of this number? */
-bool process_memory_has_thread(const struct process_memory *p, pid_t tid);
+/*
+ * The thread that the process itself calls by this number, which is another one
+ * in a container; 0 if there is none
+ */
+pid_t process_memory_thread(const struct process_memory *p, pid_t number);
 
 /* The file in which its bytes are at their addresses; stays its own */
 int process_memory_fd(const struct process_memory *p);

@@ -29,7 +29,7 @@ struct finding {
 };
 
 /* Where a range is in QEMU's process; ranges that go on there are one. */
-struct piece {
+struct stock_piece {
     uint64_t address;
     uint64_t size;
     uint64_t host;
@@ -171,13 +171,12 @@ static bool read_vcpu(struct finding *f, JsonObject *o, GError **error)
                           "returns a vCPU that is none of an x86 guest");
     }
     v.number = (unsigned)number;
-    v.thread = (pid_t)thread;
-    if (!process_memory_has_thread(f->process, v.thread)) {
+    v.thread = process_memory_thread(f->process, (pid_t)thread);
+    if (!v.thread) {
         return refuse(error, "process %d is not this QEMU: it has no thread "
                       "%d, which runs vCPU %u.  If another program has made "
-                      "the monitor's socket, name QEMU's process; if QEMU has "
-                      "process numbers of its own (a container), do this there",
-                      (int)f->memory->pid, (int)v.thread, v.number);
+                      "the monitor's socket, name QEMU's process",
+                      (int)f->memory->pid, (int)thread, v.number);
     }
     text = hmp(f, "info registers", number, error);
     if (!text || !hmp_parse_registers(text, &v.registers, error)) {
@@ -234,9 +233,9 @@ static bool find_piece(struct finding *f, GArray *pieces,
     /* What shares a page with something else is left out. */
     uint64_t start = (r->address + PAGE - 1) & -PAGE;
     uint64_t end = (r->address + r->size) & -PAGE;
-    struct piece *last = pieces->len ?
-        &g_array_index(pieces, struct piece, pieces->len - 1) : NULL;
-    struct piece p = { .address = start };
+    struct stock_piece *last = pieces->len ?
+        &g_array_index(pieces, struct stock_piece, pieces->len - 1) : NULL;
+    struct stock_piece p = { .address = start };
     uint64_t host;
 
     if (start < r->address || end <= start) {
@@ -272,7 +271,7 @@ static int add_descriptor(struct guest_memory_files *files, int fd)
  * Descriptor 0 is that of QEMU's memory.  A range that others share is read in
  * its file as long as there is room for one.
  */
-static bool add_piece(struct finding *f, const struct piece *p,
+static bool add_piece(struct finding *f, const struct stock_piece *p,
                       GError **error)
 {
     struct guest_memory_files *files = f->memory->files;
@@ -306,7 +305,7 @@ static bool find_ranges(struct finding *f, const char *tree, GError **error)
 {
     g_autoptr(GArray) ranges = hmp_parse_ranges(tree, error);
     g_autoptr(GArray) pieces = g_array_new(FALSE, FALSE,
-                                           sizeof(struct piece));
+                                           sizeof(struct stock_piece));
     struct guest_memory_files *files = f->memory->files;
     int fd;
 
@@ -323,7 +322,8 @@ static bool find_ranges(struct finding *f, const char *tree, GError **error)
     }
     add_descriptor(files, fd);
     for (guint i = 0; i < pieces->len; i++) {
-        if (!add_piece(f, &g_array_index(pieces, struct piece, i), error)) {
+        if (!add_piece(f, &g_array_index(pieces, struct stock_piece, i),
+                       error)) {
             return false;
         }
     }

@@ -17,7 +17,8 @@
 /**
  * struct stock_vcpu
  * @number:    as QEMU counts them
- * @thread:    its thread, which perf_event_open(2) takes
+ * @thread:    its thread, which perf_event_open(2) takes; as it is called here,
+ *             also if QEMU has numbers of its own (a container)
  * @registers: as they are while the guest stands still
  * @levels:    of its page tables, as page_walk_levels() says it; 0 also in
  *             system management mode, whose memory and page tables are others

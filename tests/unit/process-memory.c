@@ -5,9 +5,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -109,17 +111,60 @@ static void test_read(void)
     check(fd, (uintptr_t)place.shared, "shared");
     check(fd, (uintptr_t)place.copied, "copied");
     g_assert_cmpint(fcntl(fd, F_GETFL) & O_ACCMODE, ==, O_RDONLY);
-    g_assert_true(process_memory_has_thread(p, pid));
-    g_assert_false(process_memory_has_thread(p, getpid()));
-    g_assert_false(process_memory_has_thread(p, 0));
-    g_assert_false(process_memory_has_thread(p, -1));
+    g_assert_cmpint(process_memory_thread(p, pid), ==, pid);
+    g_assert_cmpint(process_memory_thread(p, getpid()), ==, 0);
+    g_assert_cmpint(process_memory_thread(p, 0), ==, 0);
+    g_assert_cmpint(process_memory_thread(p, -1), ==, 0);
     /* It has ended: whoever has its number by now is not read. */
     end(pid);
-    g_assert_false(process_memory_has_thread(p, pid));
+    g_assert_cmpint(process_memory_thread(p, pid), ==, 0);
     g_assert_cmpint(pread(fd, &byte, 1, (off_t)(uintptr_t)place.private), <=,
                     0);
     process_memory_free(p);
     drop(&place);
+}
+
+/* In a container a process has another number. */
+static void test_container(void)
+{
+    int ready[2];
+    pid_t pid, inner = 0;
+
+    g_assert_cmpint(pipe(ready), ==, 0);
+    pid = fork();
+    g_assert_cmpint(pid, >=, 0);
+    if (!pid) {
+        close(ready[0]);
+        if (!unshare(CLONE_NEWPID)) {
+            pid_t child = fork();
+
+            if (!child) {
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
+                for (;;) {
+                    pause();
+                }
+            }
+            g_assert_cmpint(write(ready[1], &child, sizeof(child)), ==,
+                            sizeof(child));
+            for (;;) {
+                pause();
+            }
+        }
+        _exit(0);
+    }
+    close(ready[1]);
+    if (read(ready[0], &inner, sizeof(inner)) == sizeof(inner)) {
+        struct process_memory *p = process_memory_open(inner, NULL);
+
+        g_assert_nonnull(p);
+        g_assert_cmpint(process_memory_thread(p, 1), ==, inner);
+        g_assert_cmpint(process_memory_thread(p, inner), ==, 0);
+        process_memory_free(p);
+    } else {
+        g_test_skip("this user can make no namespaces");
+    }
+    close(ready[0]);
+    end(pid);
 }
 
 /* A program that is replaced has other memory at these addresses. */
@@ -215,6 +260,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/process-memory/read", test_read);
+    g_test_add_func("/process-memory/container", test_container);
     g_test_add_func("/process-memory/exec", test_exec);
     g_test_add_func("/process-memory/file", test_file);
     g_test_add_func("/process-memory/none", test_none);
