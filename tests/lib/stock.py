@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""QEMUs of Debian, as people have them, with the libraries of their release.
+"""QEMUs of Debian, as people have them, with the libraries of their release;
+and what reads their guests' memory.
 
 They are unpacked, not installed; what Debian has no more is skipped.
 """
 
 import os
+import re
 import subprocess
 
 import kept
@@ -18,6 +20,9 @@ VERSIONS = {
 KEEP = 4                        # of some 200 MB each
 LIBRARIES = ('lib/x86_64-linux-gnu', 'usr/lib/x86_64-linux-gnu',
              'usr/lib/x86_64-linux-gnu/pulseaudio')
+READER = os.path.join(os.environ.get('BACKTRAIL_BUILD',
+                                     os.path.join(qemu.TOP, 'build')),
+                      'tests', 'integration', 'stock-reader')
 
 
 def unpacked(release):
@@ -53,3 +58,66 @@ class Qemu(qemu.Qemu):
         # Its own firmware is found before this machine's.
         for name in 'seabios', 'qemu':
             self.args[4:4] = ['-L', os.path.join(root, 'usr/share', name)]
+
+
+def check_reader():
+    if not os.access(READER, os.X_OK):
+        qemu.skip('there is no stock-reader: it takes Zydis')
+
+
+class Refused(Exception):
+    """What stock-reader says"""
+
+
+class Reader:
+    """A stock-reader of a guest that stands still"""
+
+    def __init__(self, path, *args):
+        self.process = qemu.spawn([READER, path, *map(str, args)],
+                                  stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True)
+        self.ranges, self.vcpus = [], []
+        lines = self.paragraph()
+        if not lines:
+            with self.process:
+                raise Refused(self.process.stderr.read())
+        self.pid, self.size = re.fullmatch(r'pid (\d+) size (\w+)',
+                                           lines[0]).groups()
+        for word, *rest in map(str.split, lines[1:]):
+            if word == 'range':
+                self.ranges.append(tuple(int(n, 16) for n in rest))
+            else:
+                self.vcpus.append((int(rest[0]), int(rest[1]),
+                                   int(rest[2], 16), int(rest[3])))
+
+    def paragraph(self):
+        lines = []
+        for line in self.process.stdout:
+            if line == '\n':
+                break
+            lines.append(line.rstrip('\n'))
+        return lines
+
+    def ask(self, line):
+        """Bytes, or None"""
+        self.process.stdin.write(line + '\n')
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline().strip()
+        return None if answer == 'none' else bytes.fromhex(answer)
+
+    def read(self, address, size):
+        return self.ask(f'read {address:#x} {size:#x}')
+
+    def code(self, cr3, address):
+        return self.ask(f'code {cr3:#x} {address:#x}')
+
+    def names(self):
+        """What the scanner has found: lines of words"""
+        self.process.stdin.write('names\n')
+        self.process.stdin.flush()
+        return [line.split(' ', 3) for line in self.paragraph()]
+
+    def close(self):
+        self.process.kill()
+        self.process.communicate()
