@@ -7,49 +7,16 @@
 
 #include <glib/gstdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "drain/session-feed.h"
 #include "fake-device.h"
-#include "lib/agent/budget.h"
-#include "lib/agent/stream.h"
 #include "service/log.h"
-#include "service/service-session.h"
 #include "service/state.h"
-#include "util/event-fd.h"
+#include "session-scene.h"
 
 /* 2023-11-14, 22:13:20 UTC, in seconds since 1970 */
 #define STARTED     G_GINT64_CONSTANT(1700000000)
 #define STARTED_TEXT "2023-11-14T22:13:20Z"
-
-#define MIB     (UINT64_C(1) << 20)
-
-/**
- * struct scene - what a session needs of its service
- * @budget, @wake_fd: of the capture that the test plays
- * @done: the session is
- */
-struct scene {
-    struct host host;
-    struct folder *folder;
-    struct btrail_budget *budget;
-    int wake_fd;
-    bool done;
-};
-
-static struct service_command *parse_start(const char *more)
-{
-    g_autofree char *text = g_strdup_printf(
-        "{\"do\":\"start\",\"session\":\"s\",\"file\":\"f\"%s}", more);
-    g_autoptr(JsonNode) node = btrail_json_parse_object(text);
-    g_autoptr(GError) error = NULL;
-    struct service_command *c;
-
-    g_assert_nonnull(node);
-    c = command_parse(json_node_get_object(node), &error);
-    g_assert_no_error(error);
-    return c;
-}
 
 /*
  * A session without files or threads.  It is of another process, so that it has
@@ -61,7 +28,7 @@ static void describe(struct service_session *s, const char *more)
 
     *s = (struct service_session) {
         .options.folder = &vm,
-        .command = parse_start(more),
+        .command = session_scene_command(more),
         .id = (char *)"0123456789abcdef",
         .started = STARTED * 1000000,
         .dumping = g_ptr_array_new(),
@@ -369,125 +336,6 @@ static void test_saved(void)
     forget(&s);
 }
 
-static void begin(struct scene *c)
-{
-    static GSourceFuncs funcs;
-    g_autofree char *traces = g_build_filename(folder, "traces", NULL);
-
-    *c = (struct scene) {
-        .host = {
-            .config = config_parse("", "test", NULL),
-            .folder = folder_open(traces, NULL),
-            .changed = g_source_new(&funcs, sizeof(GSource)),
-        },
-        .budget = btrail_budget_new(MIB),
-        .wake_fd = event_fd_new(),
-    };
-    c->folder = folder_guest(c->host.folder, "vm", NULL, 7, NULL);
-    g_assert_nonnull(c->folder);
-}
-
-static void end(struct scene *c)
-{
-    folder_free(c->folder);
-    folder_free(c->host.folder);
-    config_free(c->host.config);
-    g_source_unref(c->host.changed);
-    btrail_budget_unref(c->budget);
-    close(c->wake_fd);
-}
-
-static void session_event(void *opaque, struct service_session *s,
-                          enum service_session_event event)
-{
-    struct scene *c = opaque;
-
-    c->done |= event == SERVICE_SESSION_DONE;
-}
-
-static struct service_session *make(struct scene *c, const char *more,
-                                    JsonObject *state)
-{
-    const struct service_session_options options = {
-        .host = &c->host,
-        .command = parse_start(more),
-        .folder = c->folder,
-        .guest = "vm",
-        .event = session_event,
-        .opaque = c,
-    };
-    g_autoptr(GError) error = NULL;
-    struct service_session *s =
-        service_session_new(&options, state, NULL, &error);
-
-    g_assert_no_error(error);
-    return s;
-}
-
-/* As a capture does, when the producer has said HELLO */
-static void feed(struct scene *c, struct service_session *s)
-{
-    static const struct btrail_shm_header header = {
-        .vcpus = 1,
-        .records_per_slab = FAKE_RECORDS,
-        .events_per_slab = FAKE_EVENTS,
-        .tick_ns = 1000000,
-        .capture = "fake",
-    };
-    static const uint64_t indices[1];
-    const struct session_source source = {
-        .header = &header,
-        .beginning = true,
-        .indices = indices,
-        .budget = c->budget,
-        .wake_fd = c->wake_fd,
-    };
-
-    session_added(s->session);
-    session_begin(s->session, &source);
-}
-
-/* Record i goes to 0x1000 + i. */
-static void feed_records(struct service_session *s, uint64_t first, unsigned n)
-{
-    struct btrail_record records[FAKE_RECORDS];
-    const struct btrail_slab slab = {
-        .first_index = first, .cr3 = 0x1000, .records = records,
-        .n_records = n,
-    };
-    struct btrail_checked_slab checked;
-
-    for (unsigned i = 0; i < n; i++) {
-        records[i] = (struct btrail_record) {
-            .from = 0x1000, .to = 0x1000 + first + i,
-        };
-    }
-    g_assert_true(btrail_slab_check(&slab, first, &checked));
-    g_assert_cmpint(session_slab(s->session, 0, &checked, first, 0), ==, 0);
-}
-
-/* The capture ends. */
-static void feed_end(struct scene *c, struct service_session *s)
-{
-    const struct session_ending ending = { .reason = BTRAIL_END_STOPPED };
-    gint64 deadline = g_get_monotonic_time() + DEADLINE;
-
-    session_end(s->session, &ending);
-    while (!c->done) {
-        g_assert_cmpint(g_get_monotonic_time(), <, deadline);
-        iterate();
-    }
-    c->done = false;
-}
-
-static void remove_trace(const struct scene *c)
-{
-    g_autofree char *path = g_build_filename(c->folder->path, "f.btrail",
-                                             NULL);
-
-    g_assert_cmpint(g_unlink(path), ==, 0);
-}
-
 /*
  * A status is of the moment at which it is asked for, and the last one of what
  * is in the file.  While a thread completes the trace, it is as it was before.
@@ -496,29 +344,29 @@ static void test_progress(void)
 {
     g_autofree char *path = NULL;
     struct service_session *s;
-    struct scene c;
+    struct session_scene c;
     GStatBuf st;
 
-    begin(&c);
-    s = make(&c, ",\"names\":\"off\"", NULL);
+    session_scene_init(&c);
+    s = session_scene_make(&c, ",\"names\":\"off\"", NULL);
     service_session_begin(s);
-    feed(&c, s);
-    feed_records(s, 0, 100);
+    session_scene_feed(&c, s);
+    session_scene_records(s, 0, 100);
     assert_status(s, "records", "100");
     s->state = SERVICE_SESSION_FINISHING;
-    feed_records(s, 100, 200);
+    session_scene_records(s, 100, 200);
     assert_status(s, "records", "100");
     s->state = SERVICE_SESSION_ACTIVE;
     assert_status(s, "records", "300");
     assert_status(s, "filtered", "0");
-    feed_end(&c, s);
+    session_scene_end(&c, s);
     assert_status(s, "state", "\"ended\"");
     assert_status(s, "records", "300");
-    path = g_build_filename(c.folder->path, "f.btrail", NULL);
+    path = session_scene_path(&c, "f.btrail");
     g_assert_cmpint(g_stat(path, &st), ==, 0);
     g_assert_cmpuint(service_session_bytes(s), ==, st.st_size);
     service_session_free(s);
-    end(&c);
+    session_scene_clear(&c);
 }
 
 /*
@@ -531,27 +379,50 @@ static void test_whole(void)
         "s:id", "0123456789abcdef", "U:started", STARTED * 1000000000,
         "b:whole", true, NULL);
     struct service_session *s;
-    struct scene c;
+    struct session_scene c;
 
-    begin(&c);
-    s = make(&c, ",\"names\":\"off\"", NULL);
+    session_scene_init(&c);
+    s = session_scene_make(&c, ",\"names\":\"off\"", NULL);
     service_session_begin(s);
     assert_saved(s, "whole", "false");
-    feed(&c, s);
+    session_scene_feed(&c, s);
     assert_saved(s, "whole", "true");
-    feed_end(&c, s);
+    session_scene_end(&c, s);
     service_session_free(s);
-    remove_trace(&c);
-    s = make(&c, ",\"names\":\"off\",\"privilege\":\"user\"", state);
+    session_scene_remove(&c);
+    s = session_scene_make(&c, ",\"names\":\"off\",\"privilege\":\"user\"",
+                           state);
     assert_saved(s, "id", "\"0123456789abcdef\"");
     assert_saved(s, "started", "1700000000000000000");
     service_session_begin(s);
     assert_saved(s, "whole", "true");
-    feed(&c, s);
+    session_scene_feed(&c, s);
     assert_saved(s, "whole", "false");
-    feed_end(&c, s);
+    session_scene_end(&c, s);
     service_session_free(s);
-    end(&c);
+    session_scene_clear(&c);
+}
+
+/* It has begun, and gets its records. */
+static struct service_session *start(struct session_scene *c, const char *more,
+                                     JsonObject *state)
+{
+    struct service_session *s = session_scene_make(c, more, state);
+
+    service_session_begin(s);
+    session_scene_feed(c, s);
+    return s;
+}
+
+/* It ends, and the next process has one of the same state. */
+static struct service_session *restart(struct session_scene *c,
+                                       struct service_session *s,
+                                       const char *more, JsonObject *state)
+{
+    session_scene_end(c, s);
+    service_session_free(s);
+    session_scene_remove(c);
+    return start(c, more, state);
 }
 
 /* A trigger that has started it has acted for the next process, too. */
@@ -561,28 +432,21 @@ static void test_keeping(void)
         "[{\"at\":\"kernel:0x1064\",\"do\":\"start\"}]";
     g_autoptr(JsonObject) state = NULL;
     struct service_session *s;
-    struct scene c;
+    struct session_scene c;
 
-    begin(&c);
-    s = make(&c, trigger, NULL);
-    service_session_begin(s);
-    feed(&c, s);
-    feed_records(s, 0, 100);
+    session_scene_init(&c);
+    s = start(&c, trigger, NULL);
+    session_scene_records(s, 0, 100);
     assert_saved(s, "keeping", "false");
     assert_status(s, "records", "0");
     assert_status(s, "filtered", "100");
     /* Record 100 is the first that goes there. */
-    feed_records(s, 100, 50);
+    session_scene_records(s, 100, 50);
     assert_status(s, "records", "50");
     state = service_session_save(s);
     assert_member(state, "keeping", "true");
-    feed_end(&c, s);
-    service_session_free(s);
-    remove_trace(&c);
-    s = make(&c, trigger, state);
-    service_session_begin(s);
-    feed(&c, s);
-    feed_records(s, 0, 10);
+    s = restart(&c, s, trigger, state);
+    session_scene_records(s, 0, 10);
     assert_saved(s, "keeping", "true");
     assert_status(s, "records", "10");
     assert_status(s, "triggers", "[{\"at\":\"kernel:0x1064\","
@@ -592,9 +456,9 @@ static void test_keeping(void)
     assert_status(s, "triggers", "[{\"at\":\"kernel:0x1064\","
                   "\"do\":\"start\",\"hits\":1}]");
     s->state = SERVICE_SESSION_ACTIVE;
-    feed_end(&c, s);
+    session_scene_end(&c, s);
     service_session_free(s);
-    end(&c);
+    session_scene_clear(&c);
 }
 
 /* One that acts once does not act again in the next process. */
@@ -608,29 +472,22 @@ static void test_once(void)
     g_autofree char *off = g_strdup_printf(format, "true");
     g_autoptr(JsonObject) state = NULL;
     struct service_session *s;
-    struct scene c;
+    struct session_scene c;
 
-    begin(&c);
-    s = make(&c, trigger, NULL);
-    service_session_begin(s);
-    feed(&c, s);
-    feed_records(s, 0, 100);
+    session_scene_init(&c);
+    s = start(&c, trigger, NULL);
+    session_scene_records(s, 0, 100);
     assert_status(s, "triggers", on);
-    feed_records(s, 100, 50);
+    session_scene_records(s, 100, 50);
     assert_status(s, "triggers", off);
     state = service_session_save(s);
     assert_member(state, "off", "1");
-    feed_end(&c, s);
-    service_session_free(s);
-    remove_trace(&c);
-    s = make(&c, trigger, state);
-    service_session_begin(s);
-    feed(&c, s);
-    feed_records(s, 0, 10);
+    s = restart(&c, s, trigger, state);
+    session_scene_records(s, 0, 10);
     assert_status(s, "triggers", off);
-    feed_end(&c, s);
+    session_scene_end(&c, s);
     service_session_free(s);
-    end(&c);
+    session_scene_clear(&c);
 }
 
 static void find_process(struct service_session *s, uint32_t pid,
@@ -660,18 +517,18 @@ static void test_nothing_found(void)
         "{\"at\":\"kernel:0x0\",\"do\":\"dump\"},"
         "{\"at\":\"mark:m\",\"do\":\"dump\"}]";
     struct service_session *s;
-    struct scene c;
+    struct session_scene c;
 
-    begin(&c);
-    s = make(&c, more, NULL);
+    session_scene_init(&c);
+    s = session_scene_make(&c, more, NULL);
     assert_status(s, "not-found",
                   "[\"sh\",\"12\",\"kernel:panic\",\"mark:m\"]");
     service_session_free(s);
     /* What the process before has found is not known. */
-    s = make(&c, more, state);
+    s = session_scene_make(&c, more, state);
     assert_status(s, "not-found", NULL);
     service_session_free(s);
-    end(&c);
+    session_scene_clear(&c);
 }
 
 /* What was found once has been found, even if it is gone. */
@@ -679,14 +536,14 @@ static void test_found(void)
 {
     gint64 deadline = g_get_monotonic_time() + DEADLINE;
     struct service_session *s;
-    struct scene c;
+    struct session_scene c;
 
-    begin(&c);
-    s = make(&c, ",\"processes\":[\"sh\",12],\"triggers\":["
+    session_scene_init(&c);
+    s = session_scene_make(&c, ",\"processes\":[\"sh\",12],\"triggers\":["
              "{\"at\":\"kernel:in_module\",\"do\":\"dump\"},"
              "{\"at\":\"kernel:0x1000\",\"do\":\"dump\"}]", NULL);
     service_session_begin(s);
-    feed(&c, s);
+    session_scene_feed(&c, s);
     session_names(s->session, NULL);
     find_symbols(s, "ffffffffc0001000 t in_module\t[module]\n");
     while (!s->ready) {
@@ -706,35 +563,35 @@ static void test_found(void)
                   "\"do\":\"dump\",\"hits\":1,\"places\":0},"
                   "{\"at\":\"kernel:0x1000\",\"do\":\"dump\",\"hits\":1,"
                   "\"places\":1}]");
-    feed_end(&c, s);
+    session_scene_end(&c, s);
     /* It can be asked for when nothing is there any more to be asked. */
     assert_status(s, "not-found", "[\"12\"]");
     assert_status(s, "triggers", "[{\"at\":\"kernel:in_module\","
                   "\"do\":\"dump\",\"hits\":1},"
                   "{\"at\":\"kernel:0x1000\",\"do\":\"dump\",\"hits\":1}]");
     service_session_free(s);
-    end(&c);
+    session_scene_clear(&c);
 }
 
 static void test_all_found(void)
 {
     struct service_session *s;
-    struct scene c;
+    struct session_scene c;
 
-    begin(&c);
-    s = make(&c, ",\"processes\":[\"sh\"],\"triggers\":["
+    session_scene_init(&c);
+    s = session_scene_make(&c, ",\"processes\":[\"sh\"],\"triggers\":["
              "{\"at\":\"kernel:panic\",\"do\":\"dump\"}]", NULL);
     service_session_begin(s);
-    feed(&c, s);
+    session_scene_feed(&c, s);
     assert_status(s, "not-found", "[\"sh\",\"kernel:panic\"]");
     /* It counts from when it is found, whoever has heard of that. */
     find_symbols(s, "ffffffff81000000 T panic\n");
     assert_status(s, "not-found", "[\"sh\"]");
     find_process(s, 7, "sh");
     assert_status(s, "not-found", NULL);
-    feed_end(&c, s);
+    session_scene_end(&c, s);
     service_session_free(s);
-    end(&c);
+    session_scene_clear(&c);
 }
 
 int main(int argc, char **argv)
