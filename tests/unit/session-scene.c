@@ -116,6 +116,12 @@ void session_scene_feed(struct session_scene *c, struct service_session *s)
 void session_scene_records(struct service_session *s, uint64_t first,
                            unsigned n)
 {
+    session_scene_lost(s, first, first, n);
+}
+
+void session_scene_lost(struct service_session *s, uint64_t index,
+                        uint64_t first, unsigned n)
+{
     struct btrail_record records[FAKE_RECORDS];
     const struct btrail_slab slab = {
         .first_index = first, .cr3 = 0x1000, .records = records,
@@ -128,8 +134,9 @@ void session_scene_records(struct service_session *s, uint64_t first,
             .from = 0x1000, .to = 0x1000 + first + i,
         };
     }
-    g_assert_true(btrail_slab_check(&slab, first, &checked));
-    g_assert_cmpint(session_slab(s->session, 0, &checked, first, 0), ==, 0);
+    g_assert_true(btrail_slab_check(&slab, index, &checked));
+    g_assert_cmpint(session_slab(s->session, 0, &checked, index,
+                                 BTRAIL_GAP_CORRUPT), ==, 0);
 }
 
 void session_scene_stop(struct service_session *s, uint16_t reason)

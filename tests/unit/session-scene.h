@@ -29,7 +29,8 @@ void session_scene_clear(struct session_scene *c);
 /* "start" of session "s" into "f.btrail"; @more: JSON, after a comma, or "" */
 struct service_command *session_scene_command(const char *more);
 
-/* A session, and what it is made with; @state: of the process before, or NULL */
+/* What a session is made with, and one; @state: of the process before, or
+ * NULL */
 struct service_session_options
 session_scene_options(struct session_scene *c, const char *more);
 struct service_session *session_scene_make(struct session_scene *c,
@@ -42,6 +43,10 @@ void session_scene_feed(struct session_scene *c, struct service_session *s);
 /* Record i goes to 0x1000 + i. */
 void session_scene_records(struct service_session *s, uint64_t first,
                            unsigned n);
+
+/* The same, of which those from @index on are missing, and nothing says why */
+void session_scene_lost(struct service_session *s, uint64_t index,
+                        uint64_t first, unsigned n);
 
 /* The capture ends; and so does the session, which is waited for. */
 void session_scene_stop(struct service_session *s, uint16_t reason);
