@@ -48,12 +48,14 @@ struct follow {
 /**
  * struct thread_lane - a vCPU
  * @last:   the thread of the last record, which counts if @counts; or NULL
+ * @seen:   the thread of the last batch, or NULL
  * @runs:   that which it runs, as far as that is followed; or NULL
  * @leaves: a time after its last record counts, which was over at @until
  */
 struct thread_lane {
     struct follow *last;
     bool counts;
+    struct follow *seen;
     struct follow *runs;
     bool leaves;
     uint64_t until;
@@ -66,7 +68,6 @@ struct thread_walk {
     struct thread_times *out;
     const struct times *times;
     uint64_t slack;
-    struct btrail_merged *merged;
     struct thread_lane lanes[BTRAIL_MAX_VCPUS];
     struct lane_clock clocks[BTRAIL_MAX_VCPUS];
     GHashTable *threads;        /* key -> struct follow */
@@ -109,16 +110,18 @@ static void get_key(uint64_t key[2], bool known, unsigned nested,
 
 /* The thread that made the records of a batch.  Beyond the limit, one stands
  * for all. */
-static struct follow *thread_of(struct thread_walk *w,
+static struct follow *thread_of(struct thread_walk *w, unsigned vcpu,
                                 const struct btrail_batch *b)
 {
+    struct thread_lane *l = &w->lanes[vcpu];
     const struct btrail_task *task = &b->task;
     unsigned limit = w->options->rows ?: THREAD_TIMES_ROWS;
     struct follow *f;
     uint64_t key[2];
 
     get_key(key, task->known, task->nested, &b->kernel, task->pid, task->tid);
-    f = g_hash_table_lookup(w->threads, key);
+    f = l->seen && btrail_pair_equal(l->seen->key, key) ? l->seen :
+        g_hash_table_lookup(w->threads, key);
     if (!f && w->out->threads->len < limit) {
         f = new_follow(w);
         memcpy(f->key, key, sizeof(key));
@@ -133,6 +136,7 @@ static struct follow *thread_of(struct thread_walk *w,
         return w->others;
     }
     f->time.task = *task;
+    l->seen = f;
     return f;
 }
 
@@ -291,25 +295,48 @@ static void add_wait_of(struct thread_lane *l, uint64_t wait)
     }
 }
 
+/* Records of a thread count, which took time from @begin to @end, in host time
+ * and 1/PACE_TICKS ns after that */
+static void add_ran(const struct thread_walk *w, struct follow *f,
+                    uint64_t host, uint64_t begin, uint64_t end)
+{
+    const struct window *window = &w->options->window;
+    uint64_t from = window->start + window->begin;
+    uint64_t ticks = times_count(w->times, host, begin, end);
+
+    f->ticks += ticks;
+    if (ticks) {
+        /* What is in the window of them, up to a part of a nanosecond */
+        begin = MAX(host + begin / PACE_TICKS, from);
+        end = host + end / PACE_TICKS;
+        if (window->end < UINT64_MAX - window->start) {
+            end = MIN(end, window->start + window->end);
+        }
+        f->time.first = f->time.first ? MIN(f->time.first, begin) : begin;
+        f->time.last = MAX(f->time.last, end);
+    }
+}
+
 /* Adds records of one pace, all or none of which count. */
 static void add_part(struct thread_walk *w, unsigned vcpu, struct follow *f,
-                     const struct btrail_batch *b, bool chosen, bool in_set)
+                     const struct btrail_batch *b, uint64_t n, bool chosen,
+                     bool in_set)
 {
     struct thread_lane *l = &w->lanes[vcpu];
     struct lane_clock *c = &w->clocks[vcpu];
     uint64_t begin = lane_clock_ticks(c, c->n);
-    uint64_t end = lane_clock_ticks(c, c->n + b->count);
+    uint64_t end = lane_clock_ticks(c, c->n + n);
     uint64_t host = c->pace->time;
 
     l->counts = chosen && (in_set || w->options->whole);
     if (chosen && in_set && window_has(&w->options->window, b->time.host)) {
-        w->out->records += b->count;
+        w->out->records += n;
     }
     if (l->counts && host) {
-        f->ticks += times_count(w->times, host, begin, end);
+        add_ran(w, f, host, begin, end);
     }
     l->last = f;
-    c->n += b->count;
+    c->n += n;
     /* To a hypervisor's thread, its guest is a part of what it runs. */
     if (!b->task.nested) {
         l->until = host ? host + end / PACE_TICKS : 0;
@@ -317,46 +344,47 @@ static void add_part(struct thread_walk *w, unsigned vcpu, struct follow *f,
     }
 }
 
-/* The same, of which some can be in the set */
+/* The same from @index to before @end, of which some can be in the set */
 static void add_parts(struct thread_walk *w, unsigned vcpu, struct follow *f,
-                      struct btrail_batch b)
+                      const struct btrail_batch *b, uint64_t index,
+                      uint64_t end)
 {
     const struct record_set *set = w->options->set;
-    bool chosen = chooses(w, vcpu, &b.task), in_set = true;
+    bool chosen = chooses(w, vcpu, &b->task), in_set = true;
     uint64_t until = UINT64_MAX;
 
-    while (b.count) {
-        struct btrail_batch part;
-
+    while (index < end) {
         if (set) {
-            in_set = record_set_has(set, vcpu, b.index, &until);
+            in_set = record_set_has(set, vcpu, index, &until);
         }
-        part = btrail_batch_take(&b, MIN(b.count, until - b.index));
-        add_part(w, vcpu, f, &part, chosen, in_set);
+        until = MIN(until, end);
+        add_part(w, vcpu, f, b, until - index, chosen, in_set);
+        index = until;
     }
 }
 
 static void add_batch(struct thread_walk *w, unsigned vcpu,
-                      struct btrail_batch b)
+                      const struct btrail_batch *b)
 {
     struct thread_lane *l = &w->lanes[vcpu];
     struct lane_clock *c = &w->clocks[vcpu];
-    struct follow *f = thread_of(w, &b);
+    struct follow *f = thread_of(w, vcpu, b);
+    uint64_t index = b->index, end = b->index + b->count, until;
 
-    while (b.count) {
-        struct btrail_batch part;
-
-        add_wait_of(l, lane_clock_record(c, b.index, w->times));
-        if (!b.task.known) {
+    for (; index < end; index = until) {
+        add_wait_of(l, lane_clock_record(c, index, w->times));
+        if (!b->task.known) {
             /* It can be any of those that are away. */
             forget(w);
             l->runs = NULL;
-        } else if (!b.task.nested) {
+        } else if (!b->task.nested) {
             w->out->named = true;
-            follow(w, vcpu, f, lane_clock_now(c));
+            if (!w->options->ran) {
+                follow(w, vcpu, f, lane_clock_now(c));
+            }
         }
-        part = btrail_batch_take(&b, MIN(b.count, c->pace->end - b.index));
-        add_parts(w, vcpu, f, part);
+        until = MIN(end, c->pace->end);
+        add_parts(w, vcpu, f, b, index, until);
     }
 }
 
@@ -430,29 +458,73 @@ static void add_event(struct thread_walk *w, unsigned vcpu,
     }
     if (b->event->type == BTRAIL_EVENT_TASK) {
         note_state(w, l, b->event);
-    } else if (b->event->type == BTRAIL_EVENT_WAKE) {
+    } else if (b->event->type == BTRAIL_EVENT_WAKE && !w->options->ran) {
         wake(w, vcpu, b);
     }
 }
 
-static int read_all(struct thread_walk *w)
+/* Adds what is next of a vCPU.  False after the window. */
+static bool add(struct thread_walk *w, unsigned vcpu,
+                const struct btrail_batch *b)
 {
-    const struct window *window = &w->options->window;
+    w->end = MAX(w->end, b->time.host);
+    if (window_past(&w->options->window, b->time.host)) {
+        return false;
+    }
+    if (b->event) {
+        add_event(w, vcpu, b);
+    } else {
+        add_batch(w, vcpu, b);
+    }
+    return true;
+}
+
+static int read_all(struct thread_walk *w, const struct btrail_trace *trace)
+{
+    struct btrail_merged *merged;
     struct btrail_batch b;
     unsigned vcpu;
-    int ret;
+    int ret = btrail_merged_open(&merged, trace, NULL, 0,
+                                 BTRAIL_CURSOR_COUNTS_ONLY,
+                                 BTRAIL_MERGED_GRAIN);
 
-    while (!(ret = btrail_merged_next(w->merged, &vcpu, NULL, &b))) {
-        w->end = MAX(w->end, b.time.host);
-        if (window_past(window, b.time.host)) {
-            btrail_merged_end_stream(w->merged);
-        } else if (b.event) {
-            add_event(w, vcpu, &b);
-        } else {
-            add_batch(w, vcpu, b);
+    if (ret) {
+        return ret;
+    }
+    while (!(ret = btrail_merged_next(merged, &vcpu, NULL, &b))) {
+        if (!add(w, vcpu, &b)) {
+            btrail_merged_end_stream(merged);
         }
     }
+    w->out->damage += btrail_merged_damage(merged);
+    btrail_merged_close(merged);
     return ret == -BTRAIL_ERR_END ? 0 : ret;
+}
+
+/* One vCPU after another: where threads were meanwhile is not asked for. */
+static int read_each(struct thread_walk *w, const struct btrail_trace *trace)
+{
+    struct btrail_stream_info info;
+    int ret = 0;
+
+    for (unsigned i = 0; !ret && !btrail_trace_stream(trace, i, &info); i++) {
+        struct btrail_cursor *cursor;
+        struct btrail_batch b;
+
+        ret = btrail_cursor_open(&cursor, trace, info.vcpu,
+                                 BTRAIL_CURSOR_COUNTS_ONLY);
+        if (ret) {
+            return ret;
+        }
+        while (!(ret = btrail_cursor_next(cursor, &b)) &&
+               add(w, info.vcpu, &b)) {
+            continue;
+        }
+        ret = ret == -BTRAIL_ERR_END ? 0 : ret;
+        w->out->damage += btrail_cursor_damage(cursor);
+        btrail_cursor_close(cursor);
+    }
+    return ret;
 }
 
 /* What vCPUs have waited at the end */
@@ -500,18 +572,15 @@ int thread_times_read(struct thread_times *t, const struct btrail_trace *trace,
     w->others = new_follow(w);
     w->slack = wake_order_slack(options->tick);
     w->off = off_cpu_new(w->slack);
-    ret = btrail_merged_open(&w->merged, trace, NULL, 0,
-                             BTRAIL_CURSOR_COUNTS_ONLY, BTRAIL_MERGED_GRAIN) ?:
-          lane_clocks_open(w->clocks, trace, options->tick, 0) ?: read_all(w);
+    ret = lane_clocks_open(w->clocks, trace, options->tick, 0) ?:
+          (options->ran ? read_each : read_all)(w, trace);
     error = errno;
     if (!ret) {
         add_last_waits(w);
         add_away(w);
         t->others = w->others->ticks / PACE_TICKS;
-        t->damage += btrail_merged_damage(w->merged);
     }
     lane_clocks_close(w->clocks);
-    btrail_merged_close(w->merged);
     off_cpu_free(w->off);
     free_follow(w->others);
     g_hash_table_unref(w->threads);

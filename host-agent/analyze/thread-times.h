@@ -29,6 +29,7 @@
  * @vcpus:  of each vCPU, whether it counts; or NULL for all
  * @tick:   of the session, in nanoseconds; 0 if it is not known
  * @rows:   limit of them; 0: THREAD_TIMES_ROWS
+ * @ran:    only how long threads ran, and when, which is quicker
  */
 struct thread_times_options {
     struct window window;
@@ -39,6 +40,7 @@ struct thread_times_options {
     const bool *vcpus;
     uint64_t tick;
     unsigned rows;
+    bool ran;
 };
 
 /**
@@ -47,6 +49,8 @@ struct thread_times_options {
  *            knows who ran.  The idle tasks of all vCPUs are one
  * @kernel:   the number of its kernel, or 0
  * @ran:      in ns, with what a vCPU has waited after its records
+ * @first, @last: host clock where its first record that took time begins, and
+ *            where its last one is over; 0 if there is none
  * @switches: how often it has left a vCPU for another thread
  * @off:      how long it was off its vCPU each time that it came back, in ns
  * @off_sum:  their sum
@@ -63,6 +67,8 @@ struct thread_time {
     struct btrail_task task;
     unsigned kernel;
     uint64_t ran;
+    uint64_t first;
+    uint64_t last;
     uint64_t switches;
     struct histogram *off;
     uint64_t off_sum;

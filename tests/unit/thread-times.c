@@ -32,6 +32,8 @@ struct actor {
     uint64_t woken;
     uint64_t waited;
     uint64_t waits_unknown;
+    uint64_t first;
+    uint64_t last;
     unsigned vcpu;
     bool seen;
     bool left;
@@ -75,6 +77,19 @@ static uint64_t in_window(const struct stage *s, uint64_t begin, uint64_t end)
     begin = MAX(begin, from);
     end = MIN(end, to);
     return begin < end ? end - begin : 0;
+}
+
+static void add_ran(const struct stage *s, struct actor *a, uint64_t begin,
+                    uint64_t end)
+{
+    uint64_t ns = in_window(s, begin, end);
+
+    a->ran += ns;
+    if (ns) {
+        begin = MAX(begin, s->window.start + s->window.begin);
+        a->first = a->first ? MIN(a->first, begin) : begin;
+        a->last = MAX(a->last, begin + ns);
+    }
 }
 
 static void leave(struct stage *s, unsigned vcpu)
@@ -163,8 +178,7 @@ static void play(struct stage *s, GRand *rand, unsigned vcpu, unsigned thread)
                   UINT64_C(10) << 32 | (10 + woken));
     }
     g_assert_cmpint(btrail_writer_append(s->writer, vcpu, &slab), ==, 0);
-    s->actors[thread].ran += in_window(s, s->clocks[vcpu],
-                                       s->clocks[vcpu] + ns);
+    add_ran(s, &s->actors[thread], s->clocks[vcpu], s->clocks[vcpu] + ns);
     s->clocks[vcpu] += ns;
     s->index[vcpu] += slab.n_records;
 }
@@ -214,6 +228,8 @@ static void check_row(const struct stage *s, const struct thread_time *t)
 
     g_assert_true(t->task.known);
     g_assert_cmpuint(t->ran, ==, a->ran);
+    g_assert_cmpuint(t->first, ==, a->first);
+    g_assert_cmpuint(t->last, ==, a->last);
     g_assert_true(t->followed == (t->task.tid > 0));
     g_assert_cmpuint(t->unknown, ==, 0);
     if (!t->followed) {
@@ -273,6 +289,36 @@ static void read_times(struct thread_times *t, const char *path,
     btrail_trace_close(trace);
 }
 
+/* What is known of threads, if only that is asked for */
+static void check_ran(const struct thread_times *all, const char *path,
+                      const struct thread_times_options *options)
+{
+    struct thread_times_options o = *options;
+    struct thread_times t;
+
+    o.ran = true;
+    read_times(&t, path, &o);
+    g_assert_cmpuint(t.threads->len, ==, all->threads->len);
+    g_assert_cmpuint(t.records, ==, all->records);
+    g_assert_cmpuint(t.gaps, ==, all->gaps);
+    for (guint i = 0; i < t.threads->len; i++) {
+        const struct thread_time *x = t.threads->pdata[i], *y = NULL;
+
+        for (guint k = 0; k < all->threads->len; k++) {
+            const struct thread_time *other = all->threads->pdata[k];
+
+            y = other->task.tid == x->task.tid &&
+                other->task.known == x->task.known ? other : y;
+        }
+        g_assert_nonnull(y);
+        g_assert_cmpuint(x->ran, ==, y->ran);
+        g_assert_cmpuint(x->first, ==, y->first);
+        g_assert_cmpuint(x->last, ==, y->last);
+        g_assert_cmpuint(x->switches, ==, 0);
+    }
+    thread_times_clear(&t);
+}
+
 static void test_random(void)
 {
     GRand *rand = g_rand_new_with_seed(40);
@@ -280,6 +326,7 @@ static void test_random(void)
 
     for (unsigned round = 0; round < 40; round++) {
         struct thread_times t;
+        struct thread_times_options o;
         struct stage s;
 
         stage_init(&s, path);
@@ -292,9 +339,11 @@ static void test_random(void)
             turn(&s, rand);
         }
         finish(&s);
-        read_times(&t, path, &(struct thread_times_options) {
+        o = (struct thread_times_options) {
             .window = s.window, .tick = 1000000,
-        });
+        };
+        read_times(&t, path, &o);
+        check_ran(&t, path, &o);
         g_assert_true(t.named);
         g_assert_cmpuint(t.threads->len, >, 0);
         for (guint i = 0; i < t.threads->len; i++) {

@@ -168,6 +168,19 @@ static void print_time(bool known, uint64_t ns)
     cli_printf("%9s", known ? latency_text(ns, buf) : "-");
 }
 
+/* Its name, at the end of a line */
+static void print_thread(const struct thread_time *t)
+{
+    cli_printf("  %s", name_of(t));
+    if (t->task.known && t->task.tid) {
+        cli_printf(" %u", t->task.pid);
+        if (t->task.tid != t->task.pid) {
+            cli_printf("/%u", t->task.tid);
+        }
+    }
+    cli_printf("\n");
+}
+
 static void print_row(const struct report *r, const struct thread_time *t)
 {
     uint64_t any = histogram_count(t->off);
@@ -184,14 +197,7 @@ static void print_row(const struct report *r, const struct thread_time *t)
                histogram_percentile(t->off, 95));
     print_time(any, histogram_max(t->off));
     print_time(t->away, t->away_ns);
-    cli_printf("  %s", name_of(t));
-    if (t->task.known && t->task.tid) {
-        cli_printf(" %u", t->task.pid);
-        if (t->task.tid != t->task.pid) {
-            cli_printf("/%u", t->task.tid);
-        }
-    }
-    cli_printf("\n");
+    print_thread(t);
     if (r->latency.bars) {
         latency_print_bars(t->off);
     }
@@ -252,14 +258,151 @@ static void read_choice(const struct report *r, char ***comms, bool *vcpus)
     }
 }
 
-int report_tasks(struct report *r)
+/* Reads times, and sorts rows.  Returns a negative enum btrail_error if it
+ * fails. */
+static int read_rows(const struct report *r, bool ran, struct thread_times *t,
+                     struct task_row **rows, size_t *n)
 {
     bool vcpus[BTRAIL_MAX_VCPUS] = { false };
     g_auto(GStrv) comms = NULL;
     struct thread_times_options o = {
         .window = r->in.window, .times = r->in.times, .set = r->between.set,
-        .whole = r->in.whole, .tick = r->in.trace.tick,
+        .whole = r->in.whole, .tick = r->in.trace.tick, .ran = ran,
     };
+    int ret;
+
+    read_choice(r, &comms, vcpus);
+    o.comms = comms;
+    o.vcpus = r->in.cpu_text ? vcpus : NULL;
+    ret = thread_times_read(t, r->in.trace.trace, &o);
+    if (!ret) {
+        *rows = sort_rows(r, t, n);
+    }
+    return ret;
+}
+
+/* Why nobody knows how long tasks ran; NULL if that can be read */
+static const char *why_unknown(const struct report *r)
+{
+    return r->in.filter_text ? "--filter chooses records, not times" :
+           analysis_tells_off_cpu(&r->in) ? NULL :
+           "only some vCPUs or processes were recorded";
+}
+
+static void print_ran_row(const struct report *r, const struct thread_time *t,
+                          double share)
+{
+    char time[LATENCY_SIZE], first[CLI_TIME_SIZE], last[CLI_TIME_SIZE];
+
+    cli_printf("%9s  %5.1f%%  %14s  %14s", latency_text(t->ran, time),
+               100 * share, cli_format_time(&r->in.trace, t->first, first),
+               cli_format_time(&r->in.trace, t->last, last));
+    print_thread(t);
+}
+
+static void print_ran(const struct report *r, const struct thread_times *t,
+                      const struct task_row *rows, size_t n)
+{
+    uint64_t all = t->others, rest = t->others;
+    char buf[LATENCY_SIZE];
+    size_t shown = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        all += rows[i].thread->ran;
+    }
+    cli_printf("\n%9s  %6s  %14s  %14s  task\n", "on CPU", "share",
+               "first (s)", "last (s)");
+    for (; shown < n; shown++) {
+        const struct thread_time *thread = rows[shown].thread;
+        double share = report_share(thread->ran, all);
+
+        /* The rest ran for less. */
+        if (100 * share < r->min_share || !thread->ran) {
+            break;
+        }
+        print_ran_row(r, thread, share);
+    }
+    for (size_t i = shown; i < n; i++) {
+        rest += rows[i].thread->ran;
+    }
+    if (rest) {
+        cli_printf("%9s  %5.1f%%  with less than %g%% each; --tasks shows "
+                   "them\n", latency_text(rest, buf),
+                   100 * report_share(rest, all), r->min_share);
+    }
+}
+
+bool report_print_ran(struct report *r)
+{
+    const char *unknown = why_unknown(r);
+    g_autofree struct task_row *rows = NULL;
+    struct thread_times t = { .named = false };
+    size_t n;
+    int ret = unknown ? 0 : read_rows(r, true, &t, &rows, &n);
+
+    if (ret) {
+        analysis_failed(&r->in, ret);
+        return false;
+    }
+    unknown = unknown ?: t.named ? NULL : "the trace names no tasks";
+    if (unknown) {
+        cli_printf("\nHow long each task ran is not known: %s\n", unknown);
+    } else {
+        print_ran(r, &t, rows, n);
+    }
+    thread_times_clear(&t);
+    return true;
+}
+
+static JsonObject *ran_json(const struct report *r,
+                            const struct thread_time *t)
+{
+    JsonObject *o = btrail_json_new("U:ran_ns", t->ran, "s:comm", name_of(t),
+                                    NULL);
+
+    if (t->task.known) {
+        btrail_json_add(o, "u:pid", t->task.pid, "u:tid", t->task.tid, NULL);
+    }
+    if (t->kernel) {
+        btrail_json_add(o, "u:kernel", t->kernel, NULL);
+    }
+    if (t->first) {
+        btrail_json_add(o, "d:first",
+                        ((double)t->first - r->in.trace.start) / 1e9,
+                        "d:last",
+                        ((double)t->last - r->in.trace.start) / 1e9, NULL);
+    }
+    return o;
+}
+
+bool report_ran_json(struct report *r, JsonObject *o)
+{
+    const bool known = !why_unknown(r);
+    g_autofree struct task_row *rows = NULL;
+    struct thread_times t = { .named = false };
+    size_t n = 0;
+    int ret = known ? read_rows(r, true, &t, &rows, &n) : 0;
+    JsonArray *array;
+
+    if (ret) {
+        analysis_failed(&r->in, ret);
+        return false;
+    }
+    if (t.named) {
+        array = json_array_new();
+        for (size_t i = 0; i < n; i++) {
+            json_array_add_object_element(array, ran_json(r, rows[i].thread));
+        }
+        btrail_json_add(o, "a:tasks", array, "U:other_ns", t.others, NULL);
+    } else {
+        json_object_set_null_member(o, "tasks");
+    }
+    thread_times_clear(&t);
+    return true;
+}
+
+int report_tasks(struct report *r)
+{
     g_autofree struct task_row *rows = NULL;
     struct thread_times t;
     size_t n;
@@ -268,14 +411,10 @@ int report_tasks(struct report *r)
     if (!analysis_check_off_cpu(&r->in, "--tasks")) {
         return CLI_FAILED;
     }
-    read_choice(r, &comms, vcpus);
-    o.comms = comms;
-    o.vcpus = r->in.cpu_text ? vcpus : NULL;
-    code = thread_times_read(&t, r->in.trace.trace, &o);
+    code = read_rows(r, false, &t, &rows, &n);
     if (code) {
         return analysis_failed(&r->in, code);
     }
-    rows = sort_rows(r, &t, &n);
     if (!t.named) {
         cli_error("%s: --tasks: the trace names no tasks; see backtrail info",
                   r->in.trace.path);

@@ -149,9 +149,10 @@ static JsonObject *space_json(const struct report *r, const struct tally *t,
     return o;
 }
 
-static void print_json(const struct report *r, const struct tally *t,
+static bool print_json(struct report *r, const struct tally *t,
                        struct space_tasks *tasks, struct edge *top)
 {
+    JsonObject *o;
     JsonArray *streams = json_array_new(), *spaces = json_array_new();
     struct btrail_stream_info info;
     unsigned i;
@@ -165,11 +166,16 @@ static void print_json(const struct report *r, const struct tally *t,
                                       space_json(r, t, tasks,
                                                  t->spaces->pdata[i], top));
     }
-    cli_print_json(btrail_json_new("U:records", t->sums.records,
-                                   "U:lost", t->sums.lost,
-                                   "b:lost_unknown", t->sums.lost_unknown,
-                                   "a:streams", streams, "a:spaces", spaces,
-                                   "U:other_records", t->sums.others, NULL));
+    o = btrail_json_new("U:records", t->sums.records, "U:lost", t->sums.lost,
+                        "b:lost_unknown", t->sums.lost_unknown,
+                        "a:streams", streams, "a:spaces", spaces,
+                        "U:other_records", t->sums.others, NULL);
+    if (!report_ran_json(r, o)) {
+        json_object_unref(o);
+        return false;
+    }
+    cli_print_json(o);
+    return true;
 }
 
 static void print_moment(const struct report *r, const struct tally_moment *m)
@@ -262,7 +268,7 @@ static void print_space(const struct report *r, const struct tally *t,
     }
 }
 
-static void print_text(const struct report *r, const struct tally *t,
+static bool print_text(struct report *r, const struct tally *t,
                        struct space_tasks *tasks, struct edge *top)
 {
     uint64_t rest = 0;
@@ -299,6 +305,7 @@ static void print_text(const struct report *r, const struct tally *t,
         cli_printf("%-18s %13" PRIu64 " %5.1f%%\n", "others", t->sums.others,
                    100 * report_share(t->sums.others, t->sums.records));
     }
+    return !t->sums.records || report_print_ran(r);
 }
 
 static int report_spaces(struct report *r)
@@ -308,6 +315,7 @@ static int report_spaces(struct report *r)
     struct space_tasks *tasks = space_tasks_new(r->in.names, r->in.filter,
                                                 &r->in.window);
     struct tally tally;
+    bool ok;
     int ret = tally_trace(&tally, r->in.trace.trace, tasks, r->threads,
                           &limits);
 
@@ -315,15 +323,11 @@ static int report_spaces(struct report *r)
         space_tasks_free(tasks);
         return analysis_failed(&r->in, ret);
     }
-    if (r->json) {
-        print_json(r, &tally, tasks, top);
-    } else {
-        print_text(r, &tally, tasks, top);
-    }
+    ok = (r->json ? print_json : print_text)(r, &tally, tasks, top);
     space_tasks_free(tasks);
     fflush(stdout);
     r->damage = tally.sums.damage;
-    ret = analysis_chosen(&r->in, tally.sums.records, NULL);
+    ret = ok ? analysis_chosen(&r->in, tally.sums.records, NULL) : CLI_FAILED;
     tally_clear(&tally);
     return ret;
 }

@@ -65,6 +65,13 @@ int report_call_graph(struct report *r);
 /* --tasks: how long each thread ran, and was off its vCPU */
 int report_tasks(struct report *r);
 
+/*
+ * Below the address spaces: how long each task ran, and when, or why that is not
+ * known; the same for JSON: an array, or null.  False after an error message.
+ */
+bool report_print_ran(struct report *r);
+bool report_ran_json(struct report *r, JsonObject *o);
+
 /* Checks the order of --tasks; prints an error if it is unknown. */
 bool report_check_task_key(const char *key);
 
