@@ -906,12 +906,84 @@ static void make_pt(const char *dir)
     end_pt(dir, "modes", s);
 }
 
+static void put16(GByteArray *s, uint16_t n)
+{
+    const uint8_t bytes[] = { (uint8_t)n, n >> 8 };
+
+    g_byte_array_append(s, bytes, sizeof(bytes));
+}
+
+/* A piece of memory */
+static void put_piece(GByteArray *s, uint16_t address, const char *hex)
+{
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    uint8_t size;
+
+    pt_put(bytes, hex);
+    size = bytes->len;
+    put16(s, address);
+    g_byte_array_append(s, &size, 1);
+    g_byte_array_append(s, bytes->data, bytes->len);
+    s->data[4]++;
+}
+
+/*
+ * Two vCPUs with page tables of four levels at 0x1000: 0x401000 is at 0x5000,
+ * 0x402000, which was written to, at 0x6000, and 0xffffffff81000000 at 0x5000,
+ * too.  Those at 0x7000 lead back to themselves.
+ */
+static void make_frozen(const char *dir)
+{
+    static const char *const names[] = { "plain", "wrapped", "loop" };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autoptr(GByteArray) a = g_byte_array_new(), b = g_byte_array_new();
+        GByteArray *s = g_byte_array_new();
+
+        pt_put(s, i == 1 ? "2b 03 0900 00" : i == 2 ? "31 03 0000 00" :
+               "00 03 0000 00");
+        put_piece(s, 0x1000, "0720000000000000");
+        put_piece(s, 0x1ff8, "0720000000000000");
+        put_piece(s, 0x2000, "0730000000000000");
+        put_piece(s, 0x2ff0, "0730000000000000");
+        put_piece(s, 0x3010, "0740000000000000");
+        put_piece(s, 0x3040, "0740000000000000");
+        put_piece(s, 0x4000, "0750000000000000 2750000000000000"
+                             "6760000000000000");
+        put_piece(s, 0x5000, "90 7405 eb0b 909090 e813000000 eb01 90 ffe0"
+                             "9090909090909090909090909090 c3 0f22d8 ffe0");
+        put_piece(s, 0x6000, "7405 ffe0");
+        put_piece(s, 0x7000, "0770000000000000");
+        pt_put_psb(a, PT_MODE_64, 0x1000, true, 0x401000);
+        pt_put_tsc(a, 5000);
+        pt_put_tnt(a, "t");
+        pt_put_ip(a, PT_TIP, 2, 0x100d);
+        pt_put_ip(a, PT_TIP, 2, 0x1000);
+        pt_put_ip(a, PT_FUP, 2, 0x1001);
+        pt_put_ip(a, PT_TIP, 6, 0xffffffff81000000);
+        pt_put_pip(a, i == 2 ? 0x7000 : 0x8000, true);
+        pt_put_ip(a, PT_TIP, 6, 0x401000);
+        pt_put_psb(b, PT_MODE_64, 0x1000, true, 0x401000);
+        pt_put_tsc(b, 50000);
+        pt_put_tnt(b, "n");
+        pt_put_ip(b, PT_TIP, 2, 0x2000);
+        pt_put_tnt(b, "n");
+        pt_put_ip(b, PT_TIP, 2, 0x1000);
+        pt_put_psb(b, PT_MODE_64, 0x1000, true, 0x401010);
+        pt_put_ip(b, PT_TIP, 2, 0x1000);
+        put16(s, a->len);
+        g_byte_array_append(s, a->data, a->len);
+        g_byte_array_append(s, b->data, b->len);
+        end_pt(dir, names[i], s);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_autofree char *guest = NULL, *dynamic = NULL, *files = NULL;
     g_autofree char *trace = NULL, *stream = NULL, *qmp = NULL;
     g_autofree char *repair = NULL, *merge = NULL, *nested = NULL;
-    g_autofree char *pt = NULL;
+    g_autofree char *pt = NULL, *frozen = NULL;
 
     if (argc != 2) {
         return 2;
@@ -941,5 +1013,7 @@ int main(int argc, char **argv)
     make_words(argv[1]);
     pt = g_build_filename(argv[1], "pt", NULL);
     make_pt(pt);
+    frozen = g_build_filename(argv[1], "frozen-trace", NULL);
+    make_frozen(frozen);
     return 0;
 }
