@@ -121,7 +121,7 @@ const struct process *trace_index_process(struct trace_index *t,
     /* Another vCPU can run in between. */
     if (t->last.process && !t->turns &&
         icount >= at->since && icount < at->until) {
-        t->left = false;
+        t->left = is_away(&t->last);
         return t->last.process;
     }
     if (!trace_index_running(t, icount, &t->last)) {
