@@ -90,23 +90,37 @@ static bool is_away(const struct where *w)
            root != btrail_cr3_root(seen->user_pgd);
 }
 
+/* Is no process known that has the page table? */
+static bool is_nobodys(const struct process *p)
+{
+    return p && !p->kernel && p->pid >= 0 && p->owner->pid < 0;
+}
+
 /*
  * The kernel switches to the next task's page table a few branches before it
- * switches to the task: back to where the last one's was in force.
+ * switches to the task: back to where the last one's was in force.  That of a
+ * task in no snapshot is nobody's, as far as is known.
  */
 static void find_own(struct trace_index *t)
 {
-    struct where own = t->last;
+    const struct process *now = t->last.process;
+    struct where own = t->last, nobodys = { .process = NULL };
 
     for (unsigned i = 0; i < SWITCH && is_elsewhere(own.process) &&
                          own.at.since; i++) {
         if (!trace_index_where(t, own.vcpu, own.at.since - 1, &own)) {
-            return;
+            own.process = NULL;
+        } else if (!nobodys.process && now->owner->pid >= 0 &&
+                   is_nobodys(own.process) && own.process->pid == now->pid) {
+            nobodys = own;
         }
     }
-    t->left = own.process && own.process != t->last.process &&
-              !is_elsewhere(own.process) &&
-              own.process->pid == t->last.process->pid;
+    t->left = own.process && own.process != now &&
+              !is_elsewhere(own.process) && own.process->pid == now->pid;
+    if (!t->left && nobodys.process) {
+        own = nobodys;
+        t->left = true;
+    }
     if (t->left) {
         t->last = own;
     }
