@@ -135,6 +135,27 @@ static bool open_guest(struct pt_recording *r)
     return true;
 }
 
+static bool command(struct pt_recording *r, const char *name)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonNode) node = qmp_execute(r->qmp, name, NULL, -1,
+                                           QMP_TIMEOUT_MS, -1, &error);
+
+    if (!node) {
+        cli_error("%s", error->message);
+    }
+    return node;
+}
+
+/* A guest that was stopped here must not stay so. */
+static void let_go_on(struct pt_recording *r)
+{
+    if (r->goes_on) {
+        r->goes_on = false;
+        command(r, "cont");
+    }
+}
+
 /* A second signal ends this process. */
 static void take_signal(struct pt_recording *r)
 {
@@ -152,6 +173,7 @@ static void take_signal(struct pt_recording *r)
         sigemptyset(&set);
         sigaddset(&set, info.ssi_signo);
         sigprocmask(SIG_UNBLOCK, &set, NULL);
+        let_go_on(r);
         raise(info.ssi_signo);
     }
     r->stopped = true;
@@ -270,18 +292,6 @@ static bool wait_for_end(struct pt_recording *r)
         r->stopped = false;
     }
     return true;
-}
-
-static bool command(struct pt_recording *r, const char *name)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(JsonNode) node = qmp_execute(r->qmp, name, NULL, -1,
-                                           QMP_TIMEOUT_MS, -1, &error);
-
-    if (!node) {
-        cli_error("%s", error->message);
-    }
-    return node;
 }
 
 /* Stops the guest, and takes what is in the rings. */
@@ -463,7 +473,6 @@ static int finish(struct pt_recording *r, int ret)
     uint64_t size;
     int code = CLI_OK;
 
-    r->ran = has_run(r);
     output_finish(r->output);
     if (output_error(r->output)) {
         errno = output_error(r->output);
@@ -523,6 +532,9 @@ static int decode(struct pt_recording *r)
     }
     ret = frozen_trace_write(r->output, &r->decoding, r->streams, r->n,
                              &r->count);
+    /* Its memory is not needed any more, however long writing takes. */
+    r->ran = has_run(r);
+    let_go_on(r);
     return finish(r, ret);
 }
 
@@ -540,9 +552,7 @@ static void clear(struct pt_recording *r)
             pt_event_close(&r->events[i]);
         }
     }
-    if (r->goes_on) {
-        command(r, "cont");
-    }
+    let_go_on(r);
     scanner_result_clear(&r->names);
     g_free(r->code);
     g_free(r->unwritten);
