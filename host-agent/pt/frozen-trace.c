@@ -430,11 +430,10 @@ void frozen_trace_describe(JsonObject *meta,
         largest = MAX(largest, streams[i].size[0] + streams[i].size[1]);
         vcpus = MAX(vcpus, streams[i].vcpu + UINT64_C(1));
     }
+    /* Without "overflow": nobody knows when the vCPUs were paused. */
     btrail_json_add(meta, "s:writer", "backtrail " BACKTRAIL_VERSION,
                     "s:producer", btrail_producer_name(BTRAIL_PRODUCER_PT),
                     "s:privilege", "all", "s:mode", "last",
-                    "s:overflow",
-                    btrail_overflow_name(BTRAIL_OVERFLOW_OVERWRITE),
                     "U:tsc_hz", options->clock.hz,
                     "U:buffer_size", largest,
                     "U:vcpus", vcpus, NULL);

@@ -416,6 +416,7 @@ static void test_json(void)
 
     frozen_trace_describe(meta, &o, streams, 2);
     g_assert_cmpstr(btrail_json_string(meta, "producer"), ==, "pt");
+    g_assert_false(json_object_has_member(meta, "overflow"));
     g_assert_cmpint(btrail_json_int(meta, "vcpus", 0), ==, 5);
     g_assert_cmpint(btrail_json_int(meta, "tsc_hz", 0), ==, 7);
     g_assert_cmpint(btrail_json_int(meta, "buffer_size", 0), ==, 35);
