@@ -240,13 +240,15 @@ bool why_ordinary_wait(const struct why *why, const struct waiting_wait *wait,
 /* False after an error message: all that is unknown has one reason. */
 static bool check_tasks(const struct why *why)
 {
+    const char *producer = btrail_json_string(why->in.trace.meta, "producer");
     bool any = task_names_any(why->in.trace.trace);
 
     if (!any) {
         cli_error("%s: the trace names no tasks%s, so nobody knows what "
                   "threads waited for", why->in.trace.path,
-                  g_strcmp0(btrail_json_string(why->in.trace.meta, "producer"),
-                            "kvm") ? "" : ", as those of KVM do not");
+                  !g_strcmp0(producer, "kvm") ? ", as those of KVM do not" :
+                  !g_strcmp0(producer, "pt") ? ", as those of Intel PT do not" :
+                  "");
     }
     return any;
 }
