@@ -48,6 +48,7 @@ struct frozen_vcpu {
     uint64_t label;             /* as the trace has it */
     uint64_t to;                /* of the record before, if there is one */
     bool has_to;
+    uint64_t first_ns;
     uint64_t last_ns;
     uint64_t times;             /* that were left out */
     int error;
@@ -112,6 +113,7 @@ static void add_event(struct frozen_vcpu *v, struct btrail_event e)
 static void add_time(struct frozen_vcpu *v, uint64_t index, uint64_t ns,
                      uint64_t tsc)
 {
+    v->first_ns = v->first_ns ?: ns;
     v->last_ns = ns;
     add_event(v, (struct btrail_event){
         .index = index, .type = BTRAIL_EVENT_TIME,
@@ -317,6 +319,9 @@ static void decode(struct frozen_work *w, const struct frozen_stream *in)
     add_counts(&w->count.flow, pt_flow_counted(v.flow));
     frozen_spaces_add(w->spaces, v.spaces);
     w->count.times += v.times;
+    if (v.first_ns && (!w->count.first || v.first_ns < w->count.first)) {
+        w->count.first = v.first_ns;
+    }
     if (v.error && !w->error) {
         w->error = v.error;
         stop(w);

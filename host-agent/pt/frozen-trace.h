@@ -87,6 +87,7 @@ struct frozen_options {
  * @pages:  of code, that are in the trace; @more_pages: others had no room
  * @times:  that were left out, as they are not before the end of the stream or
  *          after the time before
+ * @first:  the earliest time of a record, of the host; 0: there is none
  * @ended:  @progress has ended it
  */
 struct frozen_count {
@@ -96,6 +97,7 @@ struct frozen_count {
     uint64_t pages;
     bool more_pages;
     uint64_t times;
+    uint64_t first;
     bool ended;
 };
 

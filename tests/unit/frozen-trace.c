@@ -217,6 +217,7 @@ static void test_streams(void)
         g_assert_cmpuint(count.spaces.never, ==, 1);
         g_assert_false(count.spaces.more);
         g_assert_false(count.ended);
+        g_assert_cmpuint(count.first, ==, 1);
         g_assert_cmpuint(count.flow.gaps[PT_GAP_UNREADABLE], ==, 1);
         /* User's and kernel's of vCPU 0, user's in two spaces of vCPU 3 */
         g_assert_cmpuint(count.pages, ==, 4);
@@ -291,6 +292,7 @@ static void test_times(void)
                "time:1000000000/10000000 "
                "401001>401008 401008>401010 401010>401000 end ");
     g_assert_cmpuint(count.times, ==, 2);
+    g_assert_cmpuint(count.first, ==, 995500000);
     btrail_trace_close(trace);
     sample_remove(path);
 
@@ -395,6 +397,7 @@ static void test_nothing(void)
     path = write_trace(&o, streams, 2, &count);
     trace = open_trace(path);
     check_text(trace, 0, "end ");
+    g_assert_cmpuint(count.first, ==, 0);
     g_assert_cmpuint(count.flow.skipped + count.flow.host, ==, 5000);
     btrail_trace_close(trace);
     sample_remove(path);

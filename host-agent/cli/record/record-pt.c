@@ -464,6 +464,22 @@ static bool has_run(struct pt_recording *r)
     return ran;
 }
 
+/*
+ * When the trace begins, which is known only now: times are shown from there.
+ * Without clock nobody knows which time of the day that was.
+ */
+static JsonObject *start_json(const struct pt_recording *r)
+{
+    uint64_t first = r->count.first, now = clock_ns();
+    JsonObject *start = btrail_json_new("U:monotonic", first, NULL);
+
+    if (r->decoding.clock.hz && first <= now) {
+        btrail_json_add(start, "U:realtime", g_get_real_time() * 1000 -
+                        (now - first), NULL);
+    }
+    return start;
+}
+
 static int finish(struct pt_recording *r, int ret)
 {
     const char *path = r->options->store.path;
@@ -491,6 +507,9 @@ static int finish(struct pt_recording *r, int ret)
     }
     output_free(r->output);
     meta = btrail_json_new("o:pt", frozen_trace_count_json(&r->count), NULL);
+    if (r->count.first) {
+        json_object_set_object_member(meta, "start", start_json(r));
+    }
     text = btrail_json_text(meta, FALSE);
     ret = btrail_store_meta(r->store, text, strlen(text));
     if (!ret) {
