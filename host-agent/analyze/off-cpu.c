@@ -114,6 +114,7 @@ void off_cpu_wakes(struct off_cpu *o, const struct task *task, uint64_t time,
     switch (wake_order_wakes(&woken->order, time, o->slack,
                              away && !away->wait.woken)) {
     case WAKE_OF_PRESENT:
+    case WAKE_INSTEAD:
         away->wait.woken = MAX(time, away->wait.since);
         away->wait.waker = waker;
         break;

@@ -504,6 +504,9 @@ static void add_wake(struct schedule_walk *w, unsigned vcpu,
     case WAKE_OF_PAST:
         put_past(w, t, &wake);
         return;
+    case WAKE_INSTEAD:
+        /* The other one was reported. */
+        return;
     case WAKE_OF_NEXT:
         wake.late = true;
         t->early_wake = wake;

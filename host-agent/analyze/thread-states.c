@@ -411,11 +411,39 @@ static void was_blocked(struct states_walk *w, struct states_track *f)
     p->state = THREAD_BLOCKED;
 }
 
+/* A wake-up was that of the wait that ended without one. */
+static void end_late(struct states_track *f, uint32_t wake)
+{
+    struct thread_part *p;
+
+    if (f->late != NO_PART) {
+        p = part_of(f, f->late);
+        p->state = THREAD_BLOCKED;
+        p->wake = wake;
+        f->late = NO_PART;
+    }
+}
+
+/* The wake-up before was that of another wait, so it was blocked on. */
+static void wake_instead(struct states_walk *w, struct states_track *f,
+                         uint64_t time, uint32_t wake)
+{
+    const struct thread_part after = *last_part(f);
+    guint n = f->thread.parts->len;
+
+    if (after.state == THREAD_RUNNABLE && n > 1 &&
+        part_of(f, n - 2)->state == THREAD_BLOCKED &&
+        part_of(f, n - 2)->wake == after.wake) {
+        end_late(f, after.wake);
+        g_array_set_size(f->thread.parts, n - 1);
+        become_runnable(w, f, time, wake);
+    }
+}
+
 static void wake_track(struct states_walk *w, struct states_track *f,
                        uint64_t time, uint32_t wake)
 {
     enum thread_state state;
-    struct thread_part *p;
 
     sync_track(w, f);
     state = last_part(f)->state;
@@ -435,10 +463,10 @@ static void wake_track(struct states_walk *w, struct states_track *f,
                              state == THREAD_BLOCKED ||
                              state == THREAD_UNKNOWN)) {
     case WAKE_OF_PAST:
-        p = part_of(f, f->late);
-        p->state = THREAD_BLOCKED;
-        p->wake = wake;
-        f->late = NO_PART;
+        end_late(f, wake);
+        break;
+    case WAKE_INSTEAD:
+        wake_instead(w, f, time, wake);
         break;
     case WAKE_OF_PRESENT:
         if (state == THREAD_UNKNOWN) {

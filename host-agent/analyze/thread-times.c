@@ -432,10 +432,14 @@ static void wake(struct thread_walk *w, unsigned vcpu,
     now = lane_clock_now(&w->clocks[vcpu]);
     waits = !f->awake && (f->state == THREAD_BLOCKED ||
                           f->state == THREAD_DEAD);
-    if (wake_order_wakes(&f->order, now, w->slack, waits) ==
-        WAKE_OF_PRESENT) {
+    switch (wake_order_wakes(&f->order, now, w->slack, waits)) {
+    case WAKE_OF_PRESENT:
+    case WAKE_INSTEAD:
         f->awake = true;
         f->woken = now;
+        break;
+    default:
+        break;
     }
 }
 

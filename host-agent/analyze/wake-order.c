@@ -16,7 +16,9 @@ uint64_t wake_order_slack(uint64_t tick)
 
 void wake_order_comes(struct wake_order *o, uint64_t time, bool owed)
 {
-    o->owed = owed;
+    /* Of two waits, one wake-up was seen. */
+    o->owed = owed || o->doubt;
+    o->doubt = false;
     o->came = time;
     /* A wake-up that is later than this was read too early. */
     o->early = o->early && o->woken > time;
@@ -25,9 +27,19 @@ void wake_order_comes(struct wake_order *o, uint64_t time, bool owed)
 enum wake_wait wake_order_wakes(struct wake_order *o, uint64_t time,
                                 uint64_t slack, bool waits)
 {
-    /* Somebody must have ended that wait, if this is not for one of now. */
-    if (o->owed && (time <= o->came || time - o->came <= slack) &&
-        !(waits && time >= o->left)) {
+    bool near = o->owed && (time <= o->came || time - o->came <= slack);
+
+    if (waits && time >= o->left) {
+        o->doubt = near;
+        return WAKE_OF_PRESENT;
+    }
+    /* Who is awake is not woken, so the one before was another. */
+    if (!waits && o->doubt) {
+        o->owed = o->doubt = false;
+        return WAKE_INSTEAD;
+    }
+    /* Somebody must have ended that wait. */
+    if (near) {
         o->owed = false;
         return WAKE_OF_PAST;
     }
@@ -48,5 +60,6 @@ bool wake_order_leaves(struct wake_order *o, uint64_t time, uint64_t slack,
 
     o->early = false;
     o->left = time;
+    o->doubt = false;
     return woken;
 }

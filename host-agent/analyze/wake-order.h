@@ -20,6 +20,8 @@
  * @came:  host clock
  * @early: it was woken at @woken, where it did not wait
  * @left:  when it has left its vCPU last
+ * @doubt: what was taken for the end of the wait in which it is can be that of
+ *         the one before, which is @owed
  */
 struct wake_order {
     bool owed;
@@ -27,11 +29,13 @@ struct wake_order {
     bool early;
     uint64_t woken;
     uint64_t left;
+    bool doubt;
 };
 
 enum wake_wait {
     WAKE_OF_PAST,       /* the wait that was over when the thread came back */
     WAKE_OF_PRESENT,    /* that in which it is */
+    WAKE_INSTEAD,       /* that; the wake-up before is of the past one */
     WAKE_OF_NEXT,       /* that which it is about to begin, or none */
 };
 

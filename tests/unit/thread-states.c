@@ -609,6 +609,32 @@ static void test_order(void)
     }
 }
 
+/*
+ * Thread 2 is back unwoken, and leaves again.  Of two wake-ups after that, the
+ * first one is that of the wait before, although its clock is later.
+ */
+static void test_two_late(void)
+{
+    static const struct scene scenes[] = {
+        { 0, BTRAIL_EVENT_TASK, 0, 5, 1 }, TASK(0, 2, 0),
+        TASK(100, 3, BTRAIL_TASK_LEFT_BLOCKED),
+        TASK(200, 2, BTRAIL_TASK_LEFT_RUNNABLE),
+        TASK(300, 3, BTRAIL_TASK_LEFT_BLOCKED),
+        { 350, BTRAIL_EVENT_WAKE, 0, 2, 1 },
+        { 450, BTRAIL_EVENT_WAKE, 0, 2, 1 },
+        TASK(500, 2, BTRAIL_TASK_LEFT_RUNNABLE),
+        { 600, BTRAIL_EVENT_TIME }, { 600, BTRAIL_EVENT_TIME, 0, 0, 1 },
+    };
+    struct thread_states *states = PLAY(scenes, true);
+
+    g_assert_cmpint(state_at(states, 2, 150), ==, THREAD_BLOCKED);
+    g_assert_cmpint(state_at(states, 2, 250), ==, THREAD_RUNNING);
+    g_assert_cmpint(state_at(states, 2, 400), ==, THREAD_BLOCKED);
+    g_assert_cmpint(state_at(states, 2, 475), ==, THREAD_RUNNABLE);
+    g_assert_cmpint(state_at(states, 2, 550), ==, THREAD_RUNNING);
+    thread_states_free(states);
+}
+
 /* A new thread is known from its first wake-up on, and a number that was of a
  * dead one is of another thread then. */
 static void test_new(void)
@@ -646,6 +672,7 @@ int main(int argc, char **argv)
     g_test_add_func("/thread-states/idle", test_idle);
     g_test_add_func("/thread-states/no-wakes", test_no_wakes);
     g_test_add_func("/thread-states/order", test_order);
+    g_test_add_func("/thread-states/two-late", test_two_late);
     g_test_add_func("/thread-states/new", test_new);
     return g_test_run();
 }

@@ -15,7 +15,7 @@ struct follower {
     bool woken;
     unsigned early;
     unsigned ended_by[WAKE_WAITS];
-    unsigned kinds[WAKE_OF_NEXT + 1];
+    unsigned kinds[WAKE_OF_NEXT + 1];   /* no WAKE_INSTEAD */
 };
 
 static void take(struct follower *f, const struct wake_step *s)
@@ -74,7 +74,7 @@ static void test_random(void)
             g_assert_cmpuint(f.ended_by[i], ==, any[i] ? i : WAKE_NO_WAIT);
         }
         for (unsigned i = 0; i < G_N_ELEMENTS(f.kinds); i++) {
-            g_assert_cmpuint(f.kinds[i], >, 0);
+            g_assert_cmpint(f.kinds[i] > 0, ==, i != WAKE_INSTEAD);
         }
     }
     g_rand_free(rand);
@@ -103,19 +103,39 @@ static void test_ahead(void)
 }
 
 /*
- * Soon after it is back, nobody having been seen to wake it, it leaves again: a
- * wake-up after that ends this wait, and one before it the other one.
+ * Soon after it is back, nobody having been seen to wake it, it leaves again.  A
+ * wake-up before that ends the other wait; one after that ends this one, if it
+ * is not followed by another.
  */
 static void test_again(void)
 {
     for (uint64_t time = 105; time <= 115; time += 5) {
         struct wake_order o = { 0 };
+        bool past = time < 110;
 
         wake_order_comes(&o, 100, true);
         g_assert_false(wake_order_leaves(&o, 110, 50, true));
         g_assert_cmpint(wake_order_wakes(&o, time, 50, true), ==,
-                        time < 110 ? WAKE_OF_PAST : WAKE_OF_PRESENT);
+                        past ? WAKE_OF_PAST : WAKE_OF_PRESENT);
+        g_assert_cmpint(wake_order_wakes(&o, 120, 50, past), ==,
+                        past ? WAKE_OF_PRESENT : WAKE_INSTEAD);
+        /* All is known. */
+        wake_order_comes(&o, 130, false);
+        g_assert_cmpint(wake_order_wakes(&o, 131, 50, false), ==,
+                        WAKE_OF_NEXT);
     }
+}
+
+/* Of two waits, one wake-up was seen before the thread is back. */
+static void test_doubt(void)
+{
+    struct wake_order o = { 0 };
+
+    wake_order_comes(&o, 100, true);
+    wake_order_leaves(&o, 110, 50, true);
+    g_assert_cmpint(wake_order_wakes(&o, 115, 50, true), ==, WAKE_OF_PRESENT);
+    wake_order_comes(&o, 120, false);
+    g_assert_cmpint(wake_order_wakes(&o, 125, 50, false), ==, WAKE_OF_PAST);
 }
 
 static void test_slack(void)
@@ -131,6 +151,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wake-order/ready", test_ready);
     g_test_add_func("/wake-order/ahead", test_ahead);
     g_test_add_func("/wake-order/again", test_again);
+    g_test_add_func("/wake-order/doubt", test_doubt);
     g_test_add_func("/wake-order/slack", test_slack);
     return g_test_run();
 }
