@@ -148,6 +148,26 @@ static JsonArray *path_json(const struct why *why, const struct waiting_span *w)
     return a;
 }
 
+static void add_guest_time(const struct why *why,
+                           const struct waiting_moment *m, JsonObject *o)
+{
+    struct why_guest_time time;
+    JsonArray *range;
+
+    if (!why_guest_time(why, m, &time)) {
+        json_object_set_null_member(o, "guest_ns");
+        return;
+    }
+    range = json_array_new();
+    json_array_add_int_element(range, MIN(time.from, G_MAXINT64));
+    if (time.to == UINT64_MAX) {
+        json_array_add_null_element(range);
+    } else {
+        json_array_add_int_element(range, MIN(time.to, G_MAXINT64));
+    }
+    btrail_json_add(o, "a:guest_ns", range, NULL);
+}
+
 static JsonObject *moment_json(const struct why *why,
                                const struct waiting_moment *m)
 {
@@ -167,6 +187,7 @@ static JsonObject *moment_json(const struct why *why,
         } else {
             btrail_json_add(o, "U:icount", icount, NULL);
         }
+        add_guest_time(why, m, o);
     }
     return o;
 }

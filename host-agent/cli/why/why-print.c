@@ -491,6 +491,29 @@ static void print_instructions(const struct why *why,
     }
 }
 
+/* The same in the guest's own time, as far as the clocks of the trace say it */
+static void print_guest_time(const struct why *why,
+                             const struct waiting_span *w)
+{
+    char least[LATENCY_SIZE], most[LATENCY_SIZE];
+    struct why_guest_time begin, end;
+
+    if (!why_guest_time(why, &w->begin, &begin) ||
+        !why_guest_time(why, &w->end, &end) || end.to < begin.from) {
+        return;
+    }
+    latency_text(end.from - MIN(begin.to, end.from), least);
+    latency_text(end.to - begin.from, most);
+    if (end.to == UINT64_MAX) {
+        cli_printf("  in its own time, this took %s or more\n", least);
+    } else if (strcmp(least, most)) {
+        cli_printf("  in its own time, this took from %s to %s\n", least,
+                   most);
+    } else {
+        cli_printf("  in its own time, this took %s\n", least);
+    }
+}
+
 static void print_span(const struct why *why, const struct waiting_span *w)
 {
     char begin[CLI_TIME_SIZE], end[CLI_TIME_SIZE], buf[LATENCY_SIZE];
@@ -502,6 +525,7 @@ static void print_span(const struct why *why, const struct waiting_span *w)
                latency_text(w->elapsed, buf));
     if (why_is_replay(why)) {
         print_instructions(why, w);
+        print_guest_time(why, w);
     }
     print_sums(why, w);
     print_waits(why, w);

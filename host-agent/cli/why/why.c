@@ -10,6 +10,7 @@
 
 #include "cli/complete.h"
 #include "cli/why/why.h"
+#include "find/guest-time.h"
 #include "find/task-names.h"
 #include "find/visits.h"
 #include "util/json.h"
@@ -67,6 +68,16 @@ uint64_t why_icount(const struct why *why, const struct waiting_moment *m)
     return m->index == THREAD_NO_INDEX ||
            visit_read(why->in.trace.trace, m->vcpu, m->index, &visit) ||
            !visit.at.exact ? BTRAIL_NO_ICOUNT : visit.at.icount;
+}
+
+bool why_guest_time(const struct why *why, const struct waiting_moment *m,
+                    struct why_guest_time *time)
+{
+    const struct btrail_trace *trace = why->in.trace.trace;
+
+    return m->index != THREAD_NO_INDEX &&
+           guest_time_of(trace, m->vcpu, m->index, guest_time_hz(trace),
+                         &time->from, &time->to);
 }
 
 static uint64_t unpaused(const struct why_span *s)

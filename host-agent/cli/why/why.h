@@ -106,6 +106,15 @@ bool why_is_replay(const struct why *why);
  * BTRAIL_NO_ICOUNT if that is not known */
 uint64_t why_icount(const struct why *why, const struct waiting_moment *m);
 
+/* Between which two times of the guest a moment of such a trace was, as
+ * guest_time_of() has them; false if that is not known */
+struct why_guest_time {
+    uint64_t from;
+    uint64_t to;
+};
+bool why_guest_time(const struct why *why, const struct waiting_moment *m,
+                    struct why_guest_time *time);
+
 void why_print_json(const struct why *why);
 void why_print_text(const struct why *why);
 
