@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of guest-time.c: nanoseconds of ticks
+ * Tests of guest-time.c: nanoseconds of ticks, and the clocks around a record
  */
 
-#include <glib.h>
-
 #include "find/guest-time.h"
+#include "trace-samples.h"
 
 static void test_ns(void)
 {
@@ -23,9 +22,46 @@ static void test_ns(void)
     g_assert_cmpuint(guest_time_ns(UINT64_MAX, 1000000), ==, UINT64_MAX);
 }
 
+/* Records 0 to 5, with clocks before 0, 2 and 4 */
+static void test_of(void)
+{
+    const struct btrail_record records[6] = { { 0x1000, 0x2000, 0 } };
+    struct btrail_event events[3];
+    const struct btrail_slab slab = {
+        .records = records, .n_records = 6, .events = events, .n_events = 3,
+    };
+    char *path = sample_path();
+    struct btrail_trace *trace;
+    struct btrail_writer *w;
+    uint64_t from, to;
+
+    for (unsigned i = 0; i < 3; i++) {
+        events[i] = (struct btrail_event) {
+            .type = BTRAIL_EVENT_TIME, .index = 2 * i,
+            .data = { 1000 + i, 700 + 100 * i, 50 * i },
+        };
+    }
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    for (unsigned i = 0; i < 6; i++) {
+        g_assert_true(guest_time_of(trace, 0, i, 1000000000, &from, &to));
+        g_assert_cmpuint(from, ==, 700 + i / 2 * 100);
+        g_assert_cmpuint(to, ==, i < 4 ? 800 + i / 2 * 100 : UINT64_MAX);
+    }
+    g_assert_false(guest_time_of(trace, 0, 6, 1000000000, &from, &to));
+    g_assert_false(guest_time_of(trace, 0, UINT64_MAX, 1000000000, &from,
+                                 &to));
+    g_assert_false(guest_time_of(trace, 1, 0, 1000000000, &from, &to));
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/guest-time/ns", test_ns);
+    g_test_add_func("/guest-time/of", test_of);
     return g_test_run();
 }
