@@ -28,6 +28,7 @@ static const char *const comms[] = { "one", "two", "three" };
  * struct known - a record, in the order in which they are made
  * @count:  instructions up to it
  * @host:   of the last TIME event before it
+ * @end:    when it is over, as is estimated
  * @task:   0 to 2
  * @inside: after it, vCPU 0 is in f1; of its records
  */
@@ -36,6 +37,7 @@ struct known {
     uint64_t index;
     uint64_t count;
     uint64_t host;
+    uint64_t end;
     unsigned task;
     bool inside;
     struct btrail_record record;
@@ -144,7 +146,7 @@ static void make_records(bool counted)
         }
         count += g_test_rand_int_range(1, 10);
         *k = (struct known) {
-            vcpu, l->n++, count, l->host, l->task,
+            vcpu, l->n++, count, l->host, .task = l->task,
         };
         if (vcpu) {
             jump(l, &k->record);
@@ -167,6 +169,24 @@ static const struct known *record_of(unsigned vcpu, uint64_t index)
         }
     }
     return NULL;
+}
+
+/*
+ * The records between two clocks share the time, in 1/1024 ns; those after the
+ * last one take as long as the ones before.
+ */
+static void estimate_ends(void)
+{
+    for (unsigned i = 0; i < RECORDS; i++) {
+        struct known *k = &all[i];
+        uint64_t first = k->index / SLAB * SLAB;
+        const struct known *next = record_of(k->vcpu, first + SLAB);
+        const struct known *before = record_of(k->vcpu, first - SLAB);
+        uint64_t took = next ? next->host - k->host :
+                        first ? k->host - before->host : 0;
+
+        k->end = k->host + (k->index + 1 - first) * (took * 1024 / SLAB) / 1024;
+    }
 }
 
 static void write_slab(struct btrail_writer *w, unsigned vcpu, uint64_t first,
@@ -217,6 +237,7 @@ static char *write_trace(bool counted, bool tasks)
     struct btrail_writer *w;
 
     make_records(counted);
+    estimate_ends();
     g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
     write_names(w);
     for (unsigned vcpu = 0; vcpu < VCPUS; vcpu++) {
@@ -309,14 +330,15 @@ static bool wanted(const struct question *q, const struct known *k)
            (!q->inside || (k->vcpu && is_inside(k->count)));
 }
 
-/* Without counts, records of one clock come before those of the next one. */
+/* Without counts, the order is that of estimated times. */
 static gint by_clock(gconstpointer a, gconstpointer b)
 {
     const struct known *x = *(struct known *const *)a;
     const struct known *y = *(struct known *const *)b;
 
-    return x->host != y->host ? (x->host > y->host ? 1 : -1) :
-           x->index > y->index ? 1 : -1;
+    return x->vcpu == y->vcpu ? (x->index > y->index ? 1 : -1) :
+           x->end != y->end ? (x->end > y->end ? 1 : -1) :
+           x->vcpu > y->vcpu ? 1 : -1;
 }
 
 static GPtrArray *search(const struct question *q, bool counted)
