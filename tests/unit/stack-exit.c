@@ -5,6 +5,7 @@
  */
 #include <glib.h>
 
+#include "stack-scene.h"
 #include "symbolize/stack-exit.h"
 
 #define USER    UINT64_C(0x400000)
@@ -15,8 +16,6 @@ enum { MAIN, HANDLER, OTHER, ENTRY, INNER, IRQ, N };
 static struct module user_module = { .name = "m" };
 static struct module kernel_module = { .name = "k", .kernel = true };
 static struct function functions[N];
-static struct process process = { .cr3 = 0x1000, .who = &process,
-                                  .owner = &process, .known = true };
 static struct stack_moves *moves;
 static struct stack_cpu *cpu;
 static struct stack_context *c;
@@ -29,24 +28,10 @@ static void begin(unsigned first)
             .module = i < ENTRY ? &user_module : &kernel_module,
         };
     }
-    moves = g_new0(struct stack_moves, 1);
-    stack_tree_init(&moves->tree, false, &moves->counts);
-    stack_contexts_init(&moves->contexts, &moves->tree, &moves->counts);
-    moves->parked = g_array_new(FALSE, FALSE, sizeof(struct stack_parked));
-    cpu = &moves->contexts.cpus[0];
-    cpu->process = &process;
-    moves->contexts.n_cpus = 1;
+    moves = stack_scene_new(&functions[first]);
     moves->contexts.record = 1;
-    c = cpu->ctx = stack_context_new(&moves->contexts, &process);
-    c->node = stack_root_child(&moves->contexts, c, &functions[first]);
-}
-
-static void end(void)
-{
-    stack_contexts_clear(&moves->contexts);
-    stack_tree_clear(&moves->tree);
-    g_array_unref(moves->parked);
-    g_free(moves);
+    cpu = &moves->contexts.cpus[0];
+    c = cpu->ctx;
 }
 
 static struct stack_edge edge(uint64_t from, uint64_t to, unsigned function,
@@ -97,7 +82,7 @@ static void test_return(void)
         leave(USER + 0x102 - 2 * restarts, OTHER, false);
         require(OTHER, 1, -1);
         g_assert_cmpuint(moves->counts.signals, ==, 0);
-        end();
+        stack_scene_free(moves);
     }
 }
 
@@ -128,7 +113,7 @@ static void test_signals(void)
     leave(USER + 0x102, MAIN, false);
     require(MAIN, 0, -1);
     g_assert_cmpuint(moves->counts.signals, ==, 2);
-    end();
+    stack_scene_free(moves);
 }
 
 /* A handler that has what it interrupted continue elsewhere in its function */
@@ -140,7 +125,7 @@ static void test_changed(void)
     push(STACK_FRAME_ENTRY, ENTRY, USER + 0x1040);
     leave(USER + 0x300, MAIN, false);
     require(MAIN, 0, -1);
-    end();
+    stack_scene_free(moves);
 }
 
 /* Nobody has seen how the kernel was entered: nothing is known of callers. */
@@ -151,7 +136,7 @@ static void test_unseen(void)
     leave(USER + 0x500, OTHER, false);
     require(OTHER, 0, -1);
     g_assert_true(c->sure);
-    end();
+    stack_scene_free(moves);
 }
 
 /* Interrupts and calls above each other, which a plain list has as well */
@@ -200,7 +185,7 @@ static void test_interrupts(void)
                           &functions[truth[f].function]);
         }
     }
-    end();
+    stack_scene_free(moves);
 }
 
 int main(int argc, char **argv)

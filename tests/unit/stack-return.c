@@ -5,7 +5,7 @@
  */
 #include <glib.h>
 
-#include "symbolize/stack-return.h"
+#include "stack-scene.h"
 
 #define N           6
 #define MOST        40
@@ -15,8 +15,6 @@
 
 static struct module module = { .name = "m" };
 static struct function functions[N];
-static struct process process = { .cr3 = 0x1000, .who = &process,
-                                  .owner = &process, .known = true };
 
 /* Which function is where in the stack, and where the one above returns to */
 struct truth {
@@ -38,24 +36,8 @@ static void begin(void)
             .name = "f", .module = &module, .known = true,
         };
     }
-    moves = g_new0(struct stack_moves, 1);
-    stack_tree_init(&moves->tree, false, &moves->counts);
-    stack_contexts_init(&moves->contexts, &moves->tree, &moves->counts);
-    moves->parked = g_array_new(FALSE, FALSE, sizeof(struct stack_parked));
+    moves = stack_scene_new(&functions[0]);
     cpu = &moves->contexts.cpus[0];
-    cpu->process = &process;
-    moves->contexts.n_cpus = 1;
-    cpu->ctx = stack_context_new(&moves->contexts, &process);
-    cpu->ctx->node = stack_root_child(&moves->contexts, cpu->ctx,
-                                      &functions[0]);
-}
-
-static void end(void)
-{
-    stack_contexts_clear(&moves->contexts);
-    stack_tree_clear(&moves->tree);
-    g_array_unref(moves->parked);
-    g_free(moves);
 }
 
 static uint64_t start_of(unsigned function)
@@ -187,7 +169,7 @@ static void test_random(void)
     }
     g_assert_cmpuint(t.jumps_out, >, 100);
     g_assert_cmpuint(t.nested, >, 100);
-    end();
+    stack_scene_free(moves);
 }
 
 /*
@@ -210,7 +192,7 @@ static void test_unknown(void)
     g_assert_cmpuint(moves->contexts.strayed, ==, 17);
     g_assert_cmpuint(cpu->ctx->n, ==, 0);
     g_assert_true(cpu->ctx->node->function == &functions[5]);
-    end();
+    stack_scene_free(moves);
 }
 
 int main(int argc, char **argv)
