@@ -25,10 +25,13 @@ struct gdb gdb_new(int *sock)
 
 void leave(struct gdb *gdb)
 {
+    if (!gdb->parser) {
+        return;
+    }
     /* What is done apart has a copy of it. */
     shutdown(gdb->sock, SHUT_RDWR);
     close(gdb->sock);
-    rsp_parser_free(gdb->parser);
+    g_clear_pointer(&gdb->parser, rsp_parser_free);
     while (g_main_context_iteration(NULL, FALSE)) {
         continue;
     }

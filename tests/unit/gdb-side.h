@@ -18,7 +18,7 @@ struct gdb {
 /* @sock: gets the server's side */
 struct gdb gdb_new(int *sock);
 
-/* It leaves, which is noticed. */
+/* It leaves, which is noticed, unless it has left. */
 void leave(struct gdb *gdb);
 
 void say(struct gdb *gdb, const char *payload);

@@ -360,3 +360,33 @@ void check_at(struct gdb *gdb, uint64_t icount)
     check(gdb, "p10", want);
     g_assert_cmpuint(qemu.icount, ==, icount);
 }
+
+/* A test, and how many gdbs it has */
+struct gdbs_test {
+    replay_test *test;
+    unsigned gdbs;
+};
+
+static void run_test(gconstpointer opaque)
+{
+    const struct gdbs_test *t = opaque;
+    struct replay_target *fe = start();
+    struct gdb gdbs[2];
+
+    for (unsigned i = 0; i < t->gdbs; i++) {
+        gdbs[i] = connect_gdb(fe);
+    }
+    t->test(fe, &gdbs[0], t->gdbs > 1 ? &gdbs[1] : NULL);
+    for (unsigned i = 0; i < t->gdbs; i++) {
+        leave(&gdbs[i]);
+    }
+    stop(fe);
+}
+
+void add_replay_test(const char *path, unsigned gdbs, replay_test *test)
+{
+    struct gdbs_test *t = g_new(struct gdbs_test, 1);
+
+    *t = (struct gdbs_test) { test, gdbs };
+    g_test_add_data_func_full(path, t, run_test, g_free);
+}

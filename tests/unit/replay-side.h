@@ -55,6 +55,12 @@ struct replay_target *start(void);
 void stop(struct replay_target *fe);
 struct gdb connect_gdb(struct replay_target *fe);
 
+/* Adds a test of gdbs at a replay, one or two: @b is NULL without another one.
+ * Those that have not left do so in the end. */
+typedef void replay_test(struct replay_target *fe, struct gdb *a,
+                         struct gdb *b);
+void add_replay_test(const char *path, unsigned gdbs, replay_test *test);
+
 /* Where a gdb is, from what it reads of its guest's registers */
 void check_at(struct gdb *gdb, uint64_t icount);
 
