@@ -210,6 +210,8 @@ static struct moment moment_at(const struct switch_lane *lane,
     return (struct moment) {
         .vcpu = lane->vcpu, .index = b->index ? b->index - 1 : 0,
         .icount = b->time.icount, .time = b->time, .kernel = b->kernel,
+        /* Before the first record, it is not when that is over. */
+        .clock = b->index ? 0 : b->time.host,
     };
 }
 

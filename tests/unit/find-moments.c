@@ -645,7 +645,9 @@ static void check_switches(const char *what, int to, const struct question *q,
 
         if ((to >= 0 && s->to != (unsigned)to) || !in_window(q, s->host) ||
             (q->comm >= 0 && s->to != (unsigned)q->comm) ||
-            (q->cpu >= 0 && s->vcpu != (unsigned)q->cpu)) {
+            (q->cpu >= 0 && s->vcpu != (unsigned)q->cpu) ||
+            (q->inside && !(s->vcpu && is_inside(
+                record_of(s->vcpu, index)->count)))) {
             continue;
         }
         g_assert_true(finder_next(a.finder, &found, &a.error));
@@ -690,6 +692,10 @@ static void test_switches(void)
         q.begin = switched[middle].host - START;
         q.end = switched[middle + 3].host - START;
         check_switches("switch", -1, &q, path, counted);
+        if (counted) {
+            q = (struct question) { "switch", .inside = true, ANY };
+            check_switches("switch", -1, &q, path, true);
+        }
         sample_remove(path);
     }
 }

@@ -305,6 +305,21 @@ static bool is_between(const struct finder *f, const struct moment *at)
     return !f->o->between || (at->index >= r->begin && at->index < r->end);
 }
 
+/* Where a vCPU is meanwhile is known by the counts of records, if they have
+ * any: a switch has that of the record before it. */
+static bool is_inside(struct finder *f, const struct find_moment *found,
+                      GError **error)
+{
+    struct moment at = found->visit.at;
+    struct visit visit;
+
+    if (!at.exact && at.icount != BTRAIL_NO_ICOUNT &&
+        !visit_read(f->o->in.trace.trace, at.vcpu, at.index, &visit)) {
+        at = visit.at;
+    }
+    return within_has(f->inside, clock_order_key(f->order, &at), error);
+}
+
 static bool accepts(struct finder *f, const struct find_moment *found,
                     GError **error)
 {
@@ -318,8 +333,7 @@ static bool accepts(struct finder *f, const struct find_moment *found,
     if (!is_between(f, at) || (o->in.filter && !filter_accepts(f, found))) {
         return false;
     }
-    return !f->inside ||
-           within_has(f->inside, clock_order_key(f->order, at), error);
+    return !f->inside || is_inside(f, found, error);
 }
 
 /* The record that a moment is after, if it is not known yet */
