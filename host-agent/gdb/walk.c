@@ -226,7 +226,9 @@ void walk_go(struct walk *w, const struct moment *m)
     clock_order_stamp(w->order, &wanted);
     for (unsigned i = 0; i < w->threads->len; i++) {
         struct walk_thread *t = g_ptr_array_index(w->threads, i);
-        struct walker_spot at = { lane_find(walker_lane(t->walker), &wanted), 0 };
+        struct walker_spot at = {
+            lane_find(walker_lane(t->walker), &wanted), 0,
+        };
         struct moment there;
 
         if (has_record(t, &wanted)) {

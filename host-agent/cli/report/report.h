@@ -66,8 +66,9 @@ int report_call_graph(struct report *r);
 int report_tasks(struct report *r);
 
 /*
- * Below the address spaces: how long each task ran, and when, or why that is not
- * known; the same for JSON: an array, or null.  False after an error message.
+ * Below the address spaces: how long each task ran, and when, or why that is
+ * not known; the same for JSON: an array, or null.  False after an error
+ * message.
  */
 bool report_print_ran(struct report *r);
 bool report_ran_json(struct report *r, JsonObject *o);
