@@ -135,6 +135,7 @@ static void test_format(void)
                         UINT64_C(1) << 40 | UINT64_C(3) << 60 |
                         UINT64_C(1) << 50);
     }
+    g_ptr_array_free(h.words, TRUE);
     /* What has no place, or not enough, is not asked for. */
     h = host();
     h.format[PT_HOST_MTC_PERIOD].n = 0;
@@ -145,6 +146,7 @@ static void test_format(void)
     check(&h, &o, USUAL & ~(1u << 11));
     h.format[PT_HOST_BRANCH].n = 0;
     check_refused(&h, &o, "since 5.0");
+    g_ptr_array_free(h.words, TRUE);
 }
 
 static void test_fault(void)
