@@ -156,6 +156,19 @@ void output_sideband(struct output *o,
     g_mutex_unlock(&o->lock);
 }
 
+void output_code(struct output *o, struct btrail_code_builder *builder)
+{
+    struct btrail_sideband_info info = { .kind = BTRAIL_SIDEBAND_CODE };
+    uint8_t *data;
+    size_t size;
+
+    if (btrail_code_builder_size(builder)) {
+        data = btrail_code_builder_take(builder, &size);
+        info.size = size;
+        output_sideband(o, &info, data);
+    }
+}
+
 void output_packed(struct output *o, void *payload, size_t size,
                    struct btrail_budget *budget)
 {

@@ -7,6 +7,7 @@
 #define BTRAIL_OUTPUT_H
 
 #include "lib/agent/budget.h"
+#include "lib/agent/code-piece.h"
 #include "lib/agent/store.h"
 #include "lib/agent/stream.h"
 
@@ -86,5 +87,8 @@ void output_finish(struct output *o);
 
 /* After output_finish() */
 void output_free(struct output *o);
+
+/* Writes what a builder of code has so far, and empties it. */
+void output_code(struct output *o, struct btrail_code_builder *builder);
 
 #endif /* BTRAIL_OUTPUT_H */

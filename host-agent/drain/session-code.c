@@ -162,13 +162,5 @@ void session_code_item(struct session_code *c, unsigned vcpu,
 
 void session_code_flush(struct session_code *c)
 {
-    struct btrail_sideband_info info = { .kind = BTRAIL_SIDEBAND_CODE };
-    uint8_t *data;
-    size_t size;
-
-    if (btrail_code_builder_size(c->builder)) {
-        data = btrail_code_builder_take(c->builder, &size);
-        info.size = size;
-        output_sideband(c->output, &info, data);
-    }
+    output_code(c->output, c->builder);
 }

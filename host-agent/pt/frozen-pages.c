@@ -62,24 +62,10 @@ struct frozen_pages *frozen_pages_new(struct output *output)
     return p;
 }
 
-/* With the lock */
-static void write_piece(struct frozen_pages *p)
-{
-    struct btrail_sideband_info info = { .kind = BTRAIL_SIDEBAND_CODE };
-    uint8_t *data;
-    size_t size;
-
-    if (btrail_code_builder_size(p->builder)) {
-        data = btrail_code_builder_take(p->builder, &size);
-        info.size = size;
-        output_sideband(p->output, &info, data);
-    }
-}
-
 void frozen_pages_flush(struct frozen_pages *p)
 {
     g_mutex_lock(&p->lock);
-    write_piece(p);
+    output_code(p->output, p->builder);
     g_mutex_unlock(&p->lock);
 }
 
@@ -193,7 +179,7 @@ static void write_page(struct frozen_pages_vcpu *v, uint64_t label,
         btrail_code_builder_entry(p->builder, &entry);
         btrail_code_builder_content(p->builder, entry.number, code.bytes);
         if (btrail_code_builder_size(p->builder) >= PIECE_SIZE) {
-            write_piece(p);
+            output_code(p->output, p->builder);
         }
     } else {
         p->more = true;
