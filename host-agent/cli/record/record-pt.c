@@ -407,16 +407,12 @@ static bool prepare(struct pt_recording *r)
 
 static bool open_output(struct pt_recording *r)
 {
-    const struct btrail_store_options *store = &r->options->store;
+    const char *path = r->options->store.path;
     JsonObject *meta = r->options->metadata;
     g_autofree char *text = NULL;
 
-    if (btrail_store_open(&r->store, store)) {
-        cli_error("%s%s: %s%s", store->path, store->part_size ||
-                  store->ring_size ? " or a part of it" : "",
-                  g_strerror(errno), errno == EEXIST ?
-                  "; --force replaces it" : errno == EBUSY ?
-                  ": another process writes it" : "");
+    r->store = record_open_store(r->options);
+    if (!r->store) {
         return false;
     }
     frozen_trace_describe(meta, &r->decoding, r->streams, r->n);
@@ -427,7 +423,7 @@ static bool open_output(struct pt_recording *r)
                         "U:realtime", g_get_real_time() * 1000, NULL), NULL);
     text = btrail_json_text(meta, FALSE);
     if (btrail_store_meta(r->store, text, strlen(text))) {
-        cli_error("%s: %s", store->path, g_strerror(errno));
+        cli_error("%s: %s", path, g_strerror(errno));
         btrail_store_close(r->store, NULL);
         return false;
     }

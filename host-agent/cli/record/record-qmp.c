@@ -202,21 +202,6 @@ static bool connect_monitor(struct file_recording *r)
     return true;
 }
 
-static bool open_output(struct file_recording *r)
-{
-    const struct btrail_store_options *store = &r->options->store;
-
-    if (btrail_store_open(&r->store, store)) {
-        cli_error("%s%s: %s%s", store->path, store->part_size ||
-                  store->ring_size ? " or a part of it" : "",
-                  g_strerror(errno), errno == EEXIST ?
-                  "; --force replaces it" : errno == EBUSY ?
-                  ": another process writes it" : "");
-        return false;
-    }
-    return true;
-}
-
 static void remove_output(struct file_recording *r)
 {
     const char *path = r->options->store.path;
@@ -487,8 +472,8 @@ int record_qmp(const struct record_request *options)
     struct file_recording r = { .options = options, .guest = -1 };
     int code = CLI_FAILED;
 
-    if (connect_monitor(&r) && connect_guest(&r) && open_output(&r) &&
-        start(&r)) {
+    if (connect_monitor(&r) && connect_guest(&r) &&
+        (r.store = record_open_store(options)) && start(&r)) {
         bool runs = let_run(&r);
 
         /* Free the monitor for others: the capture has its own channel. */

@@ -3,6 +3,7 @@
  * backtrail record: trace a guest into a file
  */
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -232,6 +233,21 @@ static bool check_options(struct record_request *o)
         json_object_set_int_member(o->arguments, "agent-timeout", number);
     }
     return check_store_options(o);
+}
+
+struct btrail_store *record_open_store(const struct record_request *r)
+{
+    const struct btrail_store_options *o = &r->store;
+    struct btrail_store *store;
+
+    if (btrail_store_open(&store, o)) {
+        cli_error("%s%s: %s%s", o->path, o->part_size || o->ring_size ?
+                  " or a part of it" : "", g_strerror(errno),
+                  errno == EEXIST ? "; --force replaces it" : errno == EBUSY ?
+                  ": another process writes it" : "");
+        return NULL;
+    }
+    return store;
 }
 
 static int run_record(struct record_request *r)

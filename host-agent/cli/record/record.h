@@ -63,6 +63,9 @@ struct record_request {
 int record_by_service(struct record_request *request);
 int record_qmp(const struct record_request *request);
 
+/* Opens the file that is written, or prints an error and returns NULL. */
+struct btrail_store *record_open_store(const struct record_request *request);
+
 /*
  * Writes the trace of rings of Intel PT, of a guest that stands still: of files,
  * or of events that it opens, until the guest is to be stopped.
