@@ -187,9 +187,8 @@ typedef struct TaskPage {
     const char *ram;
 } TaskPage;
 
-#define TASK_PAGES  256     /* a power of two */
-
-static __thread TaskPage task_pages[TASK_PAGES];
+/* A page is one of the two at its place, of which the first came last. */
+static __thread TaskPage task_pages[256][2];
 
 /* Reads the guest's memory as its kernel would, in an RCU critical section. */
 typedef struct TaskReader {
@@ -229,31 +228,24 @@ static const char *look_for_page(TaskReader *r, vaddr page)
 
 static const char *find_page(TaskReader *r, vaddr page)
 {
-    unsigned i = (page >> TARGET_PAGE_BITS) % TASK_PAGES;
-    TaskPage *p = &task_pages[i], *other = &task_pages[i ^ 1];
+    TaskPage *at = task_pages[(page >> TARGET_PAGE_BITS) %
+                              ARRAY_SIZE(task_pages)];
+    TaskPage *p = at[0].page == page ? &at[0] : &at[1];
 
     if (r->page == page) {
         return r->ram;
     }
     r->page = page;
-    if (!r->layout) {
-        r->ram = look_for_page(r, page);
+    if (likely(r->layout && p->page == page && p->layout == r->layout)) {
+        r->ram = p->ram;
         return r->ram;
     }
-    if (unlikely(p->page != page || p->layout != r->layout)) {
-        if (other->page == page && other->layout == r->layout) {
-            p = other;
-        } else {
-            r->ram = look_for_page(r, page);
-            /* What is not there now can be there the next time. */
-            if (r->ram) {
-                *other = *p;
-                *p = (TaskPage) { page, r->layout, r->ram };
-            }
-            return r->ram;
-        }
+    r->ram = look_for_page(r, page);
+    /* What is not there now can be there the next time. */
+    if (r->layout && r->ram) {
+        at[1] = at[0];
+        at[0] = (TaskPage) { page, r->layout, r->ram };
     }
-    r->ram = p->ram;
     return r->ram;
 }
 
