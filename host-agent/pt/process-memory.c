@@ -38,21 +38,41 @@ struct process_mapping {
     bool shared;
 };
 
-struct process_memory *process_memory_open(pid_t pid, GError **error)
+struct process_memory *process_memory_find(pid_t pid, GError **error)
 {
-    struct process_memory *p = g_new(struct process_memory, 1);
     g_autofree char *path = g_strdup_printf("/proc/%d", (int)pid);
-    g_autofree char *what = NULL;
+    int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct process_memory *p;
 
-    p->folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    p->memory = p->folder < 0 ? -1 :
-                openat(p->folder, "mem", O_RDONLY | O_CLOEXEC);
-    if (p->memory < 0) {
-        what = g_strdup_printf("cannot read the memory of process %d",
-                               (int)pid);
-        agent_error_errno(error, what);
-        process_memory_free(p);
+    if (folder < 0) {
+        agent_fail(error, AGENT_ERROR_SYSTEM, "process %d: %s", (int)pid,
+                   g_strerror(errno));
         return NULL;
+    }
+    p = g_new(struct process_memory, 1);
+    p->folder = folder;
+    p->memory = -1;
+    return p;
+}
+
+struct process_memory *process_memory_open(pid_t pid, int memory,
+                                           GError **error)
+{
+    struct process_memory *p = process_memory_find(pid, error);
+
+    if (!p) {
+        return NULL;
+    }
+    p->memory = memory < 0 ?
+                openat(p->folder, "mem", O_RDONLY | O_CLOEXEC) :
+                fcntl(memory, F_DUPFD_CLOEXEC, 0);
+    if (p->memory < 0) {
+        agent_fail(error, AGENT_ERROR_SYSTEM, "cannot read the memory of "
+                   "process %d: %s%s", (int)pid, g_strerror(errno),
+                   errno == EACCES || errno == EPERM ? "; that takes the "
+                   "rights to debug it, which root has, and its own user if "
+                   "the host lets users debug" : "");
+        g_clear_pointer(&p, process_memory_free);
     }
     return p;
 }

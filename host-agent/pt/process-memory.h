@@ -17,9 +17,19 @@
 
 struct process_memory;
 
-/* Returns NULL and @error if there is no such process, or it may not be read:
- * that takes the rights of ptrace(2). */
-struct process_memory *process_memory_open(pid_t pid, GError **error);
+/**
+ * process_memory_open - a process, to read its memory
+ * @memory: its memory, which a program with more rights has opened
+ *          (pt-open.h), and which stays the caller's; -1: it is opened here
+ *
+ * Returns NULL and @error if there is no such process, or it may not be read:
+ * that takes the rights of ptrace(2), unless @memory is given.
+ */
+struct process_memory *process_memory_open(pid_t pid, int memory,
+                                           GError **error);
+
+/* The same for its threads only, which everybody may see; or NULL */
+struct process_memory *process_memory_find(pid_t pid, GError **error);
 void process_memory_free(struct process_memory *p);
 
 /*
@@ -28,7 +38,8 @@ void process_memory_free(struct process_memory *p);
  */
 pid_t process_memory_thread(const struct process_memory *p, pid_t number);
 
-/* The file in which its bytes are at their addresses; stays its own */
+/* The file in which its bytes are at their addresses; stays its own.  -1 of a
+ * process that was only found */
 int process_memory_fd(const struct process_memory *p);
 
 /**

@@ -24,6 +24,7 @@ struct finding {
     struct qmp *qmp;
     int timeout_ms;
     int cancel_fd;
+    int given;                  /* its memory, or -1 */
     struct process_memory *process;
     struct stock_memory *memory;
 };
@@ -397,7 +398,7 @@ static bool find(struct finding *f, GError **error)
 {
     g_autofree char *before = NULL, *after = NULL;
 
-    f->process = process_memory_open(f->memory->pid, error);
+    f->process = process_memory_open(f->memory->pid, f->given, error);
     if (!f->process || !check_stands(f, error) ||
         !check_migration(f, error) || !check_clear(f, error) ||
         !read_vcpus(f, error)) {
@@ -420,11 +421,11 @@ static bool find(struct finding *f, GError **error)
 }
 
 struct stock_memory *stock_memory_open(struct qmp *qmp, pid_t pid,
-                                       int timeout_ms, int cancel_fd,
+                                       int memory, int timeout_ms, int cancel_fd,
                                        GError **error)
 {
     struct stock_memory *m = g_new0(struct stock_memory, 1);
-    struct finding f = { qmp, timeout_ms, cancel_fd, NULL, m };
+    struct finding f = { qmp, timeout_ms, cancel_fd, memory, NULL, m };
     bool found;
 
     m->files = g_new0(struct guest_memory_files, 1);

@@ -49,7 +49,8 @@ struct stock_memory {
 
 /**
  * stock_memory_open - find the memory of a guest that stands still
- * @pid: of QEMU, as libvirt says it; 0: whoever listens at the monitor
+ * @pid:    of QEMU, if it is known; 0: whoever listens at the monitor
+ * @memory: of that process, as for process_memory_open(), or -1
  *
  * That this is the process of this QEMU is not taken on trust: it has the
  * threads of its vCPUs, and in each range the bytes that the monitor prints.
@@ -59,7 +60,7 @@ struct stock_memory {
  * (migration).
  */
 struct stock_memory *stock_memory_open(struct qmp *qmp, pid_t pid,
-                                       int timeout_ms, int cancel_fd,
+                                       int memory, int timeout_ms, int cancel_fd,
                                        GError **error);
 void stock_memory_free(struct stock_memory *m);
 

@@ -166,7 +166,7 @@ int main(int argc, char **argv)
     struct qmp *qmp = argc < 2 ? NULL :
                       qmp_connect(argv[1], TIMEOUT_MS, -1, &error);
     struct stock_memory *m = qmp ?
-        stock_memory_open(qmp, argc > 2 ? atoi(argv[2]) : 0, TIMEOUT_MS, -1,
+        stock_memory_open(qmp, argc > 2 ? atoi(argv[2]) : 0, -1, TIMEOUT_MS, -1,
                           &error) : NULL;
     struct guest_memory *memory;
     struct frozen_code *code;

@@ -16,6 +16,7 @@
 #include "pt/process-memory.h"
 
 #define SIZE    (64u << 10)
+#define NOBODY  65534
 
 /* In both processes: what the child has there is its own. */
 struct place {
@@ -96,7 +97,7 @@ static void test_read(void)
 {
     struct place place = make();
     pid_t pid = begin(&place);
-    struct process_memory *p = process_memory_open(pid, NULL);
+    struct process_memory *p = process_memory_open(pid, -1, NULL);
     int fd;
     char byte;
 
@@ -152,7 +153,7 @@ static void test_container(void)
     }
     close(ready[1]);
     if (read(ready[0], &inner, sizeof(inner)) == sizeof(inner)) {
-        struct process_memory *p = process_memory_open(inner, NULL);
+        struct process_memory *p = process_memory_open(inner, -1, NULL);
 
         g_assert_nonnull(p);
         g_assert_cmpint(process_memory_thread(p, 1), ==, inner);
@@ -185,7 +186,7 @@ static void test_exec(void)
         execl("/bin/sh", "sh", "-c", "echo x; sleep 100", NULL);
         _exit(1);
     }
-    p = process_memory_open(pid, NULL);
+    p = process_memory_open(pid, -1, NULL);
     g_assert_cmpint(write(go[1], "x", 1), ==, 1);
     g_assert_cmpint(read(ready[0], &byte, 1), ==, 1);
     if (p) {
@@ -205,7 +206,7 @@ static void test_file(void)
 {
     struct place place = make();
     pid_t pid = begin(&place);
-    struct process_memory *p = process_memory_open(pid, NULL);
+    struct process_memory *p = process_memory_open(pid, -1, NULL);
     uint64_t at = (uintptr_t)place.shared, offset = 0;
     int fd;
 
@@ -243,16 +244,65 @@ static void test_file(void)
     drop(&place);
 }
 
+/* With a descriptor that somebody else has opened, no right is needed. */
+static void test_passed(void)
+{
+    struct place place = make();
+    pid_t pid = begin(&place), reader;
+    struct process_memory *p = process_memory_open(pid, -1, NULL);
+    uint64_t offset;
+    int status;
+
+    if (!p || geteuid()) {
+        g_test_skip("only root can be another user");
+        process_memory_free(p);
+        end(pid);
+        drop(&place);
+        return;
+    }
+    reader = fork();
+    g_assert_cmpint(reader, >=, 0);
+    if (!reader) {
+        struct process_memory *passed;
+
+        g_assert_cmpint(setresuid(NOBODY, NOBODY, NOBODY), ==, 0);
+        g_assert_null(process_memory_open(pid, -1, NULL));
+        passed = process_memory_open(pid, process_memory_fd(p), NULL);
+        g_assert_nonnull(passed);
+        check(process_memory_fd(passed), (uintptr_t)place.private, "private");
+        g_assert_cmpint(process_memory_thread(passed, pid), ==, pid);
+        /* Its files are not for others; their bytes are in its memory. */
+        g_assert_cmpint(process_memory_file(passed, (uintptr_t)place.shared,
+                                            SIZE, &offset), ==, -1);
+        check(process_memory_fd(passed), (uintptr_t)place.shared, "shared");
+        process_memory_free(passed);
+        /* To see its threads takes none at all. */
+        passed = process_memory_find(pid, NULL);
+        g_assert_nonnull(passed);
+        g_assert_cmpint(process_memory_fd(passed), ==, -1);
+        g_assert_cmpint(process_memory_thread(passed, pid), ==, pid);
+        process_memory_free(passed);
+        _exit(0);
+    }
+    g_assert_cmpint(waitpid(reader, &status, 0), ==, reader);
+    g_assert_cmpint(status, ==, 0);
+    /* That passed stays the caller's. */
+    check(process_memory_fd(p), (uintptr_t)place.private, "private");
+    process_memory_free(p);
+    end(pid);
+    drop(&place);
+}
+
 static void test_none(void)
 {
     g_autoptr(GError) error = NULL;
 
     /* More than there can be */
-    g_assert_null(process_memory_open(1 << 30, &error));
+    g_assert_null(process_memory_open(1 << 30, -1, &error));
     g_assert_error(error, AGENT_ERROR, AGENT_ERROR_SYSTEM);
     g_assert_nonnull(strstr(error->message, "process 1073741824"));
     g_clear_error(&error);
-    g_assert_null(process_memory_open(-1, &error));
+    g_assert_null(process_memory_open(-1, -1, &error));
     g_assert_error(error, AGENT_ERROR, AGENT_ERROR_SYSTEM);
 }
 
@@ -263,6 +313,7 @@ int main(int argc, char **argv)
     g_test_add_func("/process-memory/container", test_container);
     g_test_add_func("/process-memory/exec", test_exec);
     g_test_add_func("/process-memory/file", test_file);
+    g_test_add_func("/process-memory/passed", test_passed);
     g_test_add_func("/process-memory/none", test_none);
     return g_test_run();
 }

@@ -4,11 +4,13 @@
  * monitor that says what a test wants
  */
 
+#include <fcntl.h>
 #include <glib.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "guest-linux/page-walk.h"
@@ -17,6 +19,7 @@
 
 #define MIB     (1u << 20)
 #define LOW     (2 * MIB)           /* RAM, of which the monitor hides a part */
+#define NOBODY  65534
 #define HIGH    MIB                 /* RAM from 4 GiB on */
 #define ABOVE   (UINT64_C(4) << 30)
 #define ROM     UINT64_C(0xffff0000)
@@ -226,13 +229,19 @@ static JsonNode *execute(void *opaque, const char *command,
     return node;
 }
 
-static struct stock_memory *ask(struct fake *f, pid_t pid, GError **error)
+static struct stock_memory *ask_with(struct fake *f, pid_t pid, int memory,
+                                     GError **error)
 {
     struct qmp *qmp = qmp_through(execute, f);
-    struct stock_memory *m = stock_memory_open(qmp, pid, 1000, -1, error);
+    struct stock_memory *m = stock_memory_open(qmp, pid, memory, 1000, -1, error);
 
     qmp_free(qmp);
     return m;
+}
+
+static struct stock_memory *ask(struct fake *f, pid_t pid, GError **error)
+{
+    return ask_with(f, pid, -1, error);
 }
 
 static void check_found(bool shared)
@@ -404,6 +413,62 @@ static void test_most(void)
     end(&f);
 }
 
+/* What a process without the right to read another one does, that is QEMU */
+static void read_passed(struct fake *f, pid_t qemu, int memory)
+{
+    g_autoptr(GError) error = NULL;
+    struct guest_memory *guest;
+    struct stock_memory *m;
+    uint8_t page[4096];
+
+    g_assert_cmpint(setresuid(NOBODY, NOBODY, NOBODY), ==, 0);
+    f->vcpus = g_strdup_printf("[{\"cpu-index\": 7, \"thread-id\": %d, "
+                               "\"target\": \"x86_64\"}]", qemu);
+    g_assert_null(ask(f, qemu, &error));
+    g_assert_nonnull(strstr(error->message, "Permission denied; that takes "));
+    g_clear_error(&error);
+    m = ask_with(f, qemu, memory, &error);
+    g_assert_no_error(error);
+    guest = guest_memory_open(m->files);
+    stock_memory_free(m);
+    for (uint64_t address = 0; address < 0xa0000; address += 4096) {
+        g_assert_true(guest_memory_read(guest, address, page, 4096));
+        g_assert_cmpmem(page, 4096, f->low + address, 4096);
+    }
+    guest_memory_free(guest);
+    /* That of another process is found out by the monitor's bytes. */
+    f->low[0x2000] ^= 1;
+    f->lie = 0x2000;
+    g_assert_null(ask_with(f, qemu, STDIN_FILENO, &error));
+    g_assert_nonnull(error);
+}
+
+static void test_passed(void)
+{
+    int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    pid_t qemu = getpid(), child;
+    struct fake f;
+    int status;
+
+    g_assert_cmpint(memory, >=, 0);
+    if (geteuid()) {
+        g_test_skip("only root can be another user");
+        close(memory);
+        return;
+    }
+    begin(&f, true);
+    child = fork();
+    g_assert_cmpint(child, >=, 0);
+    if (!child) {
+        read_passed(&f, qemu, memory);
+        _exit(0);
+    }
+    g_assert_cmpint(waitpid(child, &status, 0), ==, child);
+    g_assert_cmpint(status, ==, 0);
+    close(memory);
+    end(&f);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -413,5 +478,6 @@ int main(int argc, char **argv)
     g_test_add_func("/stock-memory/process", test_process);
     g_test_add_func("/stock-memory/strange", test_strange);
     g_test_add_func("/stock-memory/most", test_most);
+    g_test_add_func("/stock-memory/passed", test_passed);
     return g_test_run();
 }

@@ -121,7 +121,8 @@ static bool open_guest(struct pt_recording *r)
         }
         return false;
     }
-    r->stock = stock_memory_open(r->qmp, 0, QMP_TIMEOUT_MS, cancel_fd, &error);
+    r->stock = stock_memory_open(r->qmp, 0, -1, QMP_TIMEOUT_MS, cancel_fd,
+                                 &error);
     if (!r->stock) {
         cli_error("%s", error->message);
         return false;
