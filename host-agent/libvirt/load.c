@@ -63,6 +63,14 @@ CALL(virDomainPtr, virDomainDefineXML, (virConnectPtr conn, const char *xml),
      (conn, xml))
 CALL(int, virDomainCreateWithFlags, (virDomainPtr domain, unsigned int flags),
      (domain, flags))
+CALL(int, virDomainSuspend, (virDomainPtr domain), (domain))
+CALL(int, virDomainGetState,
+     (virDomainPtr domain, int *state, int *reason, unsigned int flags),
+     (domain, state, reason, flags))
+CALL(int, virDomainGetJobInfo, (virDomainPtr domain, virDomainJobInfoPtr info),
+     (domain, info))
+CALL(int, virDomainGetUUIDString, (virDomainPtr domain, char *uuid),
+     (domain, uuid))
 CALL(int, virDomainResume, (virDomainPtr domain), (domain))
 CALL(const char *, virDomainGetName, (virDomainPtr domain), (domain))
 CALL(int, virDomainFree, (virDomainPtr domain), (domain))
@@ -85,6 +93,30 @@ CALL(int, virDomainQemuMonitorCommandWithFiles,
      (virDomainPtr domain, const char *command, unsigned int n, int *files,
       unsigned int *n_out, int **out, char **result, unsigned int flags),
      (domain, command, n, files, n_out, out, result, flags))
+
+CALL(int, virEventRegisterDefaultImpl, (void), ())
+CALL(int, virEventRunDefaultImpl, (void), ())
+CALL(int, virEventAddHandle,
+     (int fd, int events, virEventHandleCallback call, void *opaque,
+      virFreeCallback drop), (fd, events, call, opaque, drop))
+CALL(int, virEventRemoveHandle, (int watch), (watch))
+CALL(int, virEventAddTimeout,
+     (int ms, virEventTimeoutCallback call, void *opaque,
+      virFreeCallback drop), (ms, call, opaque, drop))
+CALL(int, virEventRemoveTimeout, (int timer), (timer))
+CALL(int, virConnectDomainEventRegisterAny,
+     (virConnectPtr conn, virDomainPtr domain, int event,
+      virConnectDomainEventGenericCallback call, void *opaque,
+      virFreeCallback drop), (conn, domain, event, call, opaque, drop))
+CALL(int, virConnectDomainEventDeregisterAny,
+     (virConnectPtr conn, int callback), (conn, callback))
+
+/* It returns nothing. */
+void virEventUpdateTimeout(int timer, int ms)
+{
+    ((__typeof__(virEventUpdateTimeout) *)find("virEventUpdateTimeout"))(timer,
+                                                                         ms);
+}
 
 CALL(const char *, virGetLastErrorMessage, (void), ())
 CALL(void, virSetErrorFunc, (void *opaque, virErrorFunc handler),
