@@ -2,8 +2,8 @@
 /*
  * The process of a domain's QEMU
  *
- * libvirt's API does not say which it is.  libvirt starts QEMU with the domain's
- * UUID, and the monitor says which threads run its vCPUs.
+ * libvirt's API does not say which it is.  libvirt starts QEMU with the UUID of
+ * the domain, and the monitor says which threads run its vCPUs.
  */
 
 #ifndef BTRAIL_DOMAIN_PROCESS_H

@@ -132,12 +132,6 @@ void domain_watch_free(struct domain_watch *w)
     g_free(w);
 }
 
-static bool is_busy(const virDomainJobInfo *job)
-{
-    return job->type == VIR_DOMAIN_JOB_BOUNDED ||
-           job->type == VIR_DOMAIN_JOB_UNBOUNDED;
-}
-
 bool domain_watch_stands(struct domain_watch *w, bool *stands, GError **error)
 {
     virDomainJobInfo job = { 0 };
@@ -153,12 +147,12 @@ bool domain_watch_stands(struct domain_watch *w, bool *stands, GError **error)
                           "memory and no vCPU; virsh start %s starts it",
                           name_of(w), name_of(w));
     }
-    /* Not each driver has it: then there is no migration either. */
-    if ((!virDomainGetJobInfo(w->domain, &job) && is_busy(&job)) ||
+    /* One that is complete is still there: its QEMU is about to end. */
+    if ((!virDomainGetJobInfo(w->domain, &job) &&
+         job.type != VIR_DOMAIN_JOB_NONE) ||
         (state == VIR_DOMAIN_PAUSED && reason == VIR_DOMAIN_PAUSED_MIGRATION)) {
         return agent_fail(error, AGENT_ERROR_COMMAND, "%s is being migrated, "
-                          "saved or dumped, and libvirt passes nothing to its "
-                          "QEMU meanwhile: wait until that is done (virsh "
+                          "saved or dumped: wait until that is done (virsh "
                           "domjobinfo %s)", name_of(w), name_of(w));
     }
     *stands = state == VIR_DOMAIN_PAUSED || state == VIR_DOMAIN_CRASHED ||

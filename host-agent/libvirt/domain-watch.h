@@ -27,7 +27,7 @@ void domain_watch_free(struct domain_watch *w);
  * @stands: whether it stands: paused, or after a panic
  *
  * Returns false and @error, which says what to do, if it is off, or if it is
- * being migrated, saved or dumped, when libvirt passes nothing to its QEMU.
+ * being migrated, saved or dumped.
  */
 bool domain_watch_stands(struct domain_watch *w, bool *stands, GError **error);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which process is a domain's: programs that are started as libvirt does it, and
- * others that are started nearly so
+ * Which process is a domain's: programs that are started as libvirt does it,
+ * and others that are started nearly so
  */
 
 #include <glib.h>

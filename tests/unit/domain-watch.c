@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What happens to a domain of libvirt's own driver for tests, which has one that
- * runs in no process
+ * What happens to a domain of libvirt's own driver for tests, which has one
+ * that runs in no process
  */
 
 #include <dlfcn.h>

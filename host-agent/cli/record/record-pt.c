@@ -15,9 +15,9 @@
 
 #include "cli/cli.h"
 #include "cli/pt-share.h"
+#include "cli/record/pt-guest.h"
 #include "cli/record/record.h"
 #include "drain/session-description.h"
-#include "monitor/qmp.h"
 #include "pt/frozen-code.h"
 #include "pt/frozen-names.h"
 #include "pt/frozen-trace.h"
@@ -28,22 +28,21 @@
 #include "pt/written-code.h"
 #include "util/agent-error.h"
 #include "util/clock.h"
+#include "util/close.h"
 #include "util/deadline.h"
 #include "util/json.h"
 
 #define QMP_TIMEOUT_MS  10000
-/* Nothing is missed in between. */
-#define WAIT_MS         60000
 
 struct pt_recording {
     const struct record_request *options;
-    struct qmp *qmp;
+    struct pt_guest guest;
+    int given_memory;           /* of backtrail-pt-open, or -1 */
     struct stock_memory *stock;
     struct guest_memory *memory;
     unsigned n;                 /* rings */
     struct pt_ring_bytes *rings;
     struct pt_event *events;    /* of them, unless they are of files */
-    unsigned *numbers;          /* of vCPUs of @events */
     bool goes_on;               /* the guest was stopped here */
     struct frozen_code **code;
     struct written_code **unwritten;
@@ -74,41 +73,22 @@ static bool read_rings(struct pt_recording *r)
     return true;
 }
 
+static bool open_guest(struct pt_recording *r, bool threads)
+{
+    const struct record_request *o = r->options;
+
+    return pt_guest_open(&r->guest, o->guest.connect, o->domain, o->guest.qmp,
+                         threads, o->signal_fd);
+}
+
 /* Returns whether the guest stands still, or prints an error. */
 static bool stands_still(struct pt_recording *r, int cancel_fd, bool *runs)
 {
-    g_autoptr(GError) error = NULL;
-    g_autoptr(JsonNode) node = qmp_execute(r->qmp, "query-status", NULL, -1,
-                                           QMP_TIMEOUT_MS, cancel_fd, &error);
-    JsonObject *status = node && JSON_NODE_HOLDS_OBJECT(node) ?
-                         json_node_get_object(node) : NULL;
-
-    *runs = status && btrail_json_is_true(status, "running");
-    if (error) {
-        cli_error("%s", error->message);
-    } else if (!status || !json_object_has_member(status, "running")) {
-        cli_error("the reply of QEMU to query-status is malformed");
-    }
-    return !*runs && status && json_object_has_member(status, "running");
+    *runs = false;
+    return pt_guest_runs(&r->guest, cancel_fd, runs) && !*runs;
 }
 
-static bool connect_monitor(struct pt_recording *r)
-{
-    int cancel_fd = r->options->signal_fd;
-    g_autoptr(GError) error = NULL;
-
-    r->qmp = qmp_connect(r->options->guest.qmp, QMP_TIMEOUT_MS, cancel_fd,
-                         &error);
-    if (!r->qmp) {
-        cli_error("%s", error->message);
-        return false;
-    }
-    /* That of its going on may come at any time. */
-    qmp_keep_events(r->qmp);
-    return true;
-}
-
-static bool open_guest(struct pt_recording *r)
+static bool open_memory(struct pt_recording *r)
 {
     int cancel_fd = r->options->signal_fd;
     g_autoptr(GError) error = NULL;
@@ -121,8 +101,8 @@ static bool open_guest(struct pt_recording *r)
         }
         return false;
     }
-    r->stock = stock_memory_open(r->qmp, 0, -1, QMP_TIMEOUT_MS, cancel_fd,
-                                 &error);
+    r->stock = stock_memory_open(r->guest.qmp, r->guest.pid, r->given_memory,
+                                 QMP_TIMEOUT_MS, cancel_fd, &error);
     if (!r->stock) {
         cli_error("%s", error->message);
         return false;
@@ -136,24 +116,12 @@ static bool open_guest(struct pt_recording *r)
     return true;
 }
 
-static bool command(struct pt_recording *r, const char *name)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(JsonNode) node = qmp_execute(r->qmp, name, NULL, -1,
-                                           QMP_TIMEOUT_MS, -1, &error);
-
-    if (!node) {
-        cli_error("%s", error->message);
-    }
-    return node;
-}
-
 /* A guest that was stopped here must not stay so. */
 static void let_go_on(struct pt_recording *r)
 {
     if (r->goes_on) {
         r->goes_on = false;
-        command(r, "cont");
+        pt_guest_go_on(&r->guest);
     }
 }
 
@@ -180,51 +148,13 @@ static void take_signal(struct pt_recording *r)
     r->stopped = true;
 }
 
-/* The threads of the guest's vCPUs, and their numbers */
-static pid_t *find_threads(struct pt_recording *r)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(JsonNode) node = qmp_execute(r->qmp, "query-cpus-fast", NULL, -1,
-                                           QMP_TIMEOUT_MS,
-                                           r->options->signal_fd, &error);
-    JsonArray *list = node && JSON_NODE_HOLDS_ARRAY(node) ?
-                      json_node_get_array(node) : NULL;
-    unsigned n = list ? json_array_get_length(list) : 0;
-    g_autofree pid_t *threads = g_new0(pid_t, n);
-
-    r->numbers = g_new0(unsigned, n);
-    for (unsigned i = 0; i < n && n <= BTRAIL_MAX_VCPUS; i++) {
-        JsonNode *item = json_array_get_element(list, i);
-        JsonObject *o = JSON_NODE_HOLDS_OBJECT(item) ?
-                        json_node_get_object(item) : NULL;
-        gint64 thread = o ? btrail_json_int(o, "thread-id", 0) : 0;
-        gint64 number = o ? btrail_json_int(o, "cpu-index", -1) : -1;
-
-        if (thread <= 0 || thread > G_MAXINT || number < 0 ||
-            number >= BTRAIL_MAX_VCPUS) {
-            break;
-        }
-        threads[i] = (pid_t)thread;
-        r->numbers[i] = (unsigned)number;
-        r->n = i + 1;
-    }
-    if (error) {
-        cli_error("%s", error->message);
-    } else if (!n || r->n < n) {
-        cli_error("the reply of QEMU to query-cpus-fast is malformed");
-    }
-    return n && r->n == n ? g_steal_pointer(&threads) : NULL;
-}
-
 /* Opens and starts an event for each vCPU. */
 static bool start_events(struct pt_recording *r)
 {
     const struct pt_event_options options = { .returns = false };
     struct pt_host *host = pt_host_read("");
-    g_autofree pid_t *threads = NULL;
     g_autoptr(GError) error = NULL;
     struct pt_event_setup setup;
-    int memory = -1;
     bool ok;
 
     ok = pt_event_prepare(host, &options, &setup, &error);
@@ -241,19 +171,18 @@ static bool start_events(struct pt_recording *r)
         cli_error("%s", error->message);
         return false;
     }
-    if (!connect_monitor(r) || !(threads = find_threads(r))) {
+    if (!open_guest(r, true)) {
         return false;
     }
+    r->n = r->guest.n;
     r->events = g_new(struct pt_event, r->n);
     for (unsigned i = 0; i < r->n; i++) {
         r->events[i] = PT_EVENT_NONE;
     }
-    ok = pt_open(NULL, qmp_peer(r->qmp), threads, r->n, &setup,
-                 r->options->pt_size, r->events, &memory, &error);
-    if (memory >= 0) {
-        /* It is opened once more when it is known what is where. */
-        close(memory);
-    }
+    /* Its descriptor of the memory is used: to open one here would take the
+     * rights that this program has. */
+    ok = pt_open(NULL, r->guest.pid, r->guest.threads, r->n, &setup,
+                 r->options->pt_size, r->events, &r->given_memory, &error);
     for (unsigned i = 0; ok && i < r->n; i++) {
         ok = pt_event_start(&r->events[i], &error);
     }
@@ -266,33 +195,21 @@ static bool start_events(struct pt_recording *r)
 /* Waits for what ends it: a signal, or the guest's own end. */
 static bool wait_for_end(struct pt_recording *r)
 {
-    static const char *const ends[] = { "GUEST_PANICKED", "STOP", NULL };
-    g_autoptr(GError) error = NULL;
-    char *name;
-    bool ended = false;
+    bool cancelled;
 
     if (!r->options->quiet) {
         cli_fprintf(stderr, "tracing %u vCPUs; Ctrl-C stops the guest and "
                     "decodes what it did last\n", r->n);
     }
-    while (!ended && !error) {
-        name = qmp_next_event(r->qmp, WAIT_MS, r->options->signal_fd, &error);
-        ended = name && g_strv_contains(ends, name);
-        g_free(name);
-        if (g_error_matches(error, AGENT_ERROR, AGENT_ERROR_TIMEOUT)) {
-            g_clear_error(&error);
-        }
+    if (pt_guest_wait(&r->guest, r->options->signal_fd, &cancelled)) {
+        return true;
     }
-    if (error && !agent_is_cancelled(error)) {
-        cli_error("%s", error->message);
-        return false;
-    }
-    if (error) {
+    if (cancelled) {
         take_signal(r);
         /* Another one ends the decoding. */
         r->stopped = false;
     }
-    return true;
+    return cancelled;
 }
 
 /* Stops the guest, and takes what is in the rings. */
@@ -300,17 +217,15 @@ static bool freeze(struct pt_recording *r)
 {
     g_autoptr(GError) error = NULL;
     bool runs;
-    char *name;
 
     if (!stands_still(r, -1, &runs)) {
-        if (!runs || !command(r, "stop")) {
+        if (!runs || !pt_guest_stop(&r->guest)) {
             return false;
         }
         r->goes_on = true;
     }
-    while ((name = qmp_next_event(r->qmp, 0, -1, NULL))) {
-        g_free(name);
-    }
+    /* What comes from now on counts. */
+    pt_guest_ran(&r->guest);
     r->rings = g_new0(struct pt_ring_bytes, r->n);
     for (unsigned i = 0; i < r->n; i++) {
         struct pt_event *e = &r->events[i];
@@ -322,11 +237,11 @@ static bool freeze(struct pt_recording *r)
         }
         flaw = pt_event_flaw(e->flags);
         if (flaw) {
-            cli_error("vCPU %u: %s", r->numbers[i], flaw);
+            cli_error("vCPU %u: %s", r->guest.numbers[i], flaw);
         }
         if (!pt_ring_freeze(e->page, e->aux, e->aux_size, &r->rings[i])) {
             cli_error("vCPU %u: the kernel says nothing that makes sense of "
-                      "its ring", r->numbers[i]);
+                      "its ring", r->guest.numbers[i]);
             return false;
         }
     }
@@ -392,7 +307,7 @@ static bool prepare(struct pt_recording *r)
         r->unwritten[i] = written_code_new(r->memory, code.levels,
                                            frozen_code_read, r->code[i]);
         r->streams[i] = (struct frozen_stream){
-            .vcpu = live ? r->numbers[i] : vcpu_at(r, i)->number,
+            .vcpu = live ? r->guest.numbers[i] : vcpu_at(r, i)->number,
             .bytes = { ring->bytes[0], ring->bytes[1] },
             .size = { ring->size[0], ring->size[1] },
             /* What was before the file's first byte is not known. */
@@ -417,7 +332,7 @@ static bool open_output(struct pt_recording *r)
         return false;
     }
     frozen_trace_describe(meta, &r->decoding, r->streams, r->n);
-    btrail_json_add(meta, "S:qemu", qmp_version(r->qmp),
+    btrail_json_add(meta, "S:qemu", qmp_version(r->guest.qmp),
                     "s:session", r->options->session.session,
                     "o:start", btrail_json_new(
                         "U:monotonic", clock_ns(),
@@ -446,19 +361,6 @@ static bool on_progress(void *opaque, const struct frozen_progress *p)
                     p->size) : 100, p->size, p->records);
     }
     return !r->stopped;
-}
-
-/* Has the guest run since it was looked at first? */
-static bool has_run(struct pt_recording *r)
-{
-    bool runs, ran = !stands_still(r, -1, &runs);
-    char *name;
-
-    while ((name = qmp_next_event(r->qmp, 0, -1, NULL))) {
-        ran |= !strcmp(name, "RESUME") || !strcmp(name, "RESET");
-        g_free(name);
-    }
-    return ran;
 }
 
 /*
@@ -549,7 +451,7 @@ static int decode(struct pt_recording *r)
     ret = frozen_trace_write(r->output, &r->decoding, r->streams, r->n,
                              &r->count);
     /* Its memory is not needed any more, however long writing takes. */
-    r->ran = has_run(r);
+    r->ran = pt_guest_ran(&r->guest);
     let_go_on(r);
     return finish(r, ret);
 }
@@ -574,21 +476,21 @@ static void clear(struct pt_recording *r)
     g_free(r->unwritten);
     g_free(r->rings);
     g_free(r->events);
-    g_free(r->numbers);
     g_free(r->streams);
     guest_memory_free(r->memory);
     stock_memory_free(r->stock);
-    qmp_free(r->qmp);
+    btrail_close(r->given_memory);
+    pt_guest_clear(&r->guest);
 }
 
 int record_pt(const struct record_request *options)
 {
-    struct pt_recording r = { .options = options };
+    struct pt_recording r = { .options = options, .given_memory = -1 };
     int code = CLI_FAILED;
 
     if ((options->pt ? start_events(&r) && wait_for_end(&r) && freeze(&r) :
-         read_rings(&r) && connect_monitor(&r)) &&
-        open_guest(&r) && prepare(&r) && open_output(&r)) {
+         read_rings(&r) && open_guest(&r, false)) &&
+        open_memory(&r) && prepare(&r) && open_output(&r)) {
         code = decode(&r);
     }
     clear(&r);

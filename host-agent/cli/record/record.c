@@ -71,7 +71,7 @@ static bool check_store_options(struct record_request *r)
 /* Does the service write the trace? */
 static bool uses_service(const struct record_request *o)
 {
-    return o->domain || o->guest.agent ||
+    return (o->domain && !o->pt && !o->pt_rings) || o->guest.agent ||
            session_options_need_service(&o->session);
 }
 
@@ -157,13 +157,15 @@ static bool check_pt(struct record_request *o)
     if (!o->pt_rings && !o->pt) {
         return true;
     }
-    if (!o->guest.qmp || uses_service(o) || o->attach || o->from_start ||
-        o->buffer_size || o->agent_timeout || o->guest_names || s->vcpus ||
-        s->user || s->kernel || s->cr3 || s->overflow || s->duration) {
-        cli_error("%s needs --qmp; it can be combined with %s, --output, "
-                  "--session, --split, --ring, --fsync, --names, --force and "
-                  "--quiet only", o->pt ? "--pt" : "--pt-ring", o->pt ?
-                  "--last" : "--pt-clock, --pt-returns");
+    if ((!o->guest.qmp && !o->domain) || uses_service(o) || o->attach ||
+        o->from_start || o->buffer_size || o->agent_timeout ||
+        o->guest_names || s->vcpus || s->user || s->kernel || s->cr3 ||
+        s->overflow || s->duration) {
+        cli_error("%s needs a DOMAIN or --qmp; it can be combined with "
+                  "--connect, %s, --output, --session, --split, --ring, "
+                  "--fsync, --names, --force and --quiet only",
+                  o->pt ? "--pt" : "--pt-ring",
+                  o->pt ? "--last" : "--pt-clock, --pt-returns");
         return false;
     }
     if (!parse_last(o->last, &o->pt_size)) {

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * backtrail record --pt: the guest, by its monitor or by libvirt
+ *
+ * Errors are printed.
+ */
+
+#ifndef BTRAIL_CLI_PT_GUEST_H
+#define BTRAIL_CLI_PT_GUEST_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "libvirt/domain-watch.h"
+#include "monitor/qmp.h"
+
+/**
+ * struct pt_guest
+ * @name:    of the domain, or the monitor's socket
+ * @qmp:     its monitor
+ * @pid:     of QEMU; of who listens at the monitor's socket
+ * @threads: of its vCPUs, as they are called here
+ * @numbers: of its vCPUs, as QEMU counts them
+ * @n:       of both; 0 if they were not asked for
+ */
+struct pt_guest {
+    const char *name;
+    struct qmp *qmp;
+    pid_t pid;
+    pid_t *threads;
+    unsigned *numbers;
+    unsigned n;
+    struct domain domain;
+    struct domain_watch *watch;     /* NULL: it is no domain */
+};
+
+/**
+ * pt_guest_open - find the guest
+ * @connect:   libvirt's URI, or NULL; with a @domain
+ * @domain:    of libvirt, or NULL
+ * @socket:    of the monitor of a guest that is no domain
+ * @threads:   ask for those of its vCPUs, too
+ * @cancel_fd: give up when it becomes readable
+ *
+ * What was found is to be cleared also if it fails.
+ */
+bool pt_guest_open(struct pt_guest *g, const char *connect, const char *domain,
+                   const char *socket, bool threads, int cancel_fd);
+void pt_guest_clear(struct pt_guest *g);
+
+/* Does it run?  False after an error. */
+bool pt_guest_runs(struct pt_guest *g, int cancel_fd, bool *runs);
+
+/* Waits until it does not run any more, or @cancel_fd is readable: @cancelled,
+ * and no error. */
+bool pt_guest_wait(struct pt_guest *g, int cancel_fd, bool *cancelled);
+
+bool pt_guest_stop(struct pt_guest *g);
+bool pt_guest_go_on(struct pt_guest *g);
+
+/* Has it run, or was it reset, since this was asked last? */
+bool pt_guest_ran(struct pt_guest *g);
+
+#endif /* BTRAIL_CLI_PT_GUEST_H */
