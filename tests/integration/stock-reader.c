@@ -1,24 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * usage: stock-reader QMP [PID]
+ * usage: stock-reader QMP [PID [DESCRIPTOR]]
  *
  * Finds the memory of a guest that stands still, prints where it is, and
  * answers to lines:
  *
  *   read ADDRESS SIZE      bytes of the guest's memory
  *   code CR3 ADDRESS       what is left of the page, by the page tables
+ *   ring FILE              of Intel PT: how many records it has, and bytes that
+ *                          were decoded, skipped, of the host
  *   names                  processes that the scanner finds
  *
- * An answer is a line, or lines up to one that is empty.
+ * An answer is a line, or lines up to one that is empty.  The descriptor is of
+ * the process's memory, if another program has opened it.
  */
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "guest-linux/scanner.h"
+#include "pt/flow.h"
 #include "pt/frozen-code.h"
+#include "pt/pt-ring.h"
 #include "pt/stock-memory.h"
+#include "pt/written-code.h"
 
 #define TIMEOUT_MS  60000
 #define MOST        (1u << 20)
@@ -110,6 +117,40 @@ static struct frozen_code *new_code(const struct stock_memory *m,
     return frozen_code_new(memory, &o);
 }
 
+static void drop_records(void *opaque, const struct btrail_record *records,
+                         size_t n, const struct pt_flow_event *events,
+                         size_t n_events)
+{
+}
+
+/* Of 64-bit code with page tables of four levels */
+static void print_ring(const struct guest_memory *memory,
+                       struct frozen_code *code, const char *path)
+{
+    static const struct pt_flow_options options;
+    struct pt_ring_bytes ring = { 0 };
+    const struct pt_flow_count *count;
+    struct written_code *written;
+    struct pt_flow *flow;
+
+    if (!pt_ring_from_file(path, &ring, NULL)) {
+        puts("none");
+        return;
+    }
+    written = written_code_new(memory, 4, frozen_code_read, code);
+    flow = pt_flow_new(&options, written_code_read, written, drop_records,
+                       NULL);
+    pt_flow_feed(flow, ring.bytes[0], ring.size[0]);
+    pt_flow_feed(flow, ring.bytes[1], ring.size[1]);
+    pt_flow_finish(flow);
+    count = pt_flow_counted(flow);
+    printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+           count->records, count->decoded, count->skipped, count->host);
+    pt_flow_free(flow);
+    written_code_free(written);
+    pt_ring_clear(&ring);
+}
+
 static void answer(const struct stock_memory *m,
                    const struct guest_memory *memory, struct frozen_code *code,
                    const char *line)
@@ -132,6 +173,10 @@ static void answer(const struct stock_memory *m,
         } else {
             puts("none");
         }
+    } else if (g_str_has_prefix(line, "ring ")) {
+        g_autofree char *path = g_strstrip(g_strdup(line + strlen("ring ")));
+
+        print_ring(memory, code, path);
     } else if (g_str_has_prefix(line, "names")) {
         print_names(m);
     } else {
@@ -166,16 +211,17 @@ int main(int argc, char **argv)
     struct qmp *qmp = argc < 2 ? NULL :
                       qmp_connect(argv[1], TIMEOUT_MS, -1, &error);
     struct stock_memory *m = qmp ?
-        stock_memory_open(qmp, argc > 2 ? atoi(argv[2]) : 0, -1, TIMEOUT_MS, -1,
+        stock_memory_open(qmp, argc > 2 ? atoi(argv[2]) : 0,
+                          argc > 3 ? atoi(argv[3]) : -1, TIMEOUT_MS, -1,
                           &error) : NULL;
     struct guest_memory *memory;
     struct frozen_code *code;
-    char line[256];
+    char line[4096];
 
     qmp_free(qmp);
     if (!m) {
         fprintf(stderr, "stock-reader: %s\n", error ? error->message :
-                "usage: stock-reader QMP [PID]");
+                "usage: stock-reader QMP [PID [DESCRIPTOR]]");
         return 1;
     }
     print_found(m);

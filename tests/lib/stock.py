@@ -70,10 +70,12 @@ class Refused(Exception):
 
 
 class Reader:
-    """A stock-reader of a guest that stands still"""
+    """A stock-reader of a guest that stands still; before is what starts it,
+    and pass_fds are descriptors that it gets"""
 
-    def __init__(self, path, *args):
-        self.process = qemu.spawn([READER, path, *map(str, args)],
+    def __init__(self, path, *args, before=(), pass_fds=()):
+        self.process = qemu.spawn([*before, READER, path, *map(str, args)],
+                                  pass_fds=pass_fds,
                                   stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True)
@@ -111,6 +113,12 @@ class Reader:
 
     def code(self, cr3, address):
         return self.ask(f'code {cr3:#x} {address:#x}')
+
+    def ring(self, path):
+        """Records, and bytes that were decoded, skipped, of the host"""
+        self.process.stdin.write(f'ring {path}\n')
+        self.process.stdin.flush()
+        return tuple(map(int, self.process.stdout.readline().split()))
 
     def names(self):
         """What the scanner has found: lines of words"""
