@@ -15,7 +15,7 @@ struct start {
     struct cli_guest guest;
     struct session_options session;
     char *file;
-    gboolean boot, json;
+    gboolean boot, json, pt;
     bool started;               /* the domain, which waits */
 };
 
@@ -116,6 +116,8 @@ int cmd_start(int argc, char **argv)
           "start DOMAIN, too, and trace it from its first instruction on",
           NULL },
         CLI_SESSION_ENTRIES(&s.session)
+        { "pt", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &s.pt, NULL,
+          NULL },
         { "json", 0, 0, G_OPTION_ARG_NONE, &s.json, "print JSON", NULL },
         { NULL }
     };
@@ -126,7 +128,12 @@ int cmd_start(int argc, char **argv)
                   "Start to trace a guest, by the service on its host.") &&
         cli_guest_check(&s.guest, argv[1]) &&
         cli_session_check(&s.session)) {
-        if (s.boot && !argv[1]) {
+        if (s.pt) {
+            /* Whoever knows --pt of record looks for it here, too. */
+            cli_error("the service cannot trace by Intel PT: backtrail record "
+                      "--pt %s%s does, until Ctrl-C, a panic or a stop",
+                      argv[1] ? "" : "--qmp ", argv[1] ? argv[1] : s.guest.qmp);
+        } else if (s.boot && !argv[1]) {
             cli_error("--boot needs a DOMAIN");
         } else {
             command = cli_session_start(&s.session, s.file);
