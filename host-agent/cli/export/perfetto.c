@@ -118,14 +118,17 @@ static void put_name(GByteArray *a, unsigned field, const char *name)
     protobuf_bytes(a, field, quoted, strlen(quoted));
 }
 
-static void write_packet(struct perfetto *p)
+/* False if it is refused */
+static bool write_packet(struct perfetto *p)
 {
     GByteArray *head = p->small;
+    bool fits;
 
     g_byte_array_set_size(head, 0);
     protobuf_varint(head, TRACE_PACKET << 3 | 2);
     protobuf_varint(head, p->packet->len);
-    if (p->limit && p->written + head->len + p->packet->len > p->limit) {
+    fits = !p->limit || p->written + head->len + p->packet->len <= p->limit;
+    if (!fits) {
         p->refused++;
     } else {
         fwrite(head->data, 1, head->len, p->out);
@@ -133,6 +136,7 @@ static void write_packet(struct perfetto *p)
         p->written += head->len + p->packet->len;
     }
     g_byte_array_set_size(p->packet, 0);
+    return fits;
 }
 
 void perfetto_set_limit(struct perfetto *p, uint64_t bytes)
@@ -317,8 +321,8 @@ void perfetto_track(struct perfetto *p, uint64_t track, uint64_t parent,
     end_descriptor(p);
 }
 
-/* The number of a name; adds a new name to the packet. */
-static unsigned intern(struct perfetto *p, const char *text)
+/* The number of a name; adds a new name, which @added gets, to the packet. */
+static unsigned intern(struct perfetto *p, const char *text, char **added)
 {
     g_autofree char *name = btrail_quote(text, "");
     unsigned number = GPOINTER_TO_UINT(g_hash_table_lookup(p->names, name));
@@ -332,8 +336,7 @@ static unsigned intern(struct perfetto *p, const char *text)
         protobuf_bytes(p->part, INTERNED_EVENT_NAMES, p->small->data,
                   p->small->len);
         protobuf_bytes(p->packet, PACKET_INTERNED, p->part->data, p->part->len);
-        g_hash_table_insert(p->names, g_steal_pointer(&name),
-                            GUINT_TO_POINTER(number));
+        *added = g_steal_pointer(&name);
     }
     return number;
 }
@@ -348,7 +351,8 @@ static void put_value(struct perfetto *p, uint64_t value)
 
 void perfetto_event(struct perfetto *p, const struct perfetto_event *e)
 {
-    unsigned number = e->name && e->often ? intern(p, e->name) : 0;
+    g_autofree char *added = NULL;
+    unsigned number = e->name && e->often ? intern(p, e->name, &added) : 0;
 
     g_byte_array_set_size(p->part, 0);
     protobuf_number(p->part, EVENT_TYPE, e->type);
@@ -366,6 +370,12 @@ void perfetto_event(struct perfetto *p, const struct perfetto_event *e)
     protobuf_number(p->packet, PACKET_SEQUENCE_FLAGS,
                NEEDS_STATE | (p->begun ? 0 : CLEARED));
     protobuf_bytes(p->packet, PACKET_TRACK_EVENT, p->part->data, p->part->len);
-    write_packet(p);
-    p->begun = true;
+    /* No reader has what a packet would have said that is refused. */
+    if (write_packet(p)) {
+        p->begun = true;
+        if (added) {
+            g_hash_table_insert(p->names, g_steal_pointer(&added),
+                                GUINT_TO_POINTER(number));
+        }
+    }
 }
