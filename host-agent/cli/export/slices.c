@@ -21,10 +21,12 @@ static const uint16_t steps[] = {
 /* When slices are left out, so are some more, for others to have room */
 #define SOME(room)  ((room) / 4 * 3)
 
-/* A name, of so many slices that have ended, and its bytes in the output */
+/* A name, of so many slices that have ended, and its bytes in the output;
+ * @instant: of an instant, too */
 struct slice_name {
     uint64_t users;
     unsigned size;
+    bool instant;
     char text[];
 };
 
@@ -53,7 +55,7 @@ struct slice {
  * @names:  text -> struct slice_name
  * @slices: that have ended
  * @cost:   bytes of these and of their names, at most; @instants: of instants
- *          alone
+ *          and theirs alone
  */
 struct timeline_slices {
     struct perfetto *out;
@@ -261,6 +263,7 @@ void slices_instant(struct timeline_slices *s, uint64_t track, uint64_t time,
         .value = value ? *value : 0,
         .instant = true, .level = UINT32_MAX,
     };
+    uint64_t cost;
 
     note_time(s, time);
     if (!s->limit) {
@@ -268,11 +271,13 @@ void slices_instant(struct timeline_slices *s, uint64_t track, uint64_t time,
         return;
     }
     c.cost = size_of(&c, PERFETTO_INSTANT);
-    if (s->instants + c.cost > s->limit / 4) {
+    cost = c.cost + (c.name->instant ? 0 : c.name->size);
+    if (s->instants + cost > s->limit / 4) {
         s->sums.instants++;
         return;
     }
-    s->instants += c.cost;
+    s->instants += cost;
+    c.name->instant = true;
     add(s, &c);
 }
 
