@@ -8,36 +8,41 @@
 #include "gdb/breakpoints.h"
 #include "gdb/diversion.h"
 
-/* A number that QEMU answers with; 0 is none in particular. */
 static bool ask_number(struct vm *vm, unsigned vcpu, const char *request,
-                       uint64_t *number, GError **error)
+                       uint64_t *number, bool *known, GError **error)
 {
-    bool known;
-    g_autofree char *answer = vm_number(vm, vcpu, request, number, &known,
+    g_autofree char *answer = vm_number(vm, vcpu, request, number, known,
                                         error);
 
-    if (!known) {
-        *number = 0;
-    }
     return answer;
 }
 
-/* A debugger stops a function that it has called where that returns to. */
+/*
+ * A debugger stops a function that it has called where that returns to.  One
+ * for which this is not known is not called.
+ */
 static bool is_called(struct vm *vm, unsigned vcpu, GHashTable *breakpoints,
                       bool *called, GError **error)
 {
     g_autofree char *request = NULL, *key = NULL;
-    uint64_t stack, back = 0;
+    uint64_t stack, back;
+    bool known;
 
-    if (!ask_number(vm, vcpu, VM_READ_STACK, &stack, error)) {
+    *called = false;
+    if (!ask_number(vm, vcpu, VM_READ_STACK, &stack, &known, error)) {
         return false;
+    }
+    if (!known) {
+        return true;
     }
     request = g_strdup_printf("m%" PRIx64 ",8", stack);
-    if (!ask_number(vm, vcpu, request, &back, error)) {
+    if (!ask_number(vm, vcpu, request, &back, &known, error)) {
         return false;
     }
-    key = breakpoints_key(0, back, 1);
-    *called = g_hash_table_contains(breakpoints, key);
+    if (known) {
+        key = breakpoints_key(0, back, 1);
+        *called = g_hash_table_contains(breakpoints, key);
+    }
     return true;
 }
 
@@ -45,17 +50,17 @@ bool diversion_find(struct vm *vm, const struct vm_place *place,
                     GHashTable *breakpoints, enum diversion *diversion,
                     unsigned *vcpu, GError **error)
 {
-    bool called = vm_diverted(vm);
+    bool called = vm_diverted(vm), known;
     uint64_t pc;
 
     *diversion = DIVERSION_NONE;
     if (!vm_written(vm, vcpu)) {
         return true;
     }
-    if (!ask_number(vm, *vcpu, VM_READ_PC, &pc, error)) {
+    if (!ask_number(vm, *vcpu, VM_READ_PC, &pc, &known, error)) {
         return false;
     }
-    if (pc == place->pcs[*vcpu]) {
+    if (known && pc == place->pcs[*vcpu]) {
         return true;
     }
     if (!called && !is_called(vm, *vcpu, breakpoints, &called, error)) {
