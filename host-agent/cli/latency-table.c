@@ -106,6 +106,12 @@ void latency_print_bars(const struct histogram *h)
     }
 }
 
+/* The most that a number of JSON can be stands for what is more. */
+static uint64_t number(uint64_t v)
+{
+    return MIN(v, INT64_MAX);
+}
+
 JsonArray *latency_bars_json(const struct histogram *h)
 {
     JsonArray *array = json_array_new();
@@ -115,8 +121,8 @@ JsonArray *latency_bars_json(const struct histogram *h)
 
         if (n) {
             json_array_add_object_element(array, btrail_json_new(
-                "U:from", i ? UINT64_C(1) << i : 0,
-                "U:to", UINT64_C(2) << MIN(i, 61),
+                "U:from", number(i ? UINT64_C(1) << i : 0),
+                "U:to", number(i < 62 ? UINT64_C(2) << i : UINT64_MAX),
                 "U:count", n, NULL));
         }
     }
@@ -128,14 +134,14 @@ void latency_add_json(JsonObject *o, const struct latency *l)
     bool any = histogram_count(l->times), known = histogram_known(l->times);
 
     btrail_json_add(o, "U:count", latency_value(l, LATENCY_COUNT),
-                    "U:partial", l->partial, "U:total_ns", l->total, NULL);
+                    "U:partial", l->partial, "U:total_ns", number(l->total),
+                    NULL);
     for (enum latency_key key = LATENCY_MEAN; key <= LATENCY_MAX; key++) {
         g_autofree char *name = g_strconcat(latency_key_name(key), "_ns",
                                             NULL);
 
         if ((any && (known || key == LATENCY_MEAN)) || key == LATENCY_MAX) {
-            json_object_set_int_member(o, name, MIN(latency_value(l, key),
-                                                    INT64_MAX));
+            json_object_set_int_member(o, name, number(latency_value(l, key)));
         } else {
             json_object_set_null_member(o, name);
         }
