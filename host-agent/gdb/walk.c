@@ -220,6 +220,7 @@ void walk_go(struct walk *w, const struct moment *m)
 {
     struct walk_thread *best = NULL;
     struct moment last;
+    bool best_later = false;
     struct walker_spot spot = { { 0, 0 }, 0 };
     struct moment wanted = *m;
 
@@ -230,6 +231,7 @@ void walk_go(struct walk *w, const struct moment *m)
             lane_find(walker_lane(t->walker), &wanted), 0,
         };
         struct moment there;
+        bool later;
 
         if (has_record(t, &wanted)) {
             best = t;
@@ -240,8 +242,12 @@ void walk_go(struct walk *w, const struct moment *m)
             continue;
         }
         there = moment_of(w, t);
-        if (!best || moment_compare(&there, &last) > 0) {
+        /* One that had not begun is where it begins. */
+        later = moment_compare(&there, &wanted) > 0;
+        if (!best || (later == best_later ?
+                      (moment_compare(&there, &last) > 0) != later : !later)) {
             best = t;
+            best_later = later;
             spot = at;
             last = there;
         }
@@ -301,10 +307,14 @@ enum walker_answer walk_search(struct walk *w, struct walk_thread *only,
             break;
         }
         m = moment_of(w, t);
-        /* Those that came to an end only count if none has found it. */
+        /*
+         * Those that came to an end only count if none has found it, and there
+         * is nothing more after the last one of them only.
+         */
         if (!best || (answer == WALKER_FOUND && result != WALKER_FOUND) ||
             (answer == result &&
-             (moment_compare(&m, &nearest) < 0) == forward)) {
+             (moment_compare(&m, &nearest) < 0) ==
+             (forward == (answer == WALKER_FOUND)))) {
             best = t;
             nearest = m;
             result = answer;

@@ -87,7 +87,7 @@ struct moment walk_moment(const struct walker *w);
 
 /*
  * Takes the thread that has made the moment's record there, or else, of one
- * process, the one that ran last before it.
+ * process, the one that ran last before it; or the first one, if none did.
  */
 void walk_go(struct walk *w, const struct moment *m);
 
@@ -99,7 +99,8 @@ char *walk_describe(struct walk *w, struct walk_thread *t);
  * there, or the last one that was there
  * @only: search along this one; NULL for all
  *
- * See walker_search().
+ * See walker_search().  With WALKER_END it is where the last one ends, or the
+ * first one begins.
  */
 enum walker_answer walk_search(struct walk *w, struct walk_thread *only,
                                const uint64_t *addresses, size_t n,
