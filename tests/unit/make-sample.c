@@ -3,7 +3,7 @@
  * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads|exec|
  *                         tree|syscalls|paused|waits|switches|woken|preempted|
  *                         wakes|replay|marks|kvm|mapped:BUILD-ID|
- *                         boot|boot+late|boot+later
+ *                         boot|boot+late|boot+later|moved-marks
  *                    [PART-SIZE [RING-SIZE]]
  *
  * Writes the sample trace (see trace-samples.h) for tests in other languages;
@@ -422,6 +422,44 @@ static void write_marks(const char *path,
         unsigned n = make_mark(steps[i].mark, steps[i].value, records);
 
         append_step(w, i, steps[i].vcpu, steps[i].tid, &index[steps[i].vcpu],
+                    records, n);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+}
+
+/*
+ * Thread 11 leaves marks "tick" on two vCPUs: the last one on vCPU 1, by the
+ * time that is estimated; its last clock before is that of an earlier time than
+ * the one before the last mark on vCPU 0.
+ */
+static void write_moved_marks(const char *path,
+                              const struct btrail_writer_options *options)
+{
+    static const struct {
+        unsigned ms;
+        unsigned vcpu;
+        unsigned ticks;
+        unsigned value;         /* of a request after them; 0: none */
+    } steps[] = {
+        { 0, 0, 1, 0 }, { 1, 1, 4, 0 }, { 2, 0, 1, 3 }, { 3, 0, 0, 1 },
+        { 3, 1, 0, 1 },
+    };
+    uint64_t index[2] = { 0, 0 };
+    struct btrail_writer *w;
+
+    g_assert_cmpint(btrail_writer_open_with(&w, path, options), ==, 0);
+    write_marks_code(w);
+    for (unsigned i = 0; i < G_N_ELEMENTS(steps); i++) {
+        struct btrail_record records[40];
+        unsigned n = 0;
+
+        for (unsigned k = 0; k < steps[i].ticks; k++) {
+            n += make_mark(2, 0, records + n);
+        }
+        if (steps[i].value) {
+            n += make_mark(0, steps[i].value, records + n);
+        }
+        append_step(w, steps[i].ms, steps[i].vcpu, 11, &index[steps[i].vcpu],
                     records, n);
     }
     g_assert_cmpint(btrail_writer_close(w), ==, 0);
@@ -1091,6 +1129,8 @@ int main(int argc, char **argv)
                    g_str_has_suffix(argv[2], "+later") ? 6 : 2);
     } else if (!strcmp(argv[2], "marks")) {
         write_marks(argv[1], &options);
+    } else if (!strcmp(argv[2], "moved-marks")) {
+        write_moved_marks(argv[1], &options);
     } else if (!strcmp(argv[2], "kvm")) {
         write_kvm(argv[1], &options);
     } else if (!strcmp(argv[2], "code")) {

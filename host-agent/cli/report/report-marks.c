@@ -15,12 +15,14 @@
 
 /**
  * struct marking
- * @marks: of each thread, with readers of its own
+ * @marks:  of each thread, with readers of its own
+ * @orders: of each thread, for the times of marks
  */
 struct marking {
     struct find_options o;
     struct finder *finder;
     struct marks **marks;
+    struct clock_order **orders;
     struct mark_sums *sums;
 };
 
@@ -45,29 +47,33 @@ static void add_mark(void *opaque, unsigned worker, const struct visit *visit)
 {
     struct marking *m = opaque;
     const struct btrail_batch b = visit_batch(visit);
-    const struct moment *at = &visit->at;
+    struct moment at = visit->at;
     struct marks_found found;
     const char *comm;
     int64_t pid;
     bool is_mark;
 
     finder_lock(m->finder);
-    is_mark = marks_at(m->marks[worker], at->vcpu, &b, &found.mark);
+    is_mark = marks_at(m->marks[worker], at.vcpu, &b, &found.mark);
     if (is_mark) {
         name_process(m, visit, &comm, &pid);
     }
     finder_unlock(m->finder);
     if (is_mark) {
-        found.known = marks_value(m->marks[worker], at->vcpu, &b, &found.mark,
+        found.known = marks_value(m->marks[worker], at.vcpu, &b, &found.mark,
                                   &found.value);
-        mark_sums_add(m->sums, worker, &found, comm, pid, at);
+        clock_order_stamp(m->orders[worker], &at);
+        mark_sums_add(m->sums, worker, &found, comm, pid, &at);
     }
 }
 
 static bool open_marks(struct marking *m, GError **error)
 {
     m->marks = g_new0(struct marks *, m->o.threads);
+    m->orders = g_new0(struct clock_order *, m->o.threads);
     for (unsigned i = 0; i < m->o.threads; i++) {
+        m->orders[i] = clock_order_new(m->o.in.trace.trace,
+                                       m->o.in.trace.tick);
         m->marks[i] = marks_new(m->o.in.trace.trace, m->o.in.names, error);
         if (!m->marks[i]) {
             return false;
@@ -80,8 +86,10 @@ static void close_marks(struct marking *m)
 {
     for (unsigned i = 0; m->marks && i < m->o.threads; i++) {
         marks_free(m->marks[i]);
+        clock_order_free(m->orders[i]);
     }
     g_clear_pointer(&m->marks, g_free);
+    g_clear_pointer(&m->orders, g_free);
     g_clear_pointer(&m->sums, mark_sums_free);
     g_clear_pointer(&m->finder, finder_free);
 }
@@ -103,14 +111,25 @@ static bool add_marks(struct marking *m, unsigned threads, bool *whole,
     return ok;
 }
 
-static JsonObject *moment_json(const struct report *r, const struct moment *at)
+/* The time that find prints of a moment; 0 if it is not known */
+static uint64_t time_of(const struct marking *m, const struct moment *at)
 {
-    const struct tally_moment m = { at->time.host, at->vcpu, at->index };
+    return at->time.host ? clock_order_time(m->orders[0], at) : 0;
+}
+
+static JsonObject *moment_json(const struct report *r,
+                               const struct marking *marking,
+                               const struct moment *at)
+{
+    const struct tally_moment m = {
+        time_of(marking, at), at->vcpu, at->index,
+    };
 
     return report_moment_json(r, &m);
 }
 
-static JsonObject *row_json(const struct report *r, const struct mark_sum *s)
+static JsonObject *row_json(const struct report *r, const struct marking *m,
+                            const struct mark_sum *s)
 {
     JsonObject *o = btrail_json_new("s:name", s->name, "s:comm", s->comm,
                                     "U:count", s->count, NULL);
@@ -130,18 +149,19 @@ static JsonObject *row_json(const struct report *r, const struct mark_sum *s)
     } else if (s->known) {
         json_object_set_null_member(o, "median");
     }
-    btrail_json_add(o, "o:first", moment_json(r, &s->first), "o:last",
-                    moment_json(r, &s->last), NULL);
+    btrail_json_add(o, "o:first", moment_json(r, m, &s->first), "o:last",
+                    moment_json(r, m, &s->last), NULL);
     return o;
 }
 
-static void print_json(const struct report *r, const struct mark_sums *sums)
+static void print_json(const struct report *r, const struct marking *m)
 {
+    const struct mark_sums *sums = m->sums;
     JsonArray *rows = json_array_new();
     const struct mark_sum *s;
 
     for (size_t i = 0; (s = mark_sums_get(sums, i)); i++) {
-        json_array_add_object_element(rows, row_json(r, s));
+        json_array_add_object_element(rows, row_json(r, m, s));
     }
     cli_print_json(btrail_json_new("U:marks", mark_sums_marks(sums),
                                    "U:other_marks", mark_sums_others(sums),
@@ -162,8 +182,8 @@ static const char *value_text(const struct mark_sum *s, uint64_t value,
     return buf;
 }
 
-static void add_row(const struct report *r, GPtrArray *table,
-                    const struct mark_sum *s)
+static void add_row(const struct report *r, const struct marking *m,
+                    GPtrArray *table, const struct mark_sum *s)
 {
     char buf[5][CLI_TIME_SIZE];
     g_autofree char *count = g_strdup_printf("%" PRIu64, s->count);
@@ -176,13 +196,14 @@ static void add_row(const struct report *r, GPtrArray *table,
                   value_text(s, s->smallest, true, buf[0]),
                   value_text(s, s->median, s->exact, buf[1]),
                   value_text(s, s->largest, true, buf[2]),
-                  cli_format_time(&r->in.trace, s->first.time.host, buf[3]),
-                  cli_format_time(&r->in.trace, s->last.time.host, buf[4]),
+                  cli_format_time(&r->in.trace, time_of(m, &s->first), buf[3]),
+                  cli_format_time(&r->in.trace, time_of(m, &s->last), buf[4]),
                   process, s->name, NULL);
 }
 
-static void print_text(const struct report *r, const struct mark_sums *sums)
+static void print_text(const struct report *r, const struct marking *m)
 {
+    const struct mark_sums *sums = m->sums;
     uint64_t all = mark_sums_marks(sums), rest = mark_sums_others(sums);
     GPtrArray *table = cli_table_new("# count", "known", "smallest", "median",
                                      "largest", "first (s)", "last (s)",
@@ -195,7 +216,7 @@ static void print_text(const struct report *r, const struct mark_sums *sums)
         if (!report_shows(r, i, report_share(s->count, all))) {
             break;
         }
-        add_row(r, table, s);
+        add_row(r, m, table, s);
         dropped |= s->known && !s->exact;
     }
     for (; (s = mark_sums_get(sums, i)); i++, more++) {
@@ -236,7 +257,7 @@ int report_marks(struct report *r)
     if (!ok) {
         cli_error("%s: %s", r->in.trace.path, error->message);
     } else {
-        (r->json ? print_json : print_text)(r, m.sums);
+        (r->json ? print_json : print_text)(r, &m);
         r->damage = finder_damage(m.finder);
         code = analysis_chosen(&r->in, mark_sums_marks(m.sums), NULL);
     }
