@@ -19,6 +19,8 @@ G_STATIC_ASSERT(PACE_TICKS == STACK_TICKS);
  * @runs:   @task does, of which @until is the end of its last record
  * @leaves: as in struct call_step
  * @state:  in which it leaves, as far as the next event says
+ * @moved:  it was seen to begin on another vCPU since then
+ * @gone:   when it was; 0 if it can have been elsewhere before that
  */
 struct call_stream {
     uint64_t index;             /* of the last batch */
@@ -32,6 +34,8 @@ struct call_stream {
     enum thread_state state;
     struct task task;
     uint64_t until;
+    bool moved;
+    uint64_t gone;
 };
 
 struct call_walk {
@@ -40,6 +44,7 @@ struct call_walk {
     struct call_reader *reader;
     const struct call_step *step;   /* that is taken */
     struct call_stream streams[BTRAIL_MAX_VCPUS];
+    unsigned n_streams;             /* no other one has made records */
     bool follows;               /* the user wants to know of each move */
     bool counts;                /* it has come to the window */
     struct off_cpu *off;        /* or NULL */
@@ -146,6 +151,59 @@ static void add_away(const struct call_walk *w, const struct off_cpu_wait *wait,
     }
 }
 
+/*
+ * The task of a stream has left it.  That shows when the vCPU makes records of
+ * another one, which can be long after the task has begun elsewhere, and even
+ * after it has left that vCPU, too.
+ */
+static void leave(const struct call_walk *w, unsigned vcpu,
+                  enum thread_state state)
+{
+    const struct call_stream *s = &w->streams[vcpu];
+    struct off_cpu_wait wait = {
+        stacks_where(w->tree->stacks, vcpu), s->until, s->leaves,
+        .state = state,
+    };
+    bool again;
+    uint64_t since;
+
+    again = s->moved && off_cpu_is_away(w->off, &s->task, &since);
+    if (!again || since < s->until) {
+        off_cpu_leaves(w->off, &s->task, &wait);
+    }
+    if (s->moved && !again) {
+        again = off_cpu_returns(w->off, &s->task, s->gone, &wait);
+    }
+    if (s->moved && again && wait.since == s->until) {
+        add_away(w, &wait, s->gone, true);
+    }
+}
+
+/* A task begins on a vCPU, and so it has left all others. */
+static void note_moved(struct call_walk *w, unsigned vcpu,
+                       const struct task *task, uint64_t time)
+{
+    w->n_streams = MAX(w->n_streams, vcpu + 1);
+    for (unsigned i = 0; i < w->n_streams; i++) {
+        struct call_stream *s = &w->streams[i];
+
+        if (i != vcpu && s->runs && !s->moved &&
+            task_is_same(&s->task, task)) {
+            s->moved = true;
+            s->gone = time;
+        }
+    }
+}
+
+/* It is not known what runs, which can be any task. */
+static void forget_tasks(struct call_walk *w)
+{
+    off_cpu_forget(w->off);
+    for (unsigned i = 0; i < w->n_streams; i++) {
+        w->streams[i].gone = 0;
+    }
+}
+
 /* Notes which task makes the records of a part, before they are added. */
 static void follow_task(struct call_walk *w, const struct call_step *step)
 {
@@ -155,20 +213,25 @@ static void follow_task(struct call_walk *w, const struct call_step *step)
     enum thread_state state = s->state;
     uint64_t time = time_in(&step->pace, step->index + step->part.first);
     struct off_cpu_wait wait;
+    uint64_t since;
 
     s->state = THREAD_UNKNOWN;
     if (task->tid < 0) {
-        off_cpu_forget(w->off);
+        forget_tasks(w);
         s->runs = false;
         return;
     }
     w->tree->tasks = true;
+    /* It has moved away and left that vCPU, too. */
+    moves |= s->moved && off_cpu_is_away(w->off, task, &since);
     if (s->runs && off_cpu_follows(&s->task) && moves) {
-        wait = (struct off_cpu_wait) {
-            stacks_where(w->tree->stacks, step->vcpu), s->until, s->leaves,
-            .state = state,
-        };
-        off_cpu_leaves(w->off, &s->task, &wait);
+        leave(w, step->vcpu, state);
+    }
+    if (moves) {
+        s->moved = false;
+    }
+    if (off_cpu_follows(task) && moves) {
+        note_moved(w, step->vcpu, task, time);
     }
     if (off_cpu_follows(task) &&
         off_cpu_returns(w->off, task, time, &wait)) {
@@ -275,7 +338,7 @@ static void take_step(struct call_walk *w, const struct call_step *step)
         s->node = NULL;
         s->runs = false;
         if (w->off) {
-            off_cpu_forget(w->off);
+            forget_tasks(w);
         }
         if (w->options->ops && w->options->ops->gap) {
             w->options->ops->gap(w->options->opaque, step->vcpu);

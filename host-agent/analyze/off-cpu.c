@@ -192,6 +192,20 @@ bool off_cpu_returns(struct off_cpu *o, const struct task *task, uint64_t time,
     return found;
 }
 
+bool off_cpu_is_away(const struct off_cpu *o, const struct task *task,
+                     uint64_t *since)
+{
+    const struct away *found;
+    uint64_t key[2];
+
+    get_key(key, task);
+    found = g_hash_table_lookup(o->away, key);
+    if (found) {
+        *since = found->wait.since;
+    }
+    return found;
+}
+
 void off_cpu_forget(struct off_cpu *o)
 {
     o->forgotten += g_hash_table_size(o->away);

@@ -66,6 +66,10 @@ void off_cpu_leaves(struct off_cpu *o, const struct task *task,
 bool off_cpu_returns(struct off_cpu *o, const struct task *task, uint64_t time,
                      struct off_cpu_wait *wait);
 
+/* Has it left a vCPU, and is not back?  Then since when: host clock */
+bool off_cpu_is_away(const struct off_cpu *o, const struct task *task,
+                     uint64_t *since);
+
 /* Nobody knows which tasks run: any that has left can have been back. */
 void off_cpu_forget(struct off_cpu *o);
 

@@ -334,6 +334,137 @@ static void test_window(void)
     sample_remove(path);
 }
 
+/*
+ * Records of a vCPU, 100 us each from a time on.  In the text, each is a task
+ * that begins to run there, "-" the idle one, or "." none.
+ */
+static void append_tasks(struct btrail_writer *w, unsigned vcpu,
+                         uint64_t *index, unsigned us, const char *text)
+{
+    static const struct btrail_record loop = {
+        UINT64_C(0xffffffff81000008), UINT64_C(0xffffffff81000004), 0
+    };
+    const unsigned n = strlen(text);
+    struct btrail_record records[80];
+    struct btrail_event events[82] = {
+        { .index = *index, .type = BTRAIL_EVENT_TIME,
+          .data = { us * 1000, 0, BTRAIL_NO_ICOUNT } },
+    };
+    struct btrail_slab slab = {
+        .first_index = *index, .cr3 = 0x1000, .records = records,
+        .n_records = n, .events = events, .n_events = 1,
+    };
+
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t tid = text[i] == '-' ? 0 : text[i];
+
+        records[i] = loop;
+        if (text[i] != '.') {
+            events[slab.n_events++] = (struct btrail_event) {
+                .index = *index + i, .type = BTRAIL_EVENT_TASK,
+                .data = { tid << 32 | tid, 'x' },
+            };
+        }
+    }
+    *index += n;
+    events[slab.n_events++] = (struct btrail_event) {
+        .index = *index, .type = BTRAIL_EVENT_TIME,
+        .data = { (us + n * 100) * 1000, 0, BTRAIL_NO_ICOUNT },
+    };
+    g_assert_cmpint(btrail_writer_append(w, vcpu, &slab), ==, 0);
+}
+
+/* Tasks that run on another vCPU before the one that they have left makes
+ * records of another task */
+static const struct {
+    struct {
+        unsigned vcpu;
+        unsigned us;
+        const char *text;
+    } slabs[10];
+    unsigned times;             /* that task a was away */
+    unsigned us;
+} moves[] = {
+    /* It leaves before it begins, for 200 us. */
+    { { { 0, 1000, "a..-......" }, { 1, 1000, "-....a...." },
+        { 1, 2000, "a........." } }, 1, 200 },
+    /* By estimated times, it begins before it has left. */
+    { { { 0, 1000, "a......-.." }, { 1, 1000, "-....a...." },
+        { 1, 2000, "a........." } }, 0, 0 },
+    /* The vCPU that it has left makes records much later, */
+    { { { 0, 1000, "a.." }, { 0, 5000, "-........." },
+        { 1, 1000, "-....a...." }, { 1, 2000, "a........." },
+        { 1, 4800, "a........." } }, 1, 200 },
+    /* when the task has left the other one, and is back; */
+    { { { 0, 1000, "a.." }, { 0, 5000, "-........." },
+        { 1, 1000, "-....a...." }, { 1, 2000, "a....-...." },
+        { 1, 3000, "a........." }, { 1, 4800, "a........." } }, 2, 700 },
+    /* or is away until later. */
+    { { { 0, 1000, "a.." }, { 0, 5000, "-........." },
+        { 1, 1000, "-....a...." }, { 1, 2000, "a....-...." },
+        { 1, 6000, "a........." } }, 2, 3700 },
+    /* A third vCPU has it then. */
+    { { { 0, 1000, "a.." }, { 0, 5000, "-........." },
+        { 1, 1000, "-....a...." }, { 1, 2000, "a....-...." },
+        { 2, 3000, "a........." }, { 2, 4800, "a........." } }, 2, 700 },
+    /* The vCPU that it has left has it again. */
+    { { { 0, 1000, "a.." }, { 0, 5000, "a........." },
+        { 1, 1000, "-....a...." }, { 1, 2000, "a....-...." } }, 2, 2700 },
+};
+
+static void check_moves(unsigned i, bool reverse)
+{
+    const uint64_t kernel = UINT64_C(0xffffffff81000000);
+    char *path = sample_path(), *paths[] = { path, NULL };
+    g_autofree char *map = g_strdup_printf("%s.map", path);
+    g_autofree char *text = g_strdup_printf("%" G_GINT64_MODIFIER "x T f\n",
+                                            kernel);
+    const struct symbolizer_options options = { .map = map };
+    struct call_tree_options read = { .off_cpu = true };
+    uint64_t index[3] = { 0 }, ticks = 0, times = 0;
+    const struct off_cpu_sum *sum;
+    struct btrail_writer *w;
+    struct symbolizer *s;
+    struct call_tree tree;
+    struct cli_trace t;
+
+    g_assert_true(g_file_set_contents(map, text, -1, NULL));
+    g_assert_cmpint(btrail_writer_open(&w, path, BTRAIL_WRITER_REPLACE), ==, 0);
+    for (unsigned k = 0; k < 10 && moves[i].slabs[k].text; k++) {
+        unsigned vcpu = moves[i].slabs[k].vcpu;
+
+        append_tasks(w, reverse ? 2 - vcpu : vcpu, &index[vcpu],
+                     moves[i].slabs[k].us, moves[i].slabs[k].text);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_true(cli_trace_open(&t, paths));
+    s = symbolizer_new(&options, t.trace, NULL);
+    g_assert_nonnull(s);
+    read.names = s;
+    read.window = (struct window)WINDOW_ALL(t.start);
+    g_assert_cmpint(call_tree_read(&tree, t.trace, &read), ==, 0);
+    for (unsigned k = 0; (sum = off_cpu_sums_get(tree.away, k)); k++) {
+        times += sum->times;
+        ticks += sum->ticks;
+    }
+    g_test_message("move %u, %d", i, reverse);
+    g_assert_cmpuint(times, ==, moves[i].times);
+    g_assert_cmpuint(ticks, ==, moves[i].us * 1000 * STACK_TICKS);
+    call_tree_clear(&tree);
+    symbolizer_free(s);
+    cli_trace_close(&t);
+    sample_remove(path);
+}
+
+/* How long a task is away that is seen in another order than it has moved */
+static void test_moves(void)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(moves); i++) {
+        check_moves(i, false);
+        check_moves(i, true);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -342,5 +473,6 @@ int main(int argc, char **argv)
     g_test_add_func("/call-tree/edges", test_edges);
     g_test_add_func("/call-tree/leaves", test_leaves);
     g_test_add_func("/call-tree/window", test_window);
+    g_test_add_func("/call-tree/moves", test_moves);
     return g_test_run();
 }
