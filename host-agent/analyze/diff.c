@@ -5,10 +5,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "analyze/diff.h"
+#include "lib/agent/budget.h"
+#include "lib/agent/trace-files.h"
 #include "util/hash.h"
 
 /*
@@ -17,8 +20,11 @@
  */
 #define MAX_WAITING     (1u << 24)
 
-/* With this many, those of the task that has most are given up. */
+/* With this many, those of the task that has most are given up: the memory that
+ * traces are decoded in counts as kept edges, as far as there are more than the
+ * threads that read wait for. */
 #define MAX_KEPT        (UINT64_C(1) << 29)
+#define LEAST_KEPT      MAX_WAITING
 
 /* Differences with a group of their own, in all tasks */
 #define MAX_GROUPS      (1u << 15)
@@ -344,6 +350,20 @@ static void give_up(struct diff_pair *pair, uint64_t dropped[DIFF_SIDES])
     }
 }
 
+uint64_t diff_most_kept(const struct diff_options *options)
+{
+    uint64_t decoding = 0;
+
+    for (unsigned side = 0; side < DIFF_SIDES; side++) {
+        const struct btrail_budget *b = btrail_trace_decoding(
+            options->input[side].trace);
+
+        decoding += btrail_budget_size(b) - btrail_budget_left(b);
+    }
+    decoding = MIN(decoding / sizeof(uint32_t), MAX_KEPT - LEAST_KEPT);
+    return MAX_KEPT - decoding;
+}
+
 /* Gives up the task of which most is kept, with the lock held. */
 static void give_up_largest(struct diff_state *r)
 {
@@ -365,6 +385,8 @@ static void give_up_largest(struct diff_state *r)
             r->side[side].waiting -= dropped[side];
             largest->incoming->waiting[side] -= dropped[side];
         }
+        /* The blocks are small: without this, their memory stays taken. */
+        malloc_trim(0);
     }
 }
 
@@ -401,7 +423,7 @@ static void compare_all(struct diff_state *r)
 
     g_mutex_lock(&r->lock);
     while (!g_atomic_int_get(&r->stop)) {
-        uint64_t dropped[DIFF_SIDES];
+        uint64_t dropped[DIFF_SIDES], most;
 
         pair = g_queue_pop_head(&r->ready);
         if (!pair && r->side[0].done && r->side[1].done) {
@@ -422,7 +444,8 @@ static void compare_all(struct diff_state *r)
             r->side[side].waiting -= dropped[side];
             pair->incoming->waiting[side] -= dropped[side];
         }
-        while (r->side[0].waiting + r->side[1].waiting > MAX_KEPT) {
+        most = diff_most_kept(r->options);
+        while (r->side[0].waiting + r->side[1].waiting > most) {
             give_up_largest(r);
         }
         g_cond_broadcast(&r->changed);

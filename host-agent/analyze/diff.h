@@ -166,6 +166,12 @@ int diff_run(struct diff *d, const struct diff_options *options,
 void diff_clear(struct diff *d);
 
 /*
+ * How many edges are kept at most until they can be compared: fewer, the more
+ * memory the decoders of the traces have taken
+ */
+uint64_t diff_most_kept(const struct diff_options *options);
+
+/*
  * Is a task one of the processes that the options choose?  Tasks of the kernel
  * have nothing in user mode.
  */

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "analyze/diff.h"
+#include "lib/agent/budget.h"
+#include "lib/agent/trace-files.h"
 #include "scratch.h"
 #include "toy-code.h"
 
@@ -546,6 +548,44 @@ static void test_process(void)
     }
 }
 
+/* Edges that wait, and what the traces are decoded in, take no more than edges
+ * alone may. */
+static void test_kept(void)
+{
+    enum { GIB = 1 << 30, EDGES_OF_GIB = GIB / sizeof(uint32_t) };
+    struct thread threads[THREADS];
+    struct diff_options options = { .user = true };
+    struct btrail_budget *budgets[DIFF_SIDES];
+    struct btrail_trace *trace[DIFF_SIDES];
+    struct machine m[DIFF_SIDES];
+
+    make_threads(threads);
+    for (unsigned side = 0; side < DIFF_SIDES; side++) {
+        machine_init(&m[side], threads, side, -1);
+        g_assert_cmpint(btrail_trace_open(&trace[side], m[side].trace), ==, 0);
+        options.input[side].trace = trace[side];
+        budgets[side] = btrail_trace_decoding(trace[side]);
+    }
+    g_assert_cmpuint(diff_most_kept(&options), ==, 2 * EDGES_OF_GIB);
+    g_assert_true(btrail_budget_take(budgets[1], GIB));
+    g_assert_cmpuint(diff_most_kept(&options), ==, EDGES_OF_GIB);
+    g_assert_true(btrail_budget_take(budgets[0], GIB / 2));
+    g_assert_cmpuint(diff_most_kept(&options), ==, EDGES_OF_GIB / 2);
+    /* Some can wait in any case. */
+    g_assert_true(btrail_budget_take(budgets[0], GIB));
+    g_assert_cmpuint(diff_most_kept(&options), ==, 1 << 24);
+    btrail_budget_give(budgets[0], GIB + GIB / 2);
+    btrail_budget_give(budgets[1], GIB);
+    g_assert_cmpuint(diff_most_kept(&options), ==, 2 * EDGES_OF_GIB);
+    for (unsigned side = 0; side < DIFF_SIDES; side++) {
+        btrail_trace_close(trace[side]);
+        machine_clear(&m[side]);
+    }
+    for (unsigned k = 0; k < THREADS; k++) {
+        clear_thread(&threads[k]);
+    }
+}
+
 int main(int argc, char **argv)
 {
     int ret;
@@ -556,6 +596,7 @@ int main(int argc, char **argv)
     g_test_add_func("/diff/one", test_one);
     g_test_add_func("/diff/gap", test_gap);
     g_test_add_func("/diff/process", test_process);
+    g_test_add_func("/diff/kept", test_kept);
     ret = g_test_run();
     scratch_remove(folder);
     return ret;
