@@ -51,6 +51,7 @@ struct call_reader {
     struct lane_clock clocks[BTRAIL_MAX_VCPUS];
     struct chooser *chooser;    /* if there is a filter */
     const struct times *times;
+    const struct times *waits;
     struct times *own_times;    /* or NULL */
     unsigned vcpu;              /* the batch that is read */
     struct btrail_batch batch;  /* the rest of it */
@@ -149,7 +150,7 @@ static void add_wait(struct call_reader *r, struct call_block *k, unsigned vcpu,
 static void add_last_waits(struct call_reader *r, struct call_block *k)
 {
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        add_wait(r, k, i, lane_clock_end(&r->clocks[i], r->times));
+        add_wait(r, k, i, lane_clock_end(&r->clocks[i], r->waits));
     }
 }
 
@@ -180,7 +181,7 @@ static bool add_batch(struct call_reader *r, struct call_block *k)
     uint64_t ticks;
     size_t n;
 
-    add_wait(r, k, r->vcpu, lane_clock_record(c, b->index, r->times));
+    add_wait(r, k, r->vcpu, lane_clock_record(c, b->index, r->waits));
     n = MIN(b->count, c->pace->end - b->index);
     n = MIN(n, r->chooser ? STEP : BLOCK_RECORDS);
     ticks = counted_ticks(r, c, &n);
@@ -198,7 +199,7 @@ static bool add_batch(struct call_reader *r, struct call_block *k)
 static void add_wait_before(struct call_reader *r, struct call_block *k)
 {
     add_wait(r, k, r->vcpu, lane_clock_event(&r->clocks[r->vcpu], &r->batch,
-                                             r->times));
+                                             r->waits));
 }
 
 /* Adds who is woken, and when: after the records before the event. */
@@ -435,6 +436,7 @@ int call_reader_open(struct call_reader **reader,
                              &options->window) : NULL;
     r->own_times = options->times ? NULL : times_new(&options->window, NULL);
     r->times = options->times ?: r->own_times;
+    r->waits = options->waits ?: r->times;
     ret = btrail_merged_open(&r->merged, trace, NULL, 0, 0,
                              BTRAIL_MERGED_GRAIN) ?:
           lane_clocks_open(r->clocks, trace, options->tick, options->from);

@@ -29,6 +29,7 @@
  * @window: the part of the trace that counts
  * @from:   host clock; what was recorded before it is not read at all
  * @times:  the time that counts; NULL for that in the window
+ * @waits:  of that, the time in which vCPUs can wait; NULL for all of it
  * @whole:  the set of @filter has all records of all vCPUs at @times, so that
  *          a record that is not in it can have time there, too
  * @leaves: struct call_step's @leaves is needed, and CALL_STEP_LEFT and
@@ -43,6 +44,7 @@ struct call_reader_options {
     struct window window;
     uint64_t from;
     const struct times *times;
+    const struct times *waits;
     bool whole;
     bool leaves;
     uint64_t tick;

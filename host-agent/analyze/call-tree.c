@@ -379,7 +379,7 @@ int call_tree_read(struct call_tree *t, const struct btrail_trace *trace,
     const struct call_reader_options read = {
         .names = options->names, .filter = options->filter,
         .window = options->window, .from = options->from,
-        .times = options->times,
+        .times = options->times, .waits = options->waits,
         .whole = options->whole, .leaves = options->off_cpu,
         .tick = options->tick,
         .many_edges = options->many_edges,

@@ -47,6 +47,7 @@ struct call_tree_ops {
  *          trace, so all before it is read
  * @from:   host clock; what was recorded before it is not read at all
  * @times:  the time that counts; NULL for that in the window
+ * @waits:  of that, the time in which vCPUs can wait; NULL for all of it
  * @whole:  as in struct call_reader_options
  * @off_cpu: nodes count how often a task has left a vCPU there, as records, and
  *          how long it was away, in place of what vCPUs have run; see off-cpu.h.
@@ -64,6 +65,7 @@ struct call_tree_options {
     struct window window;
     uint64_t from;
     const struct times *times;
+    const struct times *waits;
     bool whole;
     bool off_cpu;
     uint64_t tick;

@@ -67,6 +67,7 @@ struct thread_walk {
     const struct thread_times_options *options;
     struct thread_times *out;
     const struct times *times;
+    const struct times *waits;
     uint64_t slack;
     struct thread_lane lanes[BTRAIL_MAX_VCPUS];
     struct lane_clock clocks[BTRAIL_MAX_VCPUS];
@@ -372,7 +373,7 @@ static void add_batch(struct thread_walk *w, unsigned vcpu,
     uint64_t index = b->index, end = b->index + b->count, until;
 
     for (; index < end; index = until) {
-        add_wait_of(l, lane_clock_record(c, index, w->times));
+        add_wait_of(l, lane_clock_record(c, index, w->waits));
         if (!b->task.known) {
             /* It can be any of those that are away. */
             forget(w);
@@ -408,7 +409,7 @@ static void reach_event(struct thread_walk *w, unsigned vcpu,
                         const struct btrail_batch *b)
 {
     add_wait_of(&w->lanes[vcpu],
-                lane_clock_event(&w->clocks[vcpu], b, w->times));
+                lane_clock_event(&w->clocks[vcpu], b, w->waits));
 }
 
 static void wake(struct thread_walk *w, unsigned vcpu,
@@ -535,7 +536,7 @@ static int read_each(struct thread_walk *w, const struct btrail_trace *trace)
 static void add_last_waits(struct thread_walk *w)
 {
     for (unsigned i = 0; i < BTRAIL_MAX_VCPUS; i++) {
-        add_wait_of(&w->lanes[i], lane_clock_end(&w->clocks[i], w->times));
+        add_wait_of(&w->lanes[i], lane_clock_end(&w->clocks[i], w->waits));
     }
 }
 
@@ -572,6 +573,7 @@ int thread_times_read(struct thread_times *t, const struct btrail_trace *trace,
     w->options = options;
     w->out = t;
     w->times = options->times ?: own;
+    w->waits = options->waits ?: w->times;
     w->threads = g_hash_table_new(btrail_pair_hash, btrail_pair_equal);
     w->others = new_follow(w);
     w->slack = wake_order_slack(options->tick);

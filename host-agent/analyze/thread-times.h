@@ -22,6 +22,7 @@
  * struct thread_times_options - what counts
  * @window: the part of the trace
  * @times:  time in it; NULL for all
+ * @waits:  of that, the time in which vCPUs can wait; NULL for all of it
  * @set:    records; NULL for all
  * @whole:  @set has all records of all vCPUs at @times, so that a thread whose
  *          record is not in it can have time there, too
@@ -34,6 +35,7 @@
 struct thread_times_options {
     struct window window;
     const struct times *times;
+    const struct times *waits;
     const struct record_set *set;
     bool whole;
     char *const *comms;

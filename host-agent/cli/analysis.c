@@ -113,6 +113,7 @@ void analysis_clear(struct analysis *a)
     debuginfod_free(a->debuginfod);
     filter_free(a->filter);
     times_free(a->unpaused);
+    times_free(a->waits);
     if (a->trace.trace) {
         cli_trace_close(&a->trace);
     }
@@ -228,7 +229,10 @@ bool analysis_check_off_cpu(const struct analysis *a, const char *option)
     return tells;
 }
 
-bool analysis_leave_out_pauses(struct analysis *a)
+/* The times that count without those in which the whole guest was paused; NULL
+ * after an error message.  @paused: gets how long it was */
+static struct times *without_pauses(const struct analysis *a,
+                                    uint64_t *paused)
 {
     g_autoptr(GArray) spans = g_array_new(FALSE, FALSE,
                                           sizeof(struct times_span));
@@ -236,17 +240,31 @@ bool analysis_leave_out_pauses(struct analysis *a)
     bool known;
     struct pauses *p = cli_trace_pauses(&a->trace, &known);
 
-    for (size_t i = 0; p && pauses_get(p, PAUSES_GUEST, i, &span.begin,
-                                       &span.end); i++) {
+    if (!p) {
+        return NULL;
+    }
+    for (size_t i = 0; pauses_get(p, PAUSES_GUEST, i, &span.begin, &span.end);
+         i++) {
         g_array_append_val(spans, span);
     }
-    if (p) {
-        a->paused = pauses_whole_guest(p, 0, UINT64_MAX);
-        a->unpaused = times_except(a->times, &a->window, spans);
-        a->times = a->unpaused;
-        pauses_free(p);
-    }
-    return p;
+    *paused = pauses_whole_guest(p, 0, UINT64_MAX);
+    pauses_free(p);
+    return times_except(a->times, &a->window, spans);
+}
+
+bool analysis_leave_out_pauses(struct analysis *a)
+{
+    a->unpaused = without_pauses(a, &a->paused);
+    a->times = a->unpaused ? a->unpaused : a->times;
+    return a->unpaused;
+}
+
+bool analysis_leave_out_waits(struct analysis *a)
+{
+    uint64_t paused;
+
+    a->waits = without_pauses(a, &paused);
+    return a->waits;
 }
 
 int analysis_read_calls(const struct analysis *a, struct call_tree *t,
@@ -254,7 +272,8 @@ int analysis_read_calls(const struct analysis *a, struct call_tree *t,
 {
     const struct call_tree_options options = {
         .names = a->names, .filter = a->filter, .window = a->window,
-        .from = a->from, .times = a->times, .whole = a->whole,
+        .from = a->from, .times = a->times, .waits = a->waits,
+        .whole = a->whole,
         .off_cpu = a->off_cpu, .tick = a->trace.tick, .ops = ops,
         .opaque = opaque,
     };

@@ -22,6 +22,7 @@
  * @times:       of its spans, in @window; NULL without them
  * @unpaused:    what analysis_leave_out_pauses() has made of it, or NULL
  * @paused:      how long the whole guest was paused, in nanoseconds
+ * @waits:       of @times, what analysis_leave_out_waits() has made; or NULL
  * @whole:       these have all records of all vCPUs
  * @off_cpu:     call stacks are those that tasks have left vCPUs with; see
  *               struct call_tree_options
@@ -48,6 +49,7 @@ struct analysis {
     const struct times *times;
     struct times *unpaused;
     uint64_t paused;
+    struct times *waits;
     bool whole;
     gboolean off_cpu;
     struct window window;
@@ -127,6 +129,12 @@ bool analysis_check_off_cpu(const struct analysis *a, const char *option);
  * message.
  */
 bool analysis_leave_out_pauses(struct analysis *a);
+
+/*
+ * The same of the time in which vCPUs wait: one that is halted is not paused
+ * itself, and it does not wait for the guest then.
+ */
+bool analysis_leave_out_waits(struct analysis *a);
 
 /* Reads the call stacks.  Returns as call_tree_read(). */
 int analysis_read_calls(const struct analysis *a, struct call_tree *t,

@@ -412,7 +412,8 @@ static bool open_trace(struct analysis *a, struct between *b,
     return analysis_open(a, paths, true) &&
            (!a->off_cpu || analysis_check_off_cpu(a, "--off-cpu")) &&
            (!b->given || between_restrict(b, a)) &&
-           (!a->off_cpu || analysis_leave_out_pauses(a));
+           (a->off_cpu ? analysis_leave_out_pauses :
+            analysis_leave_out_waits)(a);
 }
 
 /* Opens the traces, and draws them. */
@@ -438,6 +439,7 @@ static int open_and_draw(struct analysis *a, struct between *b,
     between_clear(&before_b);
     filter_free(before.filter);
     times_free(before.unpaused);
+    times_free(before.waits);
     symbolizer_free(before.names);
     if (before.trace.trace) {
         cli_trace_close(&before.trace);

@@ -120,25 +120,27 @@ class Times:
         return piece.begin + (piece.end - piece.begin) * (
             index - piece.first) / piece.n
 
-    def sums(self, begin=0, end=1 << 64, by_clock=False):
+    def sums(self, begin=0, end=1 << 64, by_clock=False,
+             paused=lambda begin, end: 0):
         """{(vCPU, task): ns} between two times; by_clock: of the records of
-        which the clocks before them are, and of all waits"""
+        which the clocks before them are, and of all waits; of these without
+        what paused() says of a time"""
         sums = collections.Counter()
         for vcpu, pieces in self.lanes.items():
             for p in pieces:
                 if by_clock and p.n and not begin <= p.clock < end:
                     continue
-                sums[vcpu, p.task] += max(
-                    min(p.end, end) - max(p.begin, begin), 0)
+                first, last = max(p.begin, begin), min(p.end, end)
+                if first < last:
+                    sums[vcpu, p.task] += last - first - (
+                        0 if p.n else paused(first, last))
         return sums
 
-    def by_thread(self, begin=0, end=1 << 64):
-        """{number of a thread: ns} between two times; None: of unknown ones"""
+    def by_thread(self, *args):
+        """{number of a thread: ns} as sums() has it; None: of unknown ones"""
         sums = collections.Counter()
-        for lane in self.lanes.values():
-            for p in lane:
-                sums[getattr(p.task, 'tid', None)] += max(
-                    min(p.end, end) - max(p.begin, begin), 0)
+        for (_, task), ns in self.sums(*args).items():
+            sums[getattr(task, 'tid', None)] += ns
         return sums
 
     def waits(self, begin=0, end=1 << 64):

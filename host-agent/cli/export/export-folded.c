@@ -112,8 +112,11 @@ int export_folded(struct export *e)
     bool off_cpu = e->in.off_cpu;
     int ret;
 
-    if (off_cpu && (!analysis_check_off_cpu(&e->in, "--off-cpu") ||
-                    !analysis_leave_out_pauses(&e->in))) {
+    if (off_cpu && !analysis_check_off_cpu(&e->in, "--off-cpu")) {
+        return EXPORT_FAILED;
+    }
+    if (!(off_cpu ? analysis_leave_out_pauses :
+          analysis_leave_out_waits)(&e->in)) {
         return EXPORT_FAILED;
     }
     ret = analysis_read_calls(&e->in, &t, off_cpu ? NULL : &ops, e);

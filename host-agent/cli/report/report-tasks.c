@@ -266,7 +266,8 @@ static int read_rows(const struct report *r, bool ran, struct thread_times *t,
     bool vcpus[BTRAIL_MAX_VCPUS] = { false };
     g_auto(GStrv) comms = NULL;
     struct thread_times_options o = {
-        .window = r->in.window, .times = r->in.times, .set = r->between.set,
+        .window = r->in.window, .times = r->in.times, .waits = r->in.waits,
+        .set = r->between.set,
         .whole = r->in.whole, .tick = r->in.trace.tick, .ran = ran,
     };
     int ret;

@@ -401,6 +401,10 @@ static int print_report(struct report *r, const struct report_kind *k)
         !between_restrict(&r->between, &r->in)) {
         return CLI_FAILED;
     }
+    if (!k->spans && !k->marks && !k->sort && !k->missing && !k->interrupts &&
+        !analysis_leave_out_waits(&r->in)) {
+        return CLI_FAILED;
+    }
     return k->spans ? report_spans(r) :
            k->tasks ? report_tasks(r) :
            k->marks ? report_marks(r) :
