@@ -342,20 +342,78 @@ static bool add_user(struct find_target *s, const struct btrail_trace *trace,
     return ok;
 }
 
-/* Which function of the kernel may be meant */
-static char *kernel_hint(const struct btrail_names *names, const char *function)
+static void offer_kernel(const struct btrail_names *names,
+                         struct closest *closest)
 {
-    struct closest closest = closest_to(function);
     struct btrail_symbol_era era;
     struct btrail_symbol s;
 
     for (size_t i = 0;
          names && !btrail_names_symbol_era(names, i, &s, &era); i++) {
         if (btrail_symbol_is_code(s.type)) {
-            closest_offer(&closest, s.name);
+            closest_offer(closest, s.name);
         }
     }
+}
+
+/* Which function of the kernel may be meant */
+static char *kernel_hint(const struct btrail_names *names, const char *function)
+{
+    struct closest closest = closest_to(function);
+
+    offer_kernel(names, &closest);
     return closest_hint(&closest);
+}
+
+/* Does any version of a process have the function?  Files are searched once. */
+static bool any_process_has(struct symbolizer *symbols, const char *function)
+{
+    const struct btrail_names *names = symbolizer_names(symbols);
+    g_autoptr(GArray) addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    const struct btrail_process *p;
+
+    for (unsigned i = 0; !addresses->len &&
+                         (p = btrail_names_version(names, i)); i++) {
+        symbolizer_starts_in(symbols, p, function, addresses);
+    }
+    return addresses->len;
+}
+
+static void offer_files(struct symbolizer *symbols, struct closest *closest)
+{
+    const struct btrail_names *names = symbolizer_names(symbols);
+    struct missing_search m = { *closest };
+    const struct btrail_process *p;
+
+    m.names = g_string_chunk_new(256);
+    m.files = g_hash_table_new(NULL, NULL);
+    for (unsigned i = 0; (p = btrail_names_version(names, i)); i++) {
+        symbolizer_elfs_in(symbols, p, offer_names, &m);
+    }
+    closest->distance = m.closest.distance;
+    closest->found = g_intern_string(m.closest.found);
+    g_string_chunk_free(m.names);
+    g_hash_table_unref(m.files);
+}
+
+bool find_target_is_known(struct symbolizer *symbols, const char *function,
+                          struct closest *closest)
+{
+    const struct btrail_names *names = symbolizer_names(symbols);
+    g_autoptr(GArray) starts = g_array_new(FALSE, FALSE,
+                                           sizeof(struct kernel_start));
+
+    /* A map has names for any process; "[unknown]" is of what has none. */
+    if (!names || symbolizer_has_map(symbols) || *function == '[') {
+        return true;
+    }
+    symbolizer_starts(symbols, function, starts);
+    if (starts->len || any_process_has(symbols, function)) {
+        return true;
+    }
+    offer_kernel(names, closest);
+    offer_files(symbols, closest);
+    return false;
 }
 
 struct find_target *find_target_function(const struct btrail_trace *trace,

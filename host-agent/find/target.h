@@ -10,6 +10,7 @@
 #include "find/marks.h"
 #include "symbolize/symbolizer.h"
 #include "util/agent-error.h"
+#include "util/closest.h"
 
 /**
  * struct find_target
@@ -55,6 +56,14 @@ struct find_target *find_target_function(const struct btrail_trace *trace,
                                          struct symbolizer *symbols,
                                          const char *process,
                                          const char *function, GError **error);
+
+/*
+ * Can a function of this name be known anywhere in the trace of @symbols?  If
+ * not, no record is in one, and @closest is offered all that are known, but for
+ * names that are changed for people.
+ */
+bool find_target_is_known(struct symbolizer *symbols, const char *function,
+                          struct closest *closest);
 
 /**
  * find_target_mark - marks of programs

@@ -51,6 +51,28 @@ static void test_times(void)
     }
 }
 
+/* A name that nothing has need not be searched. */
+static void test_known(void)
+{
+    static const struct {
+        const char *name;
+        bool known;
+        const char *found;
+    } names[] = {
+        { "tun_get", true, NULL }, { "tun_put", true, NULL },
+        { "[unknown]", true, NULL }, { "tun_gett", false, "tun_get" },
+        { "nothing", false, NULL }, { "tun_", false, NULL },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(names); i++) {
+        struct closest closest = closest_to(names[i].name);
+
+        g_assert_cmpint(find_target_is_known(symbols, names[i].name,
+                                             &closest), ==, names[i].known);
+        g_assert_cmpstr(closest.found, ==, names[i].found);
+    }
+}
+
 /* Addresses that others have as well */
 static void test_starts(void)
 {
@@ -138,6 +160,7 @@ int main(int argc, char **argv)
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     symbols = symbolizer_new(&options, trace, NULL);
     g_test_add_func("/wanted/times", test_times);
+    g_test_add_func("/wanted/known", test_known);
     g_test_add_func("/wanted/starts", test_starts);
     g_test_add_func("/wanted/kernels", test_kernels);
     ret = g_test_run();

@@ -166,11 +166,11 @@ static uint64_t clock_before(const struct btrail_trace *trace, unsigned vcpu,
 /* Widens a time by that in which a vCPU may have run some code, as footprints
  * say.  False if that cannot be told. */
 static bool add_ran(const struct btrail_trace *trace, unsigned vcpu,
-                    const GArray *addresses, struct call_ran *ran)
+                    const struct find_target *target, struct call_ran *ran)
 {
     const struct candidates pieces = {
-        .trace = trace, .vcpu = vcpu, .addresses = addresses, .blocks = true,
-        .end = UINT64_MAX,
+        .trace = trace, .vcpu = vcpu, .addresses = target->addresses,
+        .blocks = true, .others = target->others[vcpu], .end = UINT64_MAX,
     };
     struct piece first, last;
     uint64_t begin, end;
@@ -186,20 +186,26 @@ static bool add_ran(const struct btrail_trace *trace, unsigned vcpu,
     return begin && end;
 }
 
-/* When a function of the kernel can have begun to run.  False if that is not
- * known, or it is none. */
-static bool find_ran(const struct why *why, const char *name,
+/* When a function of the kernel, or one of a process, can have begun to run.
+ * False if that is not known, or it is none. */
+static bool find_ran(const struct why *why, const struct find_place *place,
                      struct call_ran *ran)
 {
     const struct btrail_trace *trace = why->in.trace.trace;
+    g_autoptr(GError) error = NULL;
     struct find_target *target = find_target_function(trace, why->in.names,
-                                                      NULL, name, NULL);
+                                                      place->process,
+                                                      place->name, &error);
     struct btrail_stream_info info;
-    bool ok = target;
+    /* All tasks have names, and none that of the process. */
+    bool ok = target || (place->process &&
+                         g_error_matches(error, AGENT_ERROR,
+                                         AGENT_ERROR_NAMES));
 
     *ran = (struct call_ran) { UINT64_MAX, 0 };
-    for (unsigned i = 0; ok && !btrail_trace_stream(trace, i, &info); i++) {
-        ok = add_ran(trace, info.vcpu, target->addresses, ran);
+    for (unsigned i = 0; target && ok && !btrail_trace_stream(trace, i, &info);
+         i++) {
+        ok = add_ran(trace, info.vcpu, target, ran);
     }
     if (target) {
         find_target_free(target);
@@ -252,14 +258,18 @@ bool why_find_calls(struct why *why, const struct find_place *place)
     struct closest closest = closest_to(place->name);
     struct call_ran ran;
     int ret = 0;
+    bool found;
 
-    search.kernel = !place->process && find_ran(why, place->name, &ran);
-    if (!search.kernel) {
-        ret = read_calls(&search, &closest);
-    } else if (ran.begin <= ran.end) {
-        ret = read_ran(&search, &ran, &closest);
-    } else {
-        closest_offer(&closest, place->name);
+    if (find_target_is_known(why->in.names, place->name, &closest)) {
+        found = find_ran(why, place, &ran);
+        search.kernel = found && !place->process;
+        if (!found) {
+            ret = read_calls(&search, &closest);
+        } else if (ran.begin <= ran.end) {
+            ret = read_ran(&search, &ran, &closest);
+        } else {
+            closest_offer(&closest, place->name);
+        }
     }
     return check_calls(why, ret, "function", place->name, &closest);
 }
