@@ -136,8 +136,10 @@ static void offer_values(const GOptionEntry *e, const char *begun)
 static void offer_options(const GOptionEntry *e, const char *begun)
 {
     for (; e->long_name; e++) {
-        offer(begun, "--", e->long_name, takes_argument(e) ? "=" : "",
-              e->description);
+        if (!(e->flags & G_OPTION_FLAG_HIDDEN)) {
+            offer(begun, "--", e->long_name, takes_argument(e) ? "=" : "",
+                  e->description);
+        }
     }
     offer(begun, "--", "help", "", "show a summary of the options");
 }
