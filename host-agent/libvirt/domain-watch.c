@@ -174,7 +174,16 @@ static bool take_events(struct domain_watch *w, int ms, GError **error)
     return true;
 }
 
-bool domain_watch_wait(struct domain_watch *w, int cancel_fd, GError **error)
+/* How long to wait at once, in ms: @until it is, or a look is due */
+static int wait_ms(gint64 until)
+{
+    gint64 left = (until - g_get_monotonic_time() + 999) / 1000;
+
+    return until ? (int)CLAMP(left, 0, LOOK_MS) : LOOK_MS;
+}
+
+bool domain_watch_wait(struct domain_watch *w, gint64 until, int cancel_fd,
+                       GError **error)
 {
     int watch = cancel_fd < 0 ? -1 :
                 virEventAddHandle(cancel_fd, VIR_EVENT_HANDLE_READABLE,
@@ -185,7 +194,11 @@ bool domain_watch_wait(struct domain_watch *w, int cancel_fd, GError **error)
     /* It may have happened before there was somebody to be told. */
     ok = ok && domain_watch_stands(w, &w->stands, error);
     while (ok && !w->stands && !w->ended && !w->cancelled) {
-        ok = take_events(w, LOOK_MS, error) &&
+        int ms = wait_ms(until);
+
+        ok = (ms || agent_fail(error, AGENT_ERROR_TIMEOUT, "%s runs still",
+                               name_of(w))) &&
+             take_events(w, ms, error) &&
              (virConnectIsAlive(w->connection) == 1 ||
               agent_fail(error, AGENT_ERROR_CLOSED, "%s: the connection to "
                          "libvirt has ended", name_of(w)));

@@ -33,12 +33,14 @@ bool domain_watch_stands(struct domain_watch *w, bool *stands, GError **error);
 
 /**
  * domain_watch_wait - wait until the domain stands
- * @cancel_fd: give up when it becomes readable
+ * @until:     g_get_monotonic_time() at which to give up; 0: never
+ * @cancel_fd: give up when it becomes readable; -1: never
  *
- * Returns false and @error: CANCELLED, or CLOSED if the domain has ended, or
- * libvirt.
+ * Returns false and @error: CANCELLED, TIMEOUT, or CLOSED if the domain has
+ * ended, or libvirt.
  */
-bool domain_watch_wait(struct domain_watch *w, int cancel_fd, GError **error);
+bool domain_watch_wait(struct domain_watch *w, gint64 until, int cancel_fd,
+                       GError **error);
 
 /* Stops the domain, and has it go on. */
 bool domain_watch_stop(struct domain_watch *w, GError **error);

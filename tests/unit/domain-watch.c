@@ -102,12 +102,12 @@ static void test_stops(void)
     check_stands(&f, false);
     g_assert_false(domain_watch_ran(f.watch));
     thread = g_thread_new("stop", stop_later, f.domain.domain);
-    g_assert_true(domain_watch_wait(f.watch, f.pipe[0], &error));
+    g_assert_true(domain_watch_wait(f.watch, 0, f.pipe[0], &error));
     g_assert_no_error(error);
     g_thread_join(thread);
     check_stands(&f, true);
     /* It stands already, and nothing more will happen. */
-    g_assert_true(domain_watch_wait(f.watch, -1, &error));
+    g_assert_true(domain_watch_wait(f.watch, 0, -1, &error));
     g_assert_false(domain_watch_ran(f.watch));
 
     g_assert_true(domain_watch_go_on(f.watch, &error));
@@ -137,13 +137,39 @@ static void test_cancelled(void)
     }
     for (unsigned i = 0; i < 3; i++) {
         thread = g_thread_new("cancel", cancel_later, &f.pipe[1]);
-        g_assert_false(domain_watch_wait(f.watch, f.pipe[0], &error));
+        g_assert_false(domain_watch_wait(f.watch, 0, f.pipe[0], &error));
         g_assert_true(agent_is_cancelled(error));
         g_clear_error(&error);
         g_thread_join(thread);
         g_assert_cmpint(read(f.pipe[0], &byte, 1), ==, 1);
         check_stands(&f, false);
     }
+    end(&f);
+}
+
+static void test_time(void)
+{
+    g_autoptr(GError) error = NULL;
+    gint64 start = g_get_monotonic_time();
+    struct fixture f;
+    GThread *thread;
+
+    if (!begin(&f)) {
+        return;
+    }
+    /* Over already, soon, and more than it looks at once */
+    for (gint64 us = -10; us <= 1200000; us += 600005) {
+        g_assert_false(domain_watch_wait(f.watch, g_get_monotonic_time() + us,
+                                         f.pipe[0], &error));
+        g_assert_error(error, AGENT_ERROR, AGENT_ERROR_TIMEOUT);
+        g_clear_error(&error);
+    }
+    g_assert_cmpint(g_get_monotonic_time() - start, >=, 1799000);
+    thread = g_thread_new("stop", stop_later, f.domain.domain);
+    g_assert_true(domain_watch_wait(f.watch, g_get_monotonic_time() +
+                                    60 * G_USEC_PER_SEC, f.pipe[0], &error));
+    g_thread_join(thread);
+    g_assert_true(domain_watch_go_on(f.watch, &error));
     end(&f);
 }
 
@@ -158,7 +184,7 @@ static void test_ends(void)
         return;
     }
     thread = g_thread_new("end", destroy_later, f.domain.domain);
-    g_assert_false(domain_watch_wait(f.watch, f.pipe[0], &error));
+    g_assert_false(domain_watch_wait(f.watch, 0, f.pipe[0], &error));
     g_assert_error(error, AGENT_ERROR, AGENT_ERROR_CLOSED);
     g_assert_nonnull(strstr(error->message, "<on_crash>preserve</on_crash>"));
     g_clear_error(&error);
@@ -182,6 +208,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/domain-watch/stops", test_stops);
     g_test_add_func("/domain-watch/cancelled", test_cancelled);
+    g_test_add_func("/domain-watch/time", test_time);
     g_test_add_func("/domain-watch/ends", test_ends);
     return g_test_run();
 }

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * usage: live-domain URI DOMAIN OUTPUT RING...
+ * usage: live-domain URI DOMAIN OUTPUT SECONDS RING...
+ *        live-domain - SOCKET OUTPUT SECONDS RING...
  *
- * backtrail record --pt of a domain on a host without Intel PT: all of it but
- * the events.  When they are stopped it waits until the files RING are there,
- * one for each vCPU, and takes what they have for what the CPU has written.
+ * backtrail record --pt of a domain, or by a monitor, on a host without Intel
+ * PT: all of it but the events.  When they are stopped it waits until the files
+ * RING are there, one for each vCPU, and takes what they have for what the CPU
+ * has written.
+ * SECONDS is for --duration; 0: none.
  */
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -116,21 +120,30 @@ struct btrail_store *record_open_store(const struct record_request *request)
 int main(int argc, char **argv)
 {
     struct record_request r = {
-        .domain = argc > 4 ? argv[2] : NULL,
-        .guest = { .connect = argv[1] },
-        .session = { .session = (char *)"live" },
+        .session = {
+            .session = (char *)"live",
+            .duration_ns = argc > 5 ? strtoull(argv[4], NULL, 10) *
+                           1000000000 : 0,
+        },
         .pt = TRUE,
         .pt_size = 256 << 10,
-        .store = { .path = argc > 4 ? argv[3] : NULL, .replace = true },
+        .store = { .path = argc > 5 ? argv[3] : NULL, .replace = true },
     };
     int code;
 
-    if (argc < 5) {
-        fprintf(stderr, "usage: live-domain URI DOMAIN OUTPUT RING...\n");
+    if (argc < 6) {
+        fprintf(stderr, "usage: live-domain URI DOMAIN OUTPUT SECONDS RING..."
+                "\n");
         return CLI_USAGE;
     }
-    ring_files = argv + 4;
-    n_rings = (unsigned)argc - 4;
+    if (strcmp(argv[1], "-")) {
+        r.guest.connect = argv[1];
+        r.domain = argv[2];
+    } else {
+        r.guest.qmp = argv[2];
+    }
+    ring_files = argv + 5;
+    n_rings = (unsigned)argc - 5;
     r.metadata = json_object_new();
     r.signal_fd = cli_open_signals();
     code = record_pt(&r);

@@ -65,7 +65,7 @@ static char *answer(struct domain *d, struct domain_watch *w, const char *line,
         return pid ? g_strdup_printf("%d", (int)pid) : NULL;
     }
     if (!strcmp(line, "wait\n")) {
-        ok = domain_watch_wait(w, STDIN_FILENO, error);
+        ok = domain_watch_wait(w, 0, STDIN_FILENO, error);
     } else if (!strcmp(line, "stop\n")) {
         ok = domain_watch_stop(w, error);
     } else if (!strcmp(line, "go-on\n")) {

@@ -201,7 +201,8 @@ bool pt_guest_runs(struct pt_guest *g, int cancel_fd, bool *runs)
 }
 
 /* By the monitor */
-static bool wait_for_event(struct pt_guest *g, int cancel_fd, GError **error)
+static bool wait_for_event(struct pt_guest *g, gint64 until, int cancel_fd,
+                           GError **error)
 {
     static const char *const ends[] = { "GUEST_PANICKED", "STOP", NULL };
     g_autoptr(GError) why = NULL;
@@ -209,10 +210,15 @@ static bool wait_for_event(struct pt_guest *g, int cancel_fd, GError **error)
     char *name;
 
     while (!ended && !why) {
-        name = qmp_next_event(g->qmp, WAIT_MS, cancel_fd, &why);
+        gint64 left = until ? (until - g_get_monotonic_time() + 999) / 1000 :
+                      WAIT_MS;
+
+        name = qmp_next_event(g->qmp, (int)CLAMP(left, 0, WAIT_MS), cancel_fd,
+                              &why);
         ended = name && g_strv_contains(ends, name);
         g_free(name);
-        if (g_error_matches(why, AGENT_ERROR, AGENT_ERROR_TIMEOUT)) {
+        if (g_error_matches(why, AGENT_ERROR, AGENT_ERROR_TIMEOUT) &&
+            (!until || g_get_monotonic_time() < until)) {
             g_clear_error(&why);
         }
     }
@@ -222,17 +228,21 @@ static bool wait_for_event(struct pt_guest *g, int cancel_fd, GError **error)
     return ended;
 }
 
-bool pt_guest_wait(struct pt_guest *g, int cancel_fd, bool *cancelled)
+bool pt_guest_wait(struct pt_guest *g, gint64 until, int cancel_fd,
+                   bool *cancelled)
 {
     g_autoptr(GError) error = NULL;
-    bool ended = g->watch ? domain_watch_wait(g->watch, cancel_fd, &error) :
-                 wait_for_event(g, cancel_fd, &error);
+    bool ended = g->watch ?
+                 domain_watch_wait(g->watch, until, cancel_fd, &error) :
+                 wait_for_event(g, until, cancel_fd, &error);
 
     *cancelled = !ended && agent_is_cancelled(error);
-    if (!ended && !*cancelled) {
+    if (!ended && !*cancelled &&
+        !g_error_matches(error, AGENT_ERROR, AGENT_ERROR_TIMEOUT)) {
         cli_error("%s", error->message);
+        return false;
     }
-    return ended;
+    return true;
 }
 
 static bool command(struct pt_guest *g, const char *name)

@@ -51,9 +51,13 @@ void pt_guest_clear(struct pt_guest *g);
 /* Does it run?  False after an error. */
 bool pt_guest_runs(struct pt_guest *g, int cancel_fd, bool *runs);
 
-/* Waits until it does not run any more, or @cancel_fd is readable: @cancelled,
- * and no error. */
-bool pt_guest_wait(struct pt_guest *g, int cancel_fd, bool *cancelled);
+/*
+ * Waits until it does not run any more, or until a g_get_monotonic_time(), if
+ * that is not 0; or until @cancel_fd is readable: then it is @cancelled.  False
+ * only after an error.
+ */
+bool pt_guest_wait(struct pt_guest *g, gint64 until, int cancel_fd,
+                   bool *cancelled);
 
 bool pt_guest_stop(struct pt_guest *g);
 bool pt_guest_go_on(struct pt_guest *g);

@@ -192,24 +192,29 @@ static bool start_events(struct pt_recording *r)
     return ok;
 }
 
-/* Waits for what ends it: a signal, or the guest's own end. */
+/* Waits for what ends it: a signal, the time, or the guest's own end. */
 static bool wait_for_end(struct pt_recording *r)
 {
+    uint64_t us = r->options->session.duration_ns / 1000;
+    gint64 now = g_get_monotonic_time();
+    /* Longer than it takes for the time to be over is no limit. */
+    gint64 until = us && us < (uint64_t)(INT64_MAX - now) ? now + (gint64)us :
+                   0;
     bool cancelled;
 
     if (!r->options->quiet) {
         cli_fprintf(stderr, "tracing %u vCPUs; Ctrl-C stops the guest and "
                     "decodes what it did last\n", r->n);
     }
-    if (pt_guest_wait(&r->guest, r->options->signal_fd, &cancelled)) {
-        return true;
+    if (!pt_guest_wait(&r->guest, until, r->options->signal_fd, &cancelled)) {
+        return false;
     }
     if (cancelled) {
         take_signal(r);
         /* Another one ends the decoding. */
         r->stopped = false;
     }
-    return cancelled;
+    return true;
 }
 
 /* Stops the guest, and takes what is in the rings. */

@@ -160,12 +160,13 @@ static bool check_pt(struct record_request *o)
     if ((!o->guest.qmp && !o->domain) || uses_service(o) || o->attach ||
         o->from_start || o->buffer_size || o->agent_timeout ||
         o->guest_names || s->vcpus || s->user || s->kernel || s->cr3 ||
-        s->overflow || s->duration) {
+        s->overflow || (s->duration && !o->pt)) {
         cli_error("%s needs a DOMAIN or --qmp; it can be combined with "
                   "--connect, %s, --output, --session, --split, --ring, "
                   "--fsync, --names, --force and --quiet only",
                   o->pt ? "--pt" : "--pt-ring",
-                  o->pt ? "--last" : "--pt-clock, --pt-returns");
+                  o->pt ? "--last, --duration" :
+                  "--pt-clock, --pt-returns");
         return false;
     }
     if (!parse_last(o->last, &o->pt_size)) {
@@ -321,8 +322,9 @@ int cmd_record(int argc, char **argv)
         { "attach", 0, 0, G_OPTION_ARG_NONE, &r.attach,
           "take over the session that is active", NULL },
         { "pt", 0, 0, G_OPTION_ARG_NONE, &r.pt,
-          "trace by Intel PT, under any QEMU with KVM: at Ctrl-C, or when the "
-          "guest panics, it is stopped, and what it did last is decoded", NULL },
+          "trace by Intel PT, under any QEMU with KVM: at Ctrl-C, after "
+          "--duration, or when the guest panics, it is stopped, and what it "
+          "did last is decoded", NULL },
         { "last", 0, 0, G_OPTION_ARG_STRING, &r.last,
           "with --pt: how much each vCPU's ring has (default: 64M)", "SIZE" },
         { "pt-ring", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &r.pt_rings,
