@@ -23,7 +23,6 @@
 #define STEPS_BYTE  64u
 /* The CPU has as many: SDM, "Indirect Transfer Compression for Returns" */
 #define CALLS       64u
-#define TIME_STEP   4096u
 
 /**
  * enum flow_state
@@ -123,7 +122,7 @@ struct pt_flow *pt_flow_new(const struct pt_flow_options *options,
     struct pt_flow *f = g_new0(struct pt_flow, 1);
 
     f->o = *options;
-    f->o.time_step = f->o.time_step ? f->o.time_step : TIME_STEP;
+    f->o.time_step = f->o.time_step ? f->o.time_step : PT_FLOW_TIME_STEP;
     f->blocks = linked_blocks_new(options->memory, code, code_opaque);
     f->give = give;
     f->give_opaque = give_opaque;

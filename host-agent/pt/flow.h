@@ -74,6 +74,8 @@ typedef void pt_flow_fn(void *opaque, const struct btrail_record *records,
                         size_t n, const struct pt_flow_event *events,
                         size_t n_events);
 
+#define PT_FLOW_TIME_STEP   4096u
+
 /**
  * struct pt_flow_options
  *
@@ -91,7 +93,7 @@ typedef void pt_flow_fn(void *opaque, const struct btrail_record *records,
  * @mtc_shift:    of RTIT_CTL: an MTC for each 2^n of the CTC
  * @bus_ratio:    of TSC and bus, MSR PLATFORM_INFO bits 8 to 15; 0: not known,
  *                CYC says nothing
- * @time_step:    of TSC: no two TIME events are closer; 0: as usual
+ * @time_step:    of TSC: no two TIME events are closer; 0: PT_FLOW_TIME_STEP
  * @memory:       for blocks; 0: as usual
  */
 struct pt_flow_options {

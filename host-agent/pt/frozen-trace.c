@@ -93,16 +93,19 @@ static struct btrail_event gap_event(const struct frozen_vcpu *v,
  * The host's clock at a TSC of the guest; 0 if it cannot be: a guest can write
  * to its TSC.
  */
-static uint64_t host_time(const struct frozen_clock *c, uint64_t tsc)
+static uint64_t host_time(const struct frozen_vcpu *v, uint64_t tsc)
 {
     __extension__ typedef unsigned __int128 wide;
+    const struct frozen_clock *c = &v->work->o->clock;
+    uint64_t end = c->tsc + v->in->tsc_ahead;
     wide before;
 
-    if (!c->hz || tsc > c->tsc) {
+    if (!c->hz || tsc > end) {
         return 0;
     }
-    before = (wide)(c->tsc - tsc) * 1000000000 / c->hz;
-    return before < c->ns ? c->ns - (uint64_t)before : 0;
+    before = (wide)(end - tsc) * 1000000000 / c->hz;
+    return before < c->ns && c->ns - (uint64_t)before >= c->begin ?
+           c->ns - (uint64_t)before : 0;
 }
 
 static void add_event(struct frozen_vcpu *v, struct btrail_event e)
@@ -123,7 +126,7 @@ static void add_time(struct frozen_vcpu *v, uint64_t index, uint64_t ns,
 
 static void take_time(struct frozen_vcpu *v, uint64_t index, uint64_t tsc)
 {
-    uint64_t ns = host_time(&v->work->o->clock, tsc);
+    uint64_t ns = host_time(v, tsc);
 
     /* Readers find moments by times that never go back. */
     if (ns && ns >= v->last_ns) {
@@ -425,6 +428,26 @@ int frozen_trace_write(struct output *output,
     return w.error ? w.error : output_error(output) ? -BTRAIL_ERR_IO : 0;
 }
 
+/* Which packets say times, and how close these are */
+static JsonObject *clock_json(const struct frozen_options *o)
+{
+    const uint32_t *ratio = o->flow.tsc_per_ctc;
+    bool cyc = o->cyc && o->flow.bus_ratio;
+    bool mtc = !cyc && o->mtc && ratio[0] && ratio[1] &&
+               o->flow.mtc_shift < 16;
+    uint64_t step = MAX(o->flow.time_step ?: PT_FLOW_TIME_STEP,
+                        mtc ? ((uint64_t)ratio[0] << o->flow.mtc_shift) /
+                        ratio[1] : 1);
+    JsonObject *json = btrail_json_new("s:packets", cyc ? "cyc" : mtc ? "mtc" :
+                                       "tsc", NULL);
+
+    if (cyc || mtc) {
+        btrail_json_add(json, "U:step",
+                        (uint64_t)MIN(step * 1e9 / o->clock.hz, 1e18), NULL);
+    }
+    return json;
+}
+
 void frozen_trace_describe(JsonObject *meta,
                            const struct frozen_options *options,
                            const struct frozen_stream *streams, unsigned n)
@@ -442,6 +465,9 @@ void frozen_trace_describe(JsonObject *meta,
                     "U:tsc_hz", options->clock.hz,
                     "U:buffer_size", largest,
                     "U:vcpus", vcpus, NULL);
+    if (options->clock.hz) {
+        btrail_json_add(meta, "o:pt_clock", clock_json(options), NULL);
+    }
 }
 
 JsonObject *frozen_trace_count_json(const struct frozen_count *count)

@@ -23,6 +23,8 @@
  * @vcpu:    its number
  * @bytes, @size: two pieces, the older one first
  * @wrapped: older bytes were overwritten
+ * @tsc_ahead: what its TSC has more than that of struct frozen_clock, modulo
+ *           2^64
  * @code:    says what was executed; one thread calls it for this stream alone,
  *           while others call those of other streams
  */
@@ -31,6 +33,7 @@ struct frozen_stream {
     const uint8_t *bytes[2];
     size_t size[2];
     bool wrapped;
+    uint64_t tsc_ahead;
     pt_code_fn *code;
     void *code_opaque;
 };
@@ -41,7 +44,8 @@ struct frozen_stream {
  * @tsc:   of the guest when the host's CLOCK_MONOTONIC was
  * @ns:    this
  * @begin: of the host, when the rings were begun; 0: not known, but not before
- *         it was started.  The time of records before the first TSC
+ *         it was started.  The time of records before the first TSC; an earlier
+ *         one is wrong
  */
 struct frozen_clock {
     uint64_t hz;
@@ -65,6 +69,7 @@ typedef bool frozen_progress_fn(void *opaque,
  * struct frozen_options
  * @flow:     how streams are decoded
  * @clock:    see there.  Times are up to @clock.ns
+ * @mtc, @cyc: streams have such packets
  * @pae:      the guest has 32-bit PAE paging: its CR3s are labelled so
  * @threads:  that decode; 0: as many as there are CPUs
  * @progress: or NULL
@@ -72,6 +77,8 @@ typedef bool frozen_progress_fn(void *opaque,
 struct frozen_options {
     struct pt_flow_options flow;
     struct frozen_clock clock;
+    bool mtc;
+    bool cyc;
     bool pae;
     unsigned threads;
     frozen_progress_fn *progress;
@@ -85,8 +92,8 @@ struct frozen_options {
  *          that were read, which are @size unless it was @ended
  * @spaces: address spaces
  * @pages:  of code, that are in the trace; @more_pages: others had no room
- * @times:  that were left out, as they are not before the end of the stream or
- *          after the time before
+ * @times:  that were left out, as they are not between begin and end of the
+ *          stream or not after the time before
  * @first:  the earliest time of a record, of the host; 0: there is none
  * @ended:  @progress has ended it
  */

@@ -310,6 +310,16 @@ static void test_times(void)
     g_assert_cmpuint(count.times, ==, 5);
     btrail_trace_close(trace);
     sample_remove(path);
+    /* Before the ring was begun: the guest had set its clock. */
+    o.clock = (struct frozen_clock){
+        2000000000, 10000000, 1000000000, 995600000,
+    };
+    path = write_trace(&o, &one, 1, &count);
+    trace = open_trace(path);
+    g_assert_cmpuint(count.times, ==, 3);
+    g_assert_cmpuint(count.first, ==, 995600000);
+    btrail_trace_close(trace);
+    sample_remove(path);
     /* Without clock, nothing is said of times. */
     o.clock.hz = 0;
     path = write_trace(&o, &one, 1, &count);
@@ -318,6 +328,37 @@ static void test_times(void)
     g_assert_cmpuint(count.flow.records, ==, 15);
     btrail_trace_close(trace);
     sample_remove(path);
+}
+
+/* vCPUs whose TSCs differ have the same clock. */
+static void test_ahead(void)
+{
+    const uint64_t aheads[] = { 0, 5000000, -UINT64_C(900000) };
+    struct frozen_options o = {
+        .clock = { 2000000000, 10000000, 1000000000 },
+        .flow = { .time_step = 1 },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(aheads); i++) {
+        g_autoptr(GByteArray) s = new_stream();
+        g_autofree char *expected = g_strdup_printf(
+            "gap:not-traced/35 cr3:5000 time:995500000/%" PRIu64 " "
+            "401001>401008 401008>401010 401010>401000 end ",
+            aheads[i] + 1000000);
+        struct frozen_stream one;
+        struct frozen_count count;
+        struct btrail_trace *trace;
+        char *path;
+
+        put_time(s, aheads[i] + 1000000);
+        one = stream(s, 0, 0);
+        one.tsc_ahead = aheads[i];
+        path = write_trace(&o, &one, 1, &count);
+        trace = open_trace(path);
+        check_text(trace, 0, expected);
+        btrail_trace_close(trace);
+        sample_remove(path);
+    }
 }
 
 static bool end_soon(void *opaque, const struct frozen_progress *p)
@@ -422,6 +463,8 @@ static void test_json(void)
     g_assert_false(json_object_has_member(meta, "overflow"));
     g_assert_cmpint(btrail_json_int(meta, "vcpus", 0), ==, 5);
     g_assert_cmpint(btrail_json_int(meta, "tsc_hz", 0), ==, 7);
+    g_assert_cmpstr(btrail_json_string(btrail_json_object(meta, "pt_clock"),
+                                       "packets"), ==, "tsc");
     g_assert_cmpint(btrail_json_int(meta, "buffer_size", 0), ==, 35);
     g_assert_cmpint(btrail_json_int(pt, "read", 0), ==, 100);
     g_assert_cmpint(btrail_json_int(pt, "decoded", 0), ==, 50);
@@ -431,14 +474,65 @@ static void test_json(void)
                                     0), ==, 2);
 }
 
+static void check_clock(const struct frozen_options *o, const char *packets,
+                        gint64 step)
+{
+    g_autoptr(JsonObject) meta = json_object_new();
+    JsonObject *clock;
+
+    frozen_trace_describe(meta, o, NULL, 0);
+    clock = btrail_json_object(meta, "pt_clock");
+    if (!packets) {
+        g_assert_null(clock);
+        return;
+    }
+    g_assert_cmpstr(btrail_json_string(clock, "packets"), ==, packets);
+    g_assert_cmpint(btrail_json_int(clock, "step", 0), ==, step);
+}
+
+/* Which packets say times, and how close */
+static void test_clock(void)
+{
+    struct frozen_options o = { .clock = { .hz = 2000000000 } };
+
+    check_clock(&o, "tsc", 0);
+    /* They are there, and the frequencies are not known. */
+    o.mtc = o.cyc = true;
+    check_clock(&o, "tsc", 0);
+    /* A crystal of 25 MHz, one MTC for 8 of its ticks: 320 ns; for 256 */
+    o.flow.tsc_per_ctc[0] = 160;
+    o.flow.tsc_per_ctc[1] = 2;
+    o.flow.mtc_shift = 3;
+    check_clock(&o, "mtc", 2048);
+    o.flow.time_step = 1;
+    check_clock(&o, "mtc", 320);
+    o.flow.mtc_shift = 8;
+    check_clock(&o, "mtc", 10240);
+    o.flow.bus_ratio = 20;
+    o.flow.time_step = 0;
+    check_clock(&o, "cyc", 2048);
+    o.cyc = false;
+    check_clock(&o, "mtc", 10240);
+    o.clock.hz = 1;
+    o.flow.tsc_per_ctc[0] = UINT32_MAX;
+    o.flow.mtc_shift = 15;
+    check_clock(&o, "mtc", 1000000000000000000);
+    o.flow.mtc_shift = 16;
+    check_clock(&o, "tsc", 0);
+    o.clock.hz = 0;
+    check_clock(&o, NULL, 0);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     make_code();
     g_test_add_func("/frozen-trace/streams", test_streams);
     g_test_add_func("/frozen-trace/times", test_times);
+    g_test_add_func("/frozen-trace/ahead", test_ahead);
     g_test_add_func("/frozen-trace/ended", test_ended);
     g_test_add_func("/frozen-trace/nothing", test_nothing);
     g_test_add_func("/frozen-trace/json", test_json);
+    g_test_add_func("/frozen-trace/clock", test_clock);
     return g_test_run();
 }
