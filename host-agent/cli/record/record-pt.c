@@ -21,6 +21,7 @@
 #include "pt/frozen-code.h"
 #include "pt/frozen-names.h"
 #include "pt/frozen-trace.h"
+#include "pt/pt-clock.h"
 #include "pt/pt-host.h"
 #include "pt/pt-open.h"
 #include "pt/pt-ring.h"
@@ -43,6 +44,8 @@ struct pt_recording {
     unsigned n;                 /* rings */
     struct pt_ring_bytes *rings;
     struct pt_event *events;    /* of them, unless they are of files */
+    uint64_t began;             /* before they were started */
+    struct pt_clock *clock;     /* of theirs; NULL if it is not known */
     bool goes_on;               /* the guest was stopped here */
     struct frozen_code **code;
     struct written_code **unwritten;
@@ -148,6 +151,28 @@ static void take_signal(struct pt_recording *r)
     r->stopped = true;
 }
 
+/* Without clock a trace has no times, but all else. */
+static void begin_clock(struct pt_recording *r)
+{
+    g_autoptr(GError) error = NULL;
+
+    r->began = clock_ns();
+    r->clock = pt_clock_begin("", r->guest.threads, r->n, &error);
+    if (!r->clock) {
+        cli_error("%s", error->message);
+    }
+}
+
+static void end_clock(struct pt_recording *r)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (r->clock && !pt_clock_end(r->clock, "", r->events[0].page, &error)) {
+        cli_error("%s", error->message);
+        g_clear_pointer(&r->clock, pt_clock_free);
+    }
+}
+
 /* Opens and starts an event for each vCPU. */
 static bool start_events(struct pt_recording *r)
 {
@@ -165,6 +190,8 @@ static bool start_events(struct pt_recording *r)
         r->decoding.flow.mtc_shift = setup.mtc_shift;
         r->decoding.flow.bus_ratio = host->bus_ratio;
         r->decoding.flow.returns = setup.returns;
+        r->decoding.mtc = setup.mtc;
+        r->decoding.cyc = setup.cyc;
     }
     pt_host_free(host);
     if (!ok) {
@@ -183,6 +210,9 @@ static bool start_events(struct pt_recording *r)
      * rights that this program has. */
     ok = pt_open(NULL, r->guest.pid, r->guest.threads, r->n, &setup,
                  r->options->pt_size, r->events, &r->given_memory, &error);
+    if (ok) {
+        begin_clock(r);
+    }
     for (unsigned i = 0; ok && i < r->n; i++) {
         ok = pt_event_start(&r->events[i], &error);
     }
@@ -250,6 +280,7 @@ static bool freeze(struct pt_recording *r)
             return false;
         }
     }
+    end_clock(r);
     return true;
 }
 
@@ -287,6 +318,29 @@ static bool find_levels(const struct pt_recording *r, unsigned *levels)
     return true;
 }
 
+static void set_clock(struct pt_recording *r)
+{
+    struct frozen_options *o = &r->decoding;
+    const struct pt_clock *c = r->clock;
+
+    if (!r->events) {
+        o->clock = r->options->pt_clock;
+        return;
+    }
+    o->clock.begin = r->began;
+    for (unsigned i = 0; c && i < r->n; i++) {
+        o->clock.hz = c->hz;
+        o->clock.tsc = c->tsc[0];
+        o->clock.ns = c->ns;
+        r->streams[i].tsc_ahead = c->tsc[i] - c->tsc[0];
+    }
+    if (c && c->scaled) {
+        /* These lead from one TSC to the next as the host's counts. */
+        memset(o->flow.tsc_per_ctc, 0, sizeof(o->flow.tsc_per_ctc));
+        o->flow.bus_ratio = 0;
+    }
+}
+
 /* The code of each stream, and how it is decoded */
 static bool prepare(struct pt_recording *r)
 {
@@ -321,7 +375,7 @@ static bool prepare(struct pt_recording *r)
         };
     }
     r->decoding.pae = code.levels == 3;
-    r->decoding.clock = r->options->pt_clock;
+    set_clock(r);
     r->decoding.flow.returns |= r->options->pt_returns;
     return true;
 }
@@ -483,6 +537,7 @@ static void clear(struct pt_recording *r)
     g_free(r->events);
     g_free(r->streams);
     guest_memory_free(r->memory);
+    pt_clock_free(r->clock);
     stock_memory_free(r->stock);
     btrail_close(r->given_memory);
     pt_guest_clear(&r->guest);
