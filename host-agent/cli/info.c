@@ -509,6 +509,7 @@ static void print_text(const struct cli_trace *t,
     };
     struct stream_summary sum = add_up(streams, n);
     g_autofree char *share = pt_share_text(t->meta);
+    g_autofree char *times = pt_share_times(t->meta);
 
     cli_printf("%-10s %s", "file", t->path);
     if (t->status.files > 1) {
@@ -539,6 +540,7 @@ static void print_text(const struct cli_trace *t,
     }
     if (share) {
         cli_printf("%-10s %s\n", "intel pt", share);
+        cli_printf("%-10s %s\n", "times", times);
     }
     print_sideband(t);
     print_missing(t);

@@ -46,6 +46,29 @@ char *pt_share_text(JsonObject *meta)
     return g_string_free(text, FALSE);
 }
 
+char *pt_share_times(JsonObject *meta)
+{
+    JsonObject *clock = btrail_json_object(meta, "pt_clock");
+    const char *packets = clock ? btrail_json_string(clock, "packets") : NULL;
+
+    if (!btrail_json_object(meta, "pt")) {
+        return NULL;
+    }
+    if (!clock) {
+        return g_strdup("not known: all records have the time of the begin");
+    }
+    if (!g_strcmp0(packets, "cyc")) {
+        return g_strdup_printf("by cycles, no closer than %" PRIu64 " ns",
+                               number(clock, "step"));
+    }
+    if (!g_strcmp0(packets, "mtc")) {
+        return g_strdup_printf("by MTC packets, each %" PRIu64 " ns",
+                               number(clock, "step"));
+    }
+    return g_strdup("by TSC packets only: where a PSB is, and where tracing "
+                    "goes on");
+}
+
 bool pt_share_adds_up(JsonObject *meta)
 {
     JsonObject *pt = btrail_json_object(meta, "pt");

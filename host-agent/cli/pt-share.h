@@ -12,6 +12,9 @@
 /* A line without its end, to be freed; NULL if META has nothing of it */
 char *pt_share_text(JsonObject *meta);
 
+/* The same of its times */
+char *pt_share_times(JsonObject *meta);
+
 /* Are the bytes that were decoded, skipped and the host's those that were read?
  * True as well if META has nothing of them. */
 bool pt_share_adds_up(JsonObject *meta);

@@ -55,10 +55,35 @@ static void test_sum(void)
           "decoded; ended early, 0 bytes were not read", true);
 }
 
+static void check_times(const char *json, const char *expected)
+{
+    JsonNode *node = btrail_json_parse_object(json);
+    g_autofree char *text = NULL;
+
+    g_assert_nonnull(node);
+    text = pt_share_times(json_node_get_object(node));
+    g_assert_cmpstr(text, ==, expected);
+    json_node_unref(node);
+}
+
+static void test_times(void)
+{
+    check_times("{\"pt_clock\": {\"packets\": \"cyc\"}}", NULL);
+    check_times("{\"pt\": {}}", "not known: all records have the time of the "
+                "begin");
+    check_times("{\"pt\": {}, \"pt_clock\": {\"packets\": \"cyc\", \"step\": "
+                "1577}}", "by cycles, no closer than 1577 ns");
+    check_times("{\"pt\": {}, \"pt_clock\": {\"packets\": \"mtc\", \"step\": "
+                "-1}}", "by MTC packets, each 0 ns");
+    check_times("{\"pt\": {}, \"pt_clock\": {\"packets\": 7}}", "by TSC "
+                "packets only: where a PSB is, and where tracing goes on");
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/pt-share/text", test_text);
     g_test_add_func("/pt-share/sum", test_sum);
+    g_test_add_func("/pt-share/times", test_times);
     return g_test_run();
 }
