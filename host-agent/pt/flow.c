@@ -130,6 +130,7 @@ struct pt_flow *pt_flow_new(const struct pt_flow_options *options,
            sizeof(f->clock.tsc_per_ctc));
     f->clock.mtc_shift = options->mtc_shift;
     f->clock.bus_ratio = options->bus_ratio;
+    f->clock.host = options->host_tsc;
     f->size = f->limit = BATCH;
     f->records = g_new(struct btrail_record, f->size);
     f->size_events = 256;
@@ -848,6 +849,8 @@ static void enter(struct pt_flow *f, uint64_t ip)
     f->has_exit = false;
     go(f, ip, NULL);
     f->has_pip = f->pip != f->cr3;
+    /* What the host's TSCs have said meanwhile */
+    tell_time(f);
     if (ip != exit && ip != next && !record(f, exits ? next : exit, ip)) {
         lose(f, f->reason, LOST);
         return;
@@ -1157,10 +1160,11 @@ static void take_psb(struct pt_flow *f)
 
 static void read_time(struct pt_flow *f, const struct pt_packet *p)
 {
-    bool guest = f->in_psb && f->psb_has_pip ? f->psb_guest :
-                 f->knows_guest && f->in_guest;
+    bool psb = f->in_psb && f->psb_has_pip;
+    bool guest = psb ? f->psb_guest : f->in_guest;
+    bool known = psb || f->knows_guest;
 
-    guest_clock_read(&f->clock, p, guest);
+    guest_clock_read(&f->clock, p, known && guest, known && !guest);
     if (f->clock.now >= linked_blocks_until_tsc(f->blocks)) {
         expire(f, false);
     }

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "backtrail/transport.h"
+#include "pt/kvm-tsc.h"
 #include "pt/linked-blocks.h"
 
 /**
@@ -93,6 +94,9 @@ typedef void pt_flow_fn(void *opaque, const struct btrail_record *records,
  * @mtc_shift:    of RTIT_CTL: an MTC for each 2^n of the CTC
  * @bus_ratio:    of TSC and bus, MSR PLATFORM_INFO bits 8 to 15; 0: not known,
  *                CYC says nothing
+ * @host_tsc:     what the hypervisor makes of the host's TSC for the guest; its
+ *                @ratio is 0 if that is not known, and the TSCs of the host say
+ *                nothing
  * @time_step:    of TSC: no two TIME events are closer; 0: PT_FLOW_TIME_STEP
  * @memory:       for blocks; 0: as usual
  */
@@ -105,6 +109,7 @@ struct pt_flow_options {
     uint32_t tsc_per_ctc[2];
     unsigned mtc_shift;
     unsigned bus_ratio;
+    struct kvm_tsc host_tsc;
     uint64_t time_step;
     size_t memory;
 };

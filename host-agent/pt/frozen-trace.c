@@ -305,14 +305,16 @@ static void add_counts(struct pt_flow_count *sum, const struct pt_flow_count *c)
 static void decode(struct frozen_work *w, const struct frozen_stream *in)
 {
     struct frozen_vcpu v = { .work = w, .in = in };
+    struct pt_flow_options o = w->o->flow;
     uint64_t left;
 
+    o.host_tsc = in->host_tsc;
     v.spaces = frozen_spaces_new();
     v.pages = frozen_pages_vcpu_new(w->pages, in->vcpu, in->code,
                                     in->code_opaque);
     v.events = g_array_new(FALSE, FALSE, sizeof(struct btrail_event));
     v.out = btrail_stream_new(in->vcpu, output_sink(w->output), false);
-    v.flow = pt_flow_new(&w->o->flow, read_code, &v, give, &v);
+    v.flow = pt_flow_new(&o, read_code, &v, give, &v);
 
     left = feed(&v);
     pt_flow_finish(v.flow);

@@ -25,6 +25,7 @@
  * @wrapped: older bytes were overwritten
  * @tsc_ahead: what its TSC has more than that of struct frozen_clock, modulo
  *           2^64
+ * @host_tsc: as of struct pt_flow_options
  * @code:    says what was executed; one thread calls it for this stream alone,
  *           while others call those of other streams
  */
@@ -34,6 +35,7 @@ struct frozen_stream {
     size_t size[2];
     bool wrapped;
     uint64_t tsc_ahead;
+    struct kvm_tsc host_tsc;
     pt_code_fn *code;
     void *code_opaque;
 };
@@ -67,7 +69,7 @@ typedef bool frozen_progress_fn(void *opaque,
 
 /**
  * struct frozen_options
- * @flow:     how streams are decoded
+ * @flow:     how streams are decoded; each has a @host_tsc of its own
  * @clock:    see there.  Times are up to @clock.ns
  * @mtc, @cyc: streams have such packets
  * @pae:      the guest has 32-bit PAE paging: its CR3s are labelled so

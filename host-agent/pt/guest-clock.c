@@ -25,8 +25,13 @@ static bool has_mtc(const struct guest_clock *c)
     return c->tsc_per_ctc[0] && c->tsc_per_ctc[1] && c->mtc_shift < 16;
 }
 
-static void read_tsc(struct guest_clock *c, uint64_t tsc, bool in_guest)
+static void read_tsc(struct guest_clock *c, uint64_t tsc, bool in_guest,
+                     bool in_host)
 {
+    if (in_host && c->host.ratio) {
+        tsc = kvm_tsc_at(&c->host, tsc) & UINT64_MAX >> 8;
+        in_guest = true;
+    }
     c->after_tsc = in_guest;
     if (in_guest) {
         /* The upper 8 bits are not in the packet. */
@@ -99,11 +104,11 @@ static void read_cycles(struct guest_clock *c, uint64_t cycles)
 }
 
 void guest_clock_read(struct guest_clock *c, const struct pt_packet *packet,
-                      bool in_guest)
+                      bool in_guest, bool in_host)
 {
     switch (packet->type) {
     case PT_PACKET_TSC:
-        read_tsc(c, packet->value, in_guest);
+        read_tsc(c, packet->value, in_guest, in_host);
         break;
     case PT_PACKET_TMA:
         read_tma(c, packet);

@@ -399,11 +399,11 @@ static void place(struct encoder *e, enum encode_place_kind kind, uint64_t at)
     g_array_append_val(e->result->places, p);
 }
 
-static void full_time(struct encoder *e)
+static void full_time(struct encoder *e, bool host)
 {
     uint64_t tsc = tsc_now(e);
 
-    packets_tsc(&e->p, tsc);
+    packets_tsc(&e->p, tsc + (host ? e->o->host_tsc : 0));
     e->cyc_tsc = tsc;
     if (e->o->mtc >= 0) {
         e->ctc = tsc / RATIO;
@@ -430,7 +430,7 @@ static void psb(struct encoder *e, uint64_t ip, uint64_t at, bool host)
     flush(e);
     place(e, ENCODE_PSB, at);
     packets_psb(&e->p);
-    full_time(e);
+    full_time(e, host);
     packets_mode(&e->p, host ? PACKETS_MODE_64 : mode_packet(e->bits));
     if (once_in(e, 2)) {
         packets_mode(&e->p, PACKETS_MODE_TSX);
@@ -540,7 +540,7 @@ static unsigned host_sleep(struct encoder *e, unsigned slot)
     packets_no_ip(&e->p, PACKETS_TIP_PGD);
     if (once_in(e, 2)) {
         packets_pip(&e->p, HOST_CR3, false);
-        full_time(e);
+        full_time(e, true);
     }
     packets_mode(&e->p, PACKETS_MODE_64);
     place(e, ENCODE_ON, e->at);

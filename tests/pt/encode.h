@@ -55,6 +55,7 @@ struct encode_options {
     bool inject;                /* interrupts come with VM entries */
     bool sleeps;                /* the vCPU's thread is scheduled out */
     bool int_fup;               /* INT n has a FUP before its TIP */
+    uint64_t host_tsc;          /* what the host's has more than the guest's */
 };
 
 /* What a decoder can know of a record */

@@ -625,6 +625,52 @@ static void test_time(void)
           "401010>401000 ");
 }
 
+/* The vCPU has slept: only the host says when it went on. */
+static void test_host_time(void)
+{
+    struct pt_flow_options o = { .time_step = 1 };
+    g_autoptr(GByteArray) s = g_byte_array_new();
+
+    pt_put_psb(s, PT_MODE_64, CR3, true, CODE);
+    pt_put_tsc(s, 100);
+    pt_put_tnt(s, "n");
+    pt_put_ip(s, PT_FUP, 2, 0x1010);
+    pt_put_pip(s, 0x9000, false);
+    pt_put_ip(s, PT_TIP, 6, 0xffffffff81000000);
+    pt_put_tsc(s, 7300);
+    pt_put_pip(s, CR3, true);
+    pt_put_ip(s, PT_TIP, 6, CODE + 0x10);
+    pt_put_ip(s, PT_TIP, 2, 0x1000);
+    check(s, &o, BEGIN "time:100 401003>401010 401010>401000 ");
+    o.host_tsc = (struct kvm_tsc){ -UINT64_C(7000), 1, 0 };
+    check(s, &o, BEGIN "time:100 401003>401010 time:300 401010>401000 ");
+    /* To a handler, of which the record is made at the entry */
+    g_byte_array_set_size(s, s->len - 10);
+    pt_put_ip(s, PT_TIP, 6, CODE);
+    pt_put_tnt(s, "n");
+    pt_put_ip(s, PT_TIP, 2, 0x1000);
+    check(s, &o, BEGIN "time:100 401003>401010 time:300 401010>401000 "
+          "401003>401010 401010>401000 ");
+    /* From a PSB of the host on; and where nobody knows whose it is */
+    g_byte_array_set_size(s, 0);
+    pt_put(s, "0282 0282 0282 0282 0282 0282 0282 0282");
+    pt_put_tsc(s, 7100);
+    pt_put_pip(s, 0x9000, false);
+    pt_put_ip(s, PT_FUP, 6, 0xffffffff81000000);
+    pt_put(s, "0223");
+    pt_put_pip(s, CR3, true);
+    pt_put_ip(s, PT_TIP, 6, CODE + 0x10);
+    pt_put_ip(s, PT_TIP, 2, 0x1000);
+    check(s, &o, "gap:begin/41 cr3:5000 time:100 401010>401000 ");
+    pt_put(s, "02f3");                  /* OVF */
+    pt_put_tsc(s, 7900);
+    pt_put_pip(s, CR3, true);
+    pt_put_ip(s, PT_TIP, 6, CODE + 0x10);
+    pt_put_ip(s, PT_TIP, 2, 0x1000);
+    check(s, &o, "gap:begin/41 cr3:5000 time:100 401010>401000 "
+          "gap:packets-lost/23 cr3:5000 401010>401000 ");
+}
+
 /* Bytes are missing; and the stream ends in a packet. */
 static void test_missing(void)
 {
@@ -814,6 +860,7 @@ int main(int argc, char **argv)
     g_test_add_func("/flow/modes", test_modes);
     g_test_add_func("/flow/bare", test_bare);
     g_test_add_func("/flow/time", test_time);
+    g_test_add_func("/flow/host-time", test_host_time);
     g_test_add_func("/flow/missing", test_missing);
     g_test_add_func("/flow/change", test_change);
     g_test_add_func("/flow/held", test_held);

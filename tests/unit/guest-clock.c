@@ -12,7 +12,7 @@ static void feed(struct guest_clock *c, enum pt_packet_type type,
 {
     struct pt_packet p = { .type = type, .value = value, .more = more };
 
-    guest_clock_read(c, &p, guest);
+    guest_clock_read(c, &p, guest, !guest);
 }
 
 static void test_tsc(void)
@@ -28,6 +28,41 @@ static void test_tsc(void)
     feed(&c, PT_PACKET_MTC, 9, 0, true);
     feed(&c, PT_PACKET_CYC, 9, 0, true);
     g_assert_cmpuint(c.now, ==, 1000);
+}
+
+/* What is made of the host's TSC is known. */
+static void test_host(void)
+{
+    struct guest_clock c = { .host = { -UINT64_C(5000), 3, 1 } };
+    struct pt_packet p = { .type = PT_PACKET_TSC, .value = 70000 };
+
+    feed(&c, PT_PACKET_TSC, 20000, 0, false);
+    g_assert_true(c.known);
+    g_assert_cmpuint(c.now, ==, 25000);
+    feed(&c, PT_PACKET_TSC, 26000, 0, true);
+    g_assert_cmpuint(c.now, ==, 26000);
+    /* Whose it is is not known. */
+    guest_clock_read(&c, &p, false, false);
+    g_assert_cmpuint(c.now, ==, 26000);
+    guest_clock_lose(&c);
+    guest_clock_read(&c, &p, false, false);
+    g_assert_false(c.known);
+    /* Packets have 56 bits of it. */
+    feed(&c, PT_PACKET_TSC, 1000, 0, false);
+    g_assert_cmphex(c.now, ==, UINT64_MAX / 256 - 3499);
+}
+
+/* CTC counts for both. */
+static void test_host_mtc(void)
+{
+    struct guest_clock c = { .tsc_per_ctc = { 7, 2 }, .mtc_shift = 3,
+                             .host = { .offset = -UINT64_C(900000),
+                                       .ratio = 1 } };
+
+    feed(&c, PT_PACKET_TSC, 1000000, 0, false);
+    feed(&c, PT_PACKET_TMA, 0x1230, 5, false);
+    feed(&c, PT_PACKET_MTC, 0x1238 >> 3, 0, true);
+    g_assert_cmpuint(c.now, ==, 100000 - 5 + 8 * 7 / 2);
 }
 
 /* TSC has 7 ticks for 2 of the CTC, and MTC comes for each 8 of those. */
@@ -107,6 +142,8 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/guest-clock/tsc", test_tsc);
+    g_test_add_func("/guest-clock/host", test_host);
+    g_test_add_func("/guest-clock/host-mtc", test_host_mtc);
     g_test_add_func("/guest-clock/mtc", test_mtc);
     g_test_add_func("/guest-clock/cyc", test_cyc);
     g_test_add_func("/guest-clock/sleep", test_sleep);

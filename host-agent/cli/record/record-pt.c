@@ -325,6 +325,9 @@ static void set_clock(struct pt_recording *r)
 
     if (!r->events) {
         o->clock = r->options->pt_clock;
+        for (unsigned i = 0; i < r->n; i++) {
+            r->streams[i].host_tsc = r->options->pt_host_tsc;
+        }
         return;
     }
     o->clock.begin = r->began;
@@ -333,6 +336,7 @@ static void set_clock(struct pt_recording *r)
         o->clock.tsc = c->tsc[0];
         o->clock.ns = c->ns;
         r->streams[i].tsc_ahead = c->tsc[i] - c->tsc[0];
+        r->streams[i].host_tsc = c->kvm[i];
     }
     if (c && c->scaled) {
         /* These lead from one TSC to the next as the host's counts. */

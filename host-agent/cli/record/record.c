@@ -95,17 +95,20 @@ static bool check_way(const struct record_request *o)
     return true;
 }
 
-/* TSC,NS,HZ */
-static bool parse_clock(const char *text, struct frozen_clock *c)
+/* TSC,NS,HZ[,HOST] */
+static bool parse_clock(const char *text, struct frozen_clock *c,
+                        struct kvm_tsc *host)
 {
     g_auto(GStrv) part = g_strsplit(text, ",", 0);
-    uint64_t *const numbers[] = { &c->tsc, &c->ns, &c->hz };
+    uint64_t at_host;
+    uint64_t *const numbers[] = { &c->tsc, &c->ns, &c->hz, &at_host };
+    unsigned n = g_strv_length(part);
 
-    if (g_strv_length(part) != G_N_ELEMENTS(numbers)) {
-        cli_error("--pt-clock: '%s' is not TSC,NS,HZ", text);
+    if (n != 3 && n != 4) {
+        cli_error("--pt-clock: '%s' is not TSC,NS,HZ or TSC,NS,HZ,HOST", text);
         return false;
     }
-    for (unsigned i = 0; i < G_N_ELEMENTS(numbers); i++) {
+    for (unsigned i = 0; i < n; i++) {
         if (!cli_parse_u64("--pt-clock", part[i], numbers[i])) {
             return false;
         }
@@ -114,6 +117,9 @@ static bool parse_clock(const char *text, struct frozen_clock *c)
         cli_error("--pt-clock: neither the host's clock nor the frequency can "
                   "be 0");
         return false;
+    }
+    if (n == 4) {
+        *host = (struct kvm_tsc){ .offset = c->tsc - at_host, .ratio = 1 };
     }
     return true;
 }
@@ -172,7 +178,8 @@ static bool check_pt(struct record_request *o)
     if (!parse_last(o->last, &o->pt_size)) {
         return false;
     }
-    return !o->pt_clock_text || parse_clock(o->pt_clock_text, &o->pt_clock);
+    return !o->pt_clock_text || parse_clock(o->pt_clock_text, &o->pt_clock,
+                                            &o->pt_host_tsc);
 }
 
 /* The selection as it was given */
@@ -332,7 +339,8 @@ int cmd_record(int argc, char **argv)
           "still; once for each vCPU, from 0 on", "FILE" },
         { "pt-clock", 0, 0, G_OPTION_ARG_STRING, &r.pt_clock_text,
           "with --pt-ring: the guest's TSC, the host's monotonic clock in "
-          "nanoseconds then, and the TSC's frequency", "TSC,NS,HZ" },
+          "nanoseconds then, the guest's TSC's frequency and, if known, the "
+          "host's TSC then", "TSC,NS,HZ[,HOST]" },
         { "pt-returns", 0, 0, G_OPTION_ARG_NONE, &r.pt_returns,
           "with --pt-ring: returns are compressed", NULL },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &r.quiet,

@@ -24,6 +24,7 @@
  * @metadata:    for the trace; members are added
  * @pt_size:     bytes of a ring of --pt, a power of 2
  * @pt_clock:    of --pt-clock
+ * @pt_host_tsc: the same, of the host's TSC; @ratio is 0 if it is not given
  * @signal_fd:   the first signal stops the session, the second one ends this
  *               process
  */
@@ -49,6 +50,7 @@ struct record_request {
 
     uint64_t pt_size;
     struct frozen_clock pt_clock;
+    struct kvm_tsc pt_host_tsc;
     struct btrail_store_options store;
     JsonObject *arguments;
     JsonObject *metadata;
