@@ -3,19 +3,23 @@
  * How fast are streams of Intel PT decoded?
  *
  * pt-bench trace=FILE stream=FILE known=FILE [returns=all|compressed]
- * [bare=1] [libipt=0] [check=1]: of what tests/pt/pt-encode has written.  It
- * measures CPU time of one thread, with blocks that are made of nothing.
+ * [bare=1] [libipt=0] [check=1] [threads=N]: of what tests/pt/pt-encode has
+ * written.  It measures CPU time of one thread, with blocks that are made of
+ * nothing; then, by the clock, what N threads (2) do, each with a core for
+ * itself if nobody else has work.
  */
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <glib.h>
 
 #include "backtrail/trace.h"
 #include "pt.h"
+#include "pt/flow-pieces.h"
 #include "pt/flow.h"
 #include "pt/packets.h"
 #include "pt/trace-code.h"
@@ -336,6 +340,127 @@ static double decode(struct stream *s, const struct pt_flow_options *o)
     return s->records * 1e3 / ns;
 }
 
+/*
+ * Pieces of a stream, and the whole: the code is that of the end, as in the
+ * memory of a guest that stands still
+ */
+
+#define ROUNDS  5
+
+static uint64_t last_index(void *opaque, const struct pt_moment *m)
+{
+    const struct stream *s = opaque;
+
+    return s->first + s->n;
+}
+
+struct sum {
+    uint64_t records, hash;
+    bool hashes;
+};
+
+static void add(struct sum *sum, uint64_t number)
+{
+    sum->hash = (sum->hash ^ number) * UINT64_C(0x9e3779b97f4a7c15);
+    sum->hash ^= sum->hash >> 29;
+}
+
+static void take_sum(void *opaque, const struct btrail_record *records,
+                     size_t n, const struct pt_flow_event *events,
+                     size_t n_events)
+{
+    struct sum *sum = opaque;
+    size_t e = 0;
+
+    for (size_t i = 0; sum->hashes && i <= n; i++) {
+        for (; e < n_events && events[e].at == i; e++) {
+            add(sum, (uint64_t)events[e].type << 8 | events[e].gap);
+            add(sum, events[e].value);
+            add(sum, events[e].offset);
+        }
+        if (i < n) {
+            add(sum, records[i].from);
+            add(sum, records[i].to);
+        }
+    }
+    sum->records += n;
+}
+
+static uint64_t decode_pieces(const struct flow_pieces_options *o,
+                              const struct stream *s, struct sum *sum,
+                              uint64_t *cpu)
+{
+    struct flow_pieces_count count;
+    uint64_t begin = clock_ns(), begin_cpu = clock_process_ns(getpid());
+
+    *sum = (struct sum){ .hashes = sum->hashes };
+    if (o->threads) {
+        flow_pieces_decode(o, (uint8_t *)s->bytes, s->size, take_sum, sum,
+                           &count);
+    } else {
+        struct pt_flow *f = pt_flow_new(&o->flow, o->code, o->code_opaque[0],
+                                        take_sum, sum);
+
+        pt_flow_feed(f, (uint8_t *)s->bytes, s->size);
+        pt_flow_finish(f);
+        pt_flow_free(f);
+    }
+    begin = clock_ns() - begin;
+    *cpu = MIN(*cpu, clock_process_ns(getpid()) - begin_cpu);
+    if (sum->hashes) {
+        printf("%u threads: %" PRIu64 " records, hash %" PRIx64, o->threads,
+               sum->records, sum->hash);
+        if (o->threads) {
+            printf(", %" PRIu64 " of %" PRIu64 " pieces again", count.again,
+                   count.pieces);
+        }
+        printf("\n");
+    }
+    return begin;
+}
+
+/* How many times as fast threads are; 0 if they do not give the same */
+static double pieces(struct stream *s, const struct pt_flow_options *flow,
+                     unsigned threads)
+{
+    g_autofree void **providers = g_new0(void *, threads + 1);
+    struct flow_pieces_options one = {
+        .flow = *flow, .code = trace_code_read, .code_opaque = providers,
+    }, many = one;
+    struct sum a = { .hashes = true }, b = a;
+    uint64_t best[2] = { UINT64_MAX, UINT64_MAX };
+    uint64_t cpu[2] = { UINT64_MAX, UINT64_MAX };
+    g_autofree struct btrail_code **codes = g_new0(struct btrail_code *,
+                                                   threads + 1);
+
+    for (unsigned i = 0; i <= threads; i++) {
+        if (btrail_code_open(&codes[i], s->trace)) {
+            die("the trace's code cannot be read");
+        }
+        providers[i] = trace_code_new(codes[i], s->vcpu, last_index, s);
+    }
+    many.threads = threads;
+    decode_pieces(&one, s, &a, &cpu[0]);
+    decode_pieces(&many, s, &b, &cpu[1]);
+    if (a.records != b.records || a.hash != b.hash) {
+        printf("threads give something else\n");
+        best[1] = 0;
+    }
+    a.hashes = b.hashes = false;
+    cpu[0] = cpu[1] = UINT64_MAX;
+    for (unsigned i = 0; best[1] && i < ROUNDS; i++) {
+        best[0] = MIN(best[0], decode_pieces(&one, s, &a, &cpu[0]));
+        best[1] = MIN(best[1], decode_pieces(&many, s, &b, &cpu[1]));
+    }
+    printf("CPU time of %u threads: %.2f times that of one\n", threads,
+           (double)cpu[1] / cpu[0]);
+    for (unsigned i = 0; i <= threads; i++) {
+        trace_code_free(providers[i]);
+        btrail_code_close(codes[i]);
+    }
+    return best[1] ? (double)best[0] / best[1] : 0;
+}
+
 /* How fast a PSB is found where there are few */
 static double scan(const struct stream *s)
 {
@@ -377,7 +502,7 @@ int main(int argc, char **argv)
         .tsc_per_ctc = { 125, 1 }, .mtc_shift = 3, .bus_ratio = 30,
         .bare = argument(argv, "bare", NULL),
     };
-    double mrps = 0, libipt = 0;
+    double mrps = 0, libipt = 0, ratio;
 
     read_known(&s, argument(argv, "known", NULL));
     if (!stream || !g_file_get_contents(stream, &s.bytes, &s.size, NULL) ||
@@ -417,8 +542,9 @@ int main(int argc, char **argv)
 #else
         (void)code_at;
 #endif
-        printf("decode_mrps=%.1f vs_libipt=%.1f scan_gbps=%.1f\n", mrps,
-               libipt ? mrps / libipt : 0, scan(&s));
+        ratio = pieces(&s, &o, MAX(atoi(argument(argv, "threads", "2")), 1));
+        printf("decode_mrps=%.1f vs_libipt=%.1f scan_gbps=%.1f two_cores=%.2f"
+               "\n", mrps, libipt ? mrps / libipt : 0, scan(&s), ratio);
     }
     trace_code_free(s.provider);
     btrail_code_close(s.code);
