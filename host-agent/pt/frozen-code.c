@@ -17,9 +17,6 @@
 /* What one walk may take, with large pages and all */
 #define WALK_BUDGET 4
 
-/* Linux has the tables of the kernel in a page before those of its user mode,
- * if it isolates them. */
-#define USER_ROOT   UINT64_C(0x1000)
 #define PRESENT     UINT64_C(1)
 /* What those two have differently in their entries of user addresses: the
  * kernel's have XD, and CPUs set the accessed bit in each by themselves. */
@@ -120,20 +117,16 @@ static bool maps(struct frozen_code *f, uint64_t root, uint64_t address,
     return page_walk(&f->walk, address, physical);
 }
 
-/*
- * Is this the root of user mode in one process with the kernel's root before
- * it?  Then both have the same user addresses.  Without isolation any root can
- * have that bit, and what is in the page before it is something else.
- */
-static bool has_kernel_root(struct frozen_code *f, uint64_t root)
+bool frozen_code_has_kernel_root(const struct guest_memory *memory,
+                                 unsigned levels, uint64_t root)
 {
-    unsigned n = f->levels == 3 ? 3 : 256;
+    unsigned n = levels == 3 ? 3 : 256;
     uint64_t user[256], kernel[256];
     uint64_t some = 0;
 
-    if (f->levels < 3 || !(root & USER_ROOT) || root % PAGE ||
-        !guest_memory_read(f->memory, root, user, n * sizeof(user[0])) ||
-        !guest_memory_read(f->memory, root - USER_ROOT, kernel,
+    if (levels < 3 || !(root & FROZEN_CODE_USER_ROOT) || root % PAGE ||
+        !guest_memory_read(memory, root, user, n * sizeof(user[0])) ||
+        !guest_memory_read(memory, root - FROZEN_CODE_USER_ROOT, kernel,
                            n * sizeof(kernel[0]))) {
         return false;
     }
@@ -155,8 +148,9 @@ static bool maps_with_kernel(struct frozen_code *f, uint64_t root,
     return maps(f, root, address, physical) ||
            /* They have the same user addresses; of 32 bits, a kernel's can
             * be anywhere. */
-           ((address >> 63 || f->levels == 3) && has_kernel_root(f, root) &&
-            maps(f, root - USER_ROOT, address, physical));
+           ((address >> 63 || f->levels == 3) &&
+            frozen_code_has_kernel_root(f->memory, f->levels, root) &&
+            maps(f, root - FROZEN_CODE_USER_ROOT, address, physical));
 }
 
 /*

@@ -17,6 +17,9 @@
 
 /* For @levels of struct frozen_code_options: linear addresses are physical. */
 #define FROZEN_CODE_UNPAGED 1
+/* Linux has the tables of the kernel in a page before those of its user mode,
+ * if it isolates them. */
+#define FROZEN_CODE_USER_ROOT   UINT64_C(0x1000)
 
 /**
  * struct frozen_code_options
@@ -68,6 +71,14 @@ void frozen_code_free(struct frozen_code *f);
 /* The frozen_code is the first argument.  What it says does not depend on the
  * moment, and its bytes are valid as long as the frozen_code is. */
 pt_code_fn frozen_code_read;
+
+/*
+ * Is this the root of user mode in one process with the kernel's root before
+ * it?  Then both have the same user addresses.  Without isolation any root can
+ * have that bit, and what is in the page before it is something else.
+ */
+bool frozen_code_has_kernel_root(const struct guest_memory *memory,
+                                 unsigned levels, uint64_t root);
 
 /*
  * Takes a page that was read: @bytes has GUEST_PAGE_SIZE of them.  @cr3 is the
