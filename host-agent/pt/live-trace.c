@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Streams that come while the guest runs: see live-trace.h
+ */
+
+#include <glib.h>
+#include <string.h>
+
+#include "pt/live-trace.h"
+#include "pt/packets.h"
+#include "util/hash.h"
+
+#define HELD        ((size_t)64 << 20)
+/* For the blocks of a piece that is tried */
+#define TRIAL       ((size_t)4 << 20)
+
+/* Bytes up to this offset were executed between these times. */
+struct live_arrival {
+    uint64_t end;
+    uint64_t since;
+    uint64_t until;
+};
+
+struct live_stream {
+    struct live_trace *trace;
+    struct pt_flow *flow;
+    struct live_code_view view;
+
+    GByteArray *held;           /* what has come, */
+    size_t done;                /* but for these first bytes: not decoded yet */
+    uint64_t offset;            /* of the first that is not */
+    GArray *arrivals;           /* from that of the first on */
+    GArray *cuts;               /* of uint64_t: offsets of PSBs */
+
+    struct pt_split split;      /* the scan */
+    uint64_t scanned;           /* offset of its next packet */
+    bool in_step;
+    unsigned items;
+};
+
+struct live_trace {
+    struct live_trace_options o;
+    struct live_code *code;
+    GPtrArray *streams;
+    struct live_trace_count count;
+};
+
+static void change(void *opaque, uint64_t cr3, uint64_t page)
+{
+    struct live_trace *t = opaque;
+
+    for (guint i = 0; i < t->streams->len; i++) {
+        struct live_stream *s = g_ptr_array_index(t->streams, i);
+
+        pt_flow_change(s->flow, cr3, page);
+    }
+}
+
+struct live_trace *live_trace_new(const struct guest_memory *memory,
+                                  const struct live_trace_options *options)
+{
+    struct live_trace *t = g_new0(struct live_trace, 1);
+
+    t->o = *options;
+    t->o.held = options->held ? options->held : HELD;
+    t->code = live_code_new(memory, &options->code, change, t);
+    t->streams = g_ptr_array_new();
+    return t;
+}
+
+static void free_stream(struct live_stream *s)
+{
+    pt_flow_free(s->flow);
+    g_array_free(s->view.passing, TRUE);
+    g_byte_array_free(s->held, TRUE);
+    g_array_free(s->arrivals, TRUE);
+    g_array_free(s->cuts, TRUE);
+    g_free(s);
+}
+
+void live_trace_free(struct live_trace *t)
+{
+    if (t) {
+        for (guint i = 0; i < t->streams->len; i++) {
+            free_stream(g_ptr_array_index(t->streams, i));
+        }
+        g_ptr_array_free(t->streams, TRUE);
+        live_code_free(t->code);
+        g_free(t);
+    }
+}
+
+struct live_stream *live_trace_add(struct live_trace *t, pt_flow_fn *give,
+                                   void *opaque)
+{
+    struct live_stream *s = g_new0(struct live_stream, 1);
+
+    s->trace = t;
+    s->view.code = t->code;
+    s->view.passing = g_array_new(FALSE, FALSE,
+                                  sizeof(struct live_code_place));
+    s->flow = pt_flow_new(&t->o.flow, live_code_read, &s->view, give, opaque);
+    s->held = g_byte_array_new();
+    s->arrivals = g_array_new(FALSE, FALSE, sizeof(struct live_arrival));
+    s->cuts = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    g_ptr_array_add(t->streams, s);
+    return s;
+}
+
+/*
+ * The scan
+ */
+
+static void see_packet(struct live_stream *s, const struct pt_packet *p,
+                       uint64_t at)
+{
+    switch (p->type) {
+    case PT_PACKET_PSB:
+        s->items = 0;
+        g_array_append_val(s->cuts, at);
+        break;
+    case PT_PACKET_PIP:
+        if (p->form || s->trace->o.flow.bare) {
+            live_code_see(s->trace->code, p->value);
+        }
+        break;
+    case PT_PACKET_BBP:
+        s->items = p->form;
+        break;
+    case PT_PACKET_BEP:
+        s->items = 0;
+        break;
+    }
+}
+
+/* The size of a packet that says nothing here, as most do; 0: it may */
+static unsigned common_size(uint8_t byte)
+{
+    /* By which bytes of an address TIP and its like have */
+    static const uint8_t sizes[] = { 1, 3, 5, 7, 7, 0, 9, 0 };
+
+    if (!(byte & 1)) {
+        return byte != 2;               /* PAD, TNT */
+    }
+    switch (byte & 0x1f) {
+    case 0x0d:                          /* TIP */
+    case 0x1d:                          /* FUP */
+    case 0x11:                          /* TIP.PGE */
+    case 0x01:                          /* TIP.PGD */
+        return sizes[byte >> 5];
+    default:
+        return 0;
+    }
+}
+
+static uint8_t common_sizes[256];
+
+static void __attribute__((constructor)) make_sizes(void)
+{
+    for (unsigned i = 0; i < G_N_ELEMENTS(common_sizes); i++) {
+        common_sizes[i] = common_size(i);
+    }
+}
+
+static size_t scan(void *opaque, const uint8_t *p, size_t n)
+{
+    struct live_stream *s = opaque;
+    uint64_t begin = s->scanned;
+    size_t i = 0;
+
+    while (i < n) {
+        struct pt_packet packet;
+        int size;
+
+        if (!s->in_step) {
+            size_t psb = pt_packet_find_psb(p + i, n - i);
+
+            if (psb == n - i) {
+                i = n - MIN(n - i, PT_PACKET_MAX - 1);
+                break;
+            }
+            i += psb;
+            s->in_step = true;
+        }
+        size = s->items ? 0 : common_sizes[p[i]];
+        if (size && (size_t)size <= n - i) {
+            i += size;
+            continue;
+        }
+        size = pt_packet_read(p + i, n - i, s->items, &packet);
+        if (!size) {
+            break;
+        }
+        if (size < 0) {
+            s->in_step = false;
+            s->items = 0;
+            i++;
+            continue;
+        }
+        see_packet(s, &packet, begin + i);
+        i += size;
+    }
+    s->scanned = begin + i;
+    return i;
+}
+
+/*
+ * Decoding
+ */
+
+/* Tells what comes of a piece, in one number. */
+struct trial {
+    uint64_t hash;
+    bool bad;
+};
+
+static void give_trial(void *opaque, const struct btrail_record *records,
+                       size_t n, const struct pt_flow_event *events,
+                       size_t n_events)
+{
+    struct trial *t = opaque;
+
+    for (size_t i = 0; i < n_events; i++) {
+        const struct pt_flow_event *e = &events[i];
+
+        t->bad |= e->type == PT_FLOW_GAP &&
+                  (e->gap == PT_GAP_LOST || e->gap == PT_GAP_CHANGED ||
+                   e->gap == PT_GAP_UNREADABLE);
+    }
+    for (size_t i = 0; i < n; i++) {
+        t->hash = btrail_hash3(t->hash, records[i].from, records[i].to);
+    }
+}
+
+/* Decodes a piece with one of the contents; returns whether there were two. */
+static bool try_piece(struct live_stream *s, size_t n,
+                      enum live_code_choice choice, struct trial *t)
+{
+    struct pt_flow_options o = s->trace->o.flow;
+    struct live_code_view view = s->view;
+    struct pt_flow *flow;
+
+    o.memory = TRIAL;
+    view.choice = choice;
+    view.chosen = false;
+    view.passing = g_array_new(FALSE, FALSE, sizeof(struct live_code_place));
+    *t = (struct trial){ 0 };
+    flow = pt_flow_new(&o, live_code_read, &view, give_trial, t);
+    pt_flow_feed(flow, s->held->data + s->done, n);
+    pt_flow_finish(flow);
+    pt_flow_free(flow);
+    g_array_free(view.passing, TRUE);
+    return view.chosen;
+}
+
+static enum live_code_choice choose(struct live_stream *s, size_t n)
+{
+    struct trial before, after;
+
+    if (!live_code_has_changed(s->trace->code, s->view.from, s->view.until) ||
+        !try_piece(s, n, LIVE_CODE_BEFORE, &before)) {
+        return LIVE_CODE_NEITHER;
+    }
+    s->trace->count.tried++;
+    try_piece(s, n, LIVE_CODE_AFTER, &after);
+    if (before.bad == after.bad && (before.bad || before.hash != after.hash)) {
+        return LIVE_CODE_NEITHER;
+    }
+    s->trace->count.chosen++;
+    return before.bad ? LIVE_CODE_AFTER : LIVE_CODE_BEFORE;
+}
+
+/* The arrival with the byte at an offset */
+static unsigned arrival_of(const struct live_stream *s, uint64_t offset)
+{
+    const struct live_arrival *a = (const struct live_arrival *)
+        s->arrivals->data;
+    unsigned i = 0;
+
+    while (i + 1 < s->arrivals->len && a[i].end <= offset) {
+        i++;
+    }
+    return i;
+}
+
+/* Sets between which times the next @n bytes were executed. */
+static void set_times(struct live_stream *s, size_t n)
+{
+    unsigned first = arrival_of(s, s->offset);
+
+    /* Those before it are not asked for any more. */
+    g_array_remove_range(s->arrivals, 0, first);
+    s->view.from = g_array_index(s->arrivals, struct live_arrival, 0).since;
+    s->view.until = g_array_index(s->arrivals, struct live_arrival,
+                                  arrival_of(s, s->offset + n - 1)).until;
+}
+
+/* Decodes the next @n bytes that are held. */
+static void decode(struct live_stream *s, size_t n)
+{
+    if (!n) {
+        return;
+    }
+    set_times(s, n);
+    s->view.chosen = false;
+    s->view.choice = choose(s, n);
+    pt_flow_feed(s->flow, s->held->data + s->done, n);
+    s->trace->count.pieces++;
+    for (guint i = 0; i < s->view.passing->len; i++) {
+        const struct live_code_place *p = &g_array_index(
+            s->view.passing, struct live_code_place, i);
+
+        pt_flow_change(s->flow, p->cr3, p->page);
+    }
+    g_array_set_size(s->view.passing, 0);
+    s->offset += n;
+    s->done += n;
+}
+
+/* Decodes what is whole, or all. */
+static void decode_stream(struct live_stream *s, bool all)
+{
+    unsigned i;
+
+    for (i = 0; i < s->cuts->len; i++) {
+        uint64_t cut = g_array_index(s->cuts, uint64_t, i);
+
+        if (cut > s->offset) {
+            decode(s, cut - s->offset);
+        }
+    }
+    g_array_set_size(s->cuts, 0);
+    if (all || s->held->len - s->done > s->trace->o.held) {
+        decode(s, s->held->len - s->done);
+    }
+    g_byte_array_remove_range(s->held, 0, s->done);
+    s->done = 0;
+}
+
+void live_trace_feed(struct live_stream *s, const uint8_t *p, size_t n,
+                     uint64_t since)
+{
+    const struct live_arrival a = {
+        s->offset + s->held->len + n, since, live_code_now(s->trace->code),
+    };
+
+    if (n) {
+        g_array_append_val(s->arrivals, a);
+        g_byte_array_append(s->held, p, n);
+        pt_split_feed(&s->split, p, n, scan, s);
+    }
+    live_code_poll(s->trace->code);
+}
+
+void live_trace_missing(struct live_stream *s)
+{
+    live_code_check(s->trace->code);
+    decode_stream(s, true);
+    pt_flow_missing(s->flow);
+    s->scanned = s->offset;
+    s->split.n = 0;
+    s->in_step = false;
+    s->items = 0;
+}
+
+void live_trace_decode(struct live_trace *t)
+{
+    live_code_check(t->code);
+    for (guint i = 0; i < t->streams->len; i++) {
+        decode_stream(g_ptr_array_index(t->streams, i), false);
+    }
+}
+
+void live_trace_finish(struct live_trace *t)
+{
+    live_code_check(t->code);
+    for (guint i = 0; i < t->streams->len; i++) {
+        struct live_stream *s = g_ptr_array_index(t->streams, i);
+
+        decode_stream(s, true);
+        pt_flow_finish(s->flow);
+    }
+}
+
+struct live_trace_count live_trace_counted(const struct live_trace *t)
+{
+    struct live_trace_count count = t->count;
+
+    for (guint i = 0; i < t->streams->len; i++) {
+        const struct live_stream *s = g_ptr_array_index(t->streams, i);
+        const struct pt_flow_count *c = pt_flow_counted(s->flow);
+
+        count.flow.decoded += c->decoded;
+        count.flow.skipped += c->skipped;
+        count.flow.host += c->host;
+        count.flow.records += c->records;
+        count.flow.dropped += c->dropped;
+        count.flow.exits += c->exits;
+        for (unsigned k = 0; k < PT_GAPS; k++) {
+            count.flow.gaps[k] += c->gaps[k];
+        }
+    }
+    return count;
+}
+
+const struct live_code *live_trace_code(const struct live_trace *t)
+{
+    return t->code;
+}
