@@ -74,6 +74,7 @@ static bool set(struct arguments *a, const char *argument, const char *name,
         { "deferred", &o->deferred }, { "any-form", &o->any_form },
         { "natural", &o->natural }, { "inject", &o->inject },
         { "sleeps", &o->sleeps }, { "int-fup", &o->int_fup },
+        { "part", &o->part },
     };
     const struct {
         const char *name;

@@ -1000,7 +1000,11 @@ static void one(struct encoder *e)
 /* Somebody has the host stop tracing. */
 static void end(struct encoder *e)
 {
-    if (e->on && e->enabled) {
+    if (e->o->part) {
+        /* The PSB of the next part says the rest. */
+        flush(e);
+        e->settled = e->t->n;
+    } else if (e->on && e->enabled) {
         fup(e, e->ip);
         if (is_guest(e)) {
             packets_pip(&e->p, HOST_CR3, false);
@@ -1110,6 +1114,7 @@ void encode(struct truth *t, const struct encode_options *o,
     e.compat = g_hash_table_new(NULL, NULL);
     e.handlers = g_hash_table_new(NULL, NULL);
     learn_handlers(&e);
+    e.at = o->part;
     for (int i = 0; i < 2; i++) {
         e.walks[i].steps = g_new(struct step, STEPS);
         e.walks[i].at = UINT64_MAX;

@@ -56,6 +56,8 @@ struct encode_options {
     bool sleeps;                /* the vCPU's thread is scheduled out */
     bool int_fup;               /* INT n has a FUP before its TIP */
     uint64_t host_tsc;          /* what the host's has more than the guest's */
+    bool part;                  /* of a stream that goes on: record 0 is the
+                                 * last one of the part before */
 };
 
 /* What a decoder can know of a record */
