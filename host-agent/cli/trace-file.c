@@ -21,7 +21,7 @@ static void explain(char *const *paths, int ret)
     const char *words = cli_strerror(ret);
 
     for (unsigned i = 0; paths[1] && paths[i]; i++) {
-        struct btrail_trace *trace;
+        struct btrail_trace *trace = NULL;
 
         if (btrail_trace_open(&trace, paths[i]) == ret) {
             cli_error("%s: %s", paths[i], words);
