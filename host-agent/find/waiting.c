@@ -64,6 +64,7 @@ struct reader {
     GArray *wanted;             /* of struct wanted_stack */
     GArray *waits;              /* of struct raw_wait */
     GArray *ranges;             /* of struct hot_range */
+    uint64_t ran;               /* on CPU by the host's clock */
 };
 
 const char *waiting_state_name(enum waiting_state state)
@@ -227,12 +228,19 @@ static void clear_waker(struct waiting_waker *waker)
  * Who ran instead
  */
 
+/* How long a time is, as the options count */
+static uint64_t took(const struct waiting_options *o, uint64_t begin,
+                     uint64_t end)
+{
+    return o->clock ? replay_clock_between(o->clock, begin, end) : end - begin;
+}
+
 /**
  * struct users
  * @ns: const struct states_thread -> uint64_t
  */
 struct users {
-    const struct pauses *pauses;
+    const struct waiting_options *o;
     GHashTable *ns;
 };
 
@@ -247,9 +255,9 @@ static void add_user(void *opaque, const struct states_thread *t,
         ns = g_new0(uint64_t, 1);
         g_hash_table_insert(u->ns, (gpointer)t, ns);
     }
-    *ns += end - begin;
-    if (u->pauses) {
-        *ns -= MIN(end - begin, pauses_whole_guest(u->pauses, begin, end));
+    *ns += took(u->o, begin, end);
+    if (u->o->pauses && !u->o->clock) {
+        *ns -= MIN(end - begin, pauses_whole_guest(u->o->pauses, begin, end));
     }
 }
 
@@ -288,7 +296,7 @@ static GArray *take_users(struct users *u)
 static struct users new_users(const struct reader *r)
 {
     return (struct users) {
-        .pauses = r->o->pauses,
+        .o = r->o,
         .ns = g_hash_table_new_full(NULL, NULL, NULL, g_free),
     };
 }
@@ -395,7 +403,8 @@ static uint64_t first_known(const struct states_thread *t)
 static uint64_t paused_in(const struct reader *r, const struct thread_part *p,
                           uint64_t begin, uint64_t end)
 {
-    if (!r->o->pauses) {
+    /* The clock of a replay's guest stands still then. */
+    if (!r->o->pauses || r->o->clock) {
         return 0;
     }
     return MIN(end - begin, p->state == THREAD_RUNNING ?
@@ -513,7 +522,8 @@ static void add_component(void *opaque, const struct states_thread *t,
 {
     struct reader *r = opaque;
     const struct thread_part part = part_at(t, i), *p = &part;
-    uint64_t paused = paused_in(r, p, begin, end), ns = end - begin - paused;
+    uint64_t paused = paused_in(r, p, begin, end);
+    uint64_t ns = took(r->o, begin, end) - paused;
     struct raw_wait wait = { t, i, begin, end, ns };
     struct waiting_span *w = r->w;
     struct hot_range range;
@@ -522,6 +532,7 @@ static void add_component(void *opaque, const struct states_thread *t,
     switch (p->state) {
     case THREAD_RUNNING:
         w->on_cpu += ns;
+        r->ran += end - begin - paused;
         if (!r->o->brief) {
             range = range_of(r, t, i, begin, end);
             add_range(r, &range);
@@ -726,7 +737,8 @@ put_part(struct reader *r, enum waiting_state state,
 {
     GArray *path = r->w->path;
     struct waiting_part part = {
-        .state = state, .begin = begin, .end = end, .depth = depth,
+        .state = state, .begin = begin, .end = end,
+        .ns = took(r->o, begin, end), .depth = depth,
     };
     struct waiting_part *last;
 
@@ -736,11 +748,12 @@ put_part(struct reader *r, enum waiting_state state,
     if (path->len < WAITING_PARTS) {
         g_array_append_val(path, part);
     } else {
-        r->w->cut += end - begin;
+        r->w->cut += took(r->o, begin, end);
         last = &g_array_index(path, struct waiting_part, path->len - 1);
         clear_part(last);
         *last = (struct waiting_part) {
             .state = WAITING_UNKNOWN, .begin = last->begin, .end = end,
+            .ns = took(r->o, last->begin, end),
         };
     }
     return &g_array_index(path, struct waiting_part, path->len - 1);
@@ -768,7 +781,7 @@ static void want_path(void *opaque, const struct states_thread *t, unsigned i,
     const struct thread_wake *wake = p->state == THREAD_BLOCKED ?
         thread_states_wake(f->r->states, p->wake) : NULL;
 
-    if (!wake || end - begin < f->small ||
+    if (!wake || took(f->r->o, begin, end) < f->small ||
         thread_part_end(f->r->states, t, i) > end ||
         f->r->wanted->len >= f->r->left) {
         return;
@@ -788,6 +801,7 @@ static void put_blocked(struct path_walk *f, const struct states_thread *t,
     const struct thread_part *p = thread_part(t, i);
     const struct thread_wake *wake = thread_states_wake(f->r->states, p->wake);
     struct waiting_waker waker = { .known = false };
+    bool is_long = took(f->r->o, begin, end) >= f->small;
     struct waiting_part *part;
 
     if (begin == end && f->r->w->path->len >= INSTANT_PARTS) {
@@ -798,7 +812,7 @@ static void put_blocked(struct path_walk *f, const struct states_thread *t,
     if (wake && thread_part_end(f->r->states, t, i) > end) {
         wake = NULL;
     }
-    if (wake && end - begin >= f->small) {
+    if (wake && is_long) {
         waker = waker_of(f->r, p->wake);
         if (can_follow(f, t, &waker, wake)) {
             clear_waker(&waker);
@@ -812,7 +826,7 @@ static void put_blocked(struct path_walk *f, const struct states_thread *t,
     }
     part = put_part(f->r, waker.interrupt ? WAITING_INTERRUPT :
                     WAITING_BLOCKED, t, begin, end, f->depth);
-    if (end - begin >= f->small) {
+    if (is_long) {
         part->stack = stack_ref(stack_at(f->r, p->vcpu, p->index));
     }
     part->waker = waker;
@@ -843,7 +857,7 @@ static void put_path(void *opaque, const struct states_thread *t, unsigned i,
         thread_states_vcpu(f->r->states, vcpu_for(t, i), begin, end, add_user,
                            &users);
         part->instead = take_users(&users);
-        if (end - begin >= f->small) {
+        if (took(f->r->o, begin, end) >= f->small) {
             part->stack = stack_ref(stack_at(f->r, p->vcpu, p->index));
         }
     }
@@ -882,7 +896,7 @@ static GArray *longest_parts(const GArray *path)
             const struct waiting_part *o = &g_array_index(
                 path, struct waiting_part, g_array_index(best, guint, k - 1));
 
-            if (o->end - o->begin >= p->end - p->begin) {
+            if (o->ns >= p->ns) {
                 break;
             }
             k--;
@@ -893,6 +907,18 @@ static GArray *longest_parts(const GArray *path)
         }
     }
     return best;
+}
+
+/* Functions have times of the host's clock, which a guest's are parts of, too. */
+static void scale(const struct reader *r, GArray *functions, uint64_t ns,
+                  uint64_t host)
+{
+    for (guint i = 0; r->o->clock && host && i < functions->len; i++) {
+        struct hot_function *f = &g_array_index(functions,
+                                                struct hot_function, i);
+
+        f->ns = (unsigned __int128)MIN(f->ns, host) * ns / host;
+    }
 }
 
 /* What they run */
@@ -913,8 +939,11 @@ static int add_hot_parts(struct reader *r)
     }
     ret = read_functions(r, best->len, found, &sampled);
     for (guint k = 0; k < best->len; k++) {
-        g_array_index(r->w->path, struct waiting_part,
-                      g_array_index(best, guint, k)).functions = found[k];
+        struct waiting_part *p = &g_array_index(
+            r->w->path, struct waiting_part, g_array_index(best, guint, k));
+
+        p->functions = found[k];
+        scale(r, found[k], p->ns, p->end - p->begin);
     }
     return ret;
 }
@@ -949,7 +978,8 @@ static int read_thread(struct reader *r, const struct states_thread *t)
     uint64_t known = MIN(MAX(first_known(t), w->begin.time), end);
     int ret = 0;
 
-    w->unknown += (known - w->begin.time) + (w->end.time - end);
+    w->unknown += took(r->o, w->begin.time, known) +
+                  took(r->o, end, w->end.time);
     walk(r, t, known, end, 0, add_component, r);
     add_instead(r);
     if (!r->o->brief) {
@@ -958,6 +988,7 @@ static int read_thread(struct reader *r, const struct states_thread *t)
         ret = read_functions(r, 1, found, &w->sampled);
         g_array_unref(w->functions);
         w->functions = found[0];
+        scale(r, w->functions, w->on_cpu, r->ran);
     }
     add_waits(r);
     if (!ret && !r->o->brief) {
@@ -966,10 +997,11 @@ static int read_thread(struct reader *r, const struct states_thread *t)
     return ret;
 }
 
-static void begin_result(struct waiting_span *w)
+static void begin_result(struct waiting_span *w,
+                         const struct waiting_options *options)
 {
     w->end.time = MAX(w->begin.time, w->end.time);
-    w->elapsed = w->end.time - w->begin.time;
+    w->elapsed = took(options, w->begin.time, w->end.time);
     w->functions = g_array_new(FALSE, FALSE, sizeof(struct hot_function));
     w->waits = g_array_new(FALSE, FALSE, sizeof(struct waiting_wait));
     g_array_set_clear_func(w->waits, clear_wait);
@@ -995,7 +1027,7 @@ int waiting_read(struct waiting_span *w, const struct waiting_options *options)
     struct thread_states *own = NULL;
     int ret;
 
-    begin_result(w);
+    begin_result(w, options);
     ret = options->states ? 0 :
           thread_states_read(&own, options->trace, &states);
     if (!ret) {

@@ -11,6 +11,7 @@
 #include "analyze/hot-functions.h"
 #include "analyze/pauses.h"
 #include "analyze/thread-states.h"
+#include "find/guest-time.h"
 #include "symbolize/symbolizer.h"
 
 /* Waits of a thread that are described one by one, the longest ones */
@@ -91,6 +92,7 @@ struct waiting_wait {
 /**
  * struct waiting_part - of the critical path
  * @task:      not known of what runs before the kernel has tasks that are named
+ * @begin, @end: by the host's clock; @ns: how long that is
  * @paused:    how much of it was
  * @stack:     where it was left, if it waits and that was looked for
  * @functions: of struct hot_function, if it runs and they were looked for
@@ -104,6 +106,7 @@ struct waiting_part {
     struct btrail_task task;
     uint64_t begin;
     uint64_t end;
+    uint64_t ns;
     uint64_t paused;
     GPtrArray *stack;
     GArray *functions;
@@ -156,6 +159,8 @@ struct waiting_span {
 /**
  * struct waiting_options
  * @pauses: or NULL
+ * @clock:  of a replay: all lengths are in its guest's time, for which there are
+ *          no pauses; NULL: by the host's clock
  * @tick:   of the session, in ns
  * @whole:  as in struct thread_states_options
  * @states: of a time that has that of the span in it; NULL: they are read
@@ -166,6 +171,7 @@ struct waiting_options {
     const struct btrail_trace *trace;
     struct symbolizer *symbols;
     const struct pauses *pauses;
+    const struct replay_clock *clock;
     uint64_t tick;
     bool whole;
     const struct thread_states *states;

@@ -58,10 +58,63 @@ static void test_of(void)
     sample_remove(path);
 }
 
+/* Two vCPUs that take turns: one time goes by on both, also while they are
+ * idle; the second slab is of vCPU 1, and clocks can go back. */
+static void test_clock(void)
+{
+    static const struct {
+        unsigned vcpu;
+        uint64_t host;
+        uint64_t tsc;
+    } clocks[] = {
+        { 0, 1000, 700 }, { 1, 2000, 5700 }, { 0, 3000, 5000 },
+        { 1, 3500, 6700 },
+    };
+    static const uint64_t times[][2] = {
+        { 0, 700 }, { 1000, 700 }, { 1001, 705 }, { 1500, 3200 },
+        { 2000, 5700 }, { 2999, 5700 }, { 3250, 6200 }, { 3500, 6700 },
+        { UINT64_MAX, 6700 },
+    };
+    const struct btrail_record record = { 0x1000, 0x2000, 0 };
+    char *path = sample_path();
+    struct replay_clock *clock;
+    struct btrail_trace *trace;
+    struct btrail_writer *w;
+    uint64_t next[2] = { 0 };
+
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    for (unsigned i = 0; i < G_N_ELEMENTS(clocks); i++) {
+        const unsigned vcpu = clocks[i].vcpu;
+        const struct btrail_event event = {
+            .type = BTRAIL_EVENT_TIME, .index = next[vcpu],
+            .data = { clocks[i].host, clocks[i].tsc, 7 * i },
+        };
+        const struct btrail_slab slab = {
+            .first_index = next[vcpu]++, .records = &record, .n_records = 1,
+            .events = &event, .n_events = 1,
+        };
+
+        g_assert_cmpint(btrail_writer_append(w, vcpu, &slab), ==, 0);
+    }
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    g_assert_cmpint(replay_clock_read(&clock, trace), ==, 0);
+    g_assert_nonnull(clock);
+    for (unsigned i = 0; i < G_N_ELEMENTS(times); i++) {
+        g_assert_cmpuint(replay_clock_ns(clock, times[i][0]), ==, times[i][1]);
+        g_assert_cmpuint(replay_clock_between(clock, 1500, times[i][0]), ==,
+                         times[i][0] < 1500 ? 0 : times[i][1] - 3200);
+    }
+    replay_clock_free(clock);
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/guest-time/ns", test_ns);
     g_test_add_func("/guest-time/of", test_of);
+    g_test_add_func("/guest-time/clock", test_clock);
     return g_test_run();
 }

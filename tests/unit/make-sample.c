@@ -2,7 +2,7 @@
 /*
  * usage: make-sample FILE CHUNKS|CHUNKS+sideband|large|code|threads|exec|
  *                         tree|syscalls|paused|waits|switches|woken|preempted|
- *                         wakes|replay|marks|kvm|mapped:BUILD-ID|
+ *                         wakes|replay|replay+tsc|marks|kvm|mapped:BUILD-ID|
  *                         boot|boot+late|boot+later|moved-marks
  *                    [PART-SIZE [RING-SIZE]]
  *
@@ -913,6 +913,7 @@ struct wakes {
     uint64_t index[WAKES_VCPUS];
     GRand *random;
     uint64_t count;             /* of instructions, if they are counted, or 0 */
+    uint64_t pace;              /* of the guest's time: in that of the host */
 };
 
 static uint64_t wakes_task(unsigned thread)
@@ -965,6 +966,7 @@ static void wakes_turn(struct wakes *w, struct btrail_writer *writer)
     w->running[vcpu] = thread;
     add_turn(&slab, events, slab.first_index, w->clocks[vcpu], left,
              wakes_task(thread), name);
+    events[0].data[1] = w->pace * w->clocks[vcpu];
     events[0].data[2] = w->count ?: BTRAIL_NO_ICOUNT;
     if (w->threads[woken].blocked && w->threads[woken].since <
         w->clocks[vcpu] && woken != was) {
@@ -983,10 +985,12 @@ static void wakes_turn(struct wakes *w, struct btrail_writer *writer)
  * Five threads and two idle tasks by turns on two vCPUs, some of which wake
  * others; each record takes a microsecond, and is in the page of its thread.
  * @replay: the trace is that of a recording
+ * @pace:   of its guest's time, in which so many nanoseconds go by in one; 0: that
+ *          is not known
  */
 static void write_wakes(const char *path,
                         const struct btrail_writer_options *options,
-                        bool replay)
+                        bool replay, uint64_t pace)
 {
     enum { TURNS = 2000, START = 5000000 };
     static const char json[] = "{\"tick_ns\": 1000000, "
@@ -996,6 +1000,7 @@ static void write_wakes(const char *path,
     struct wakes w = {
         .running = { 0, 1 }, .clocks = { START, START },
         .random = g_rand_new_with_seed(40), .count = replay,
+        .pace = pace,
     };
     static const char more[] = "{\"recording\": \"/r\", \"icount\": true}";
     struct btrail_writer *writer;
@@ -1117,9 +1122,11 @@ int main(int argc, char **argv)
     } else if (!strcmp(argv[2], "switches")) {
         write_waits(argv[1], &options, true);
     } else if (!strcmp(argv[2], "wakes")) {
-        write_wakes(argv[1], &options, false);
+        write_wakes(argv[1], &options, false, 0);
     } else if (!strcmp(argv[2], "replay")) {
-        write_wakes(argv[1], &options, true);
+        write_wakes(argv[1], &options, true, 0);
+    } else if (!strcmp(argv[2], "replay+tsc")) {
+        write_wakes(argv[1], &options, true, 4);
     } else if (!strcmp(argv[2], "woken")) {
         write_woken(argv[1], 3);
     } else if (!strcmp(argv[2], "preempted")) {

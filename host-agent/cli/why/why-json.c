@@ -130,7 +130,7 @@ static JsonArray *path_json(const struct why *why, const struct waiting_span *w)
                         NULL);
         json_object_set_int_member(o, "begin_ns", since_start(why, p->begin));
         json_object_set_int_member(o, "end_ns", since_start(why, p->end));
-        btrail_json_add(o, "U:ns", p->end - p->begin, "U:paused_ns", p->paused,
+        btrail_json_add(o, "U:ns", p->ns, "U:paused_ns", p->paused,
                         "u:depth", p->depth, "a:stack", stack_json(p->stack),
                         "a:functions", functions_json(p->functions),
                         "a:instead", users_json(p->instead), NULL);

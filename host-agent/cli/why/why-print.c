@@ -341,8 +341,8 @@ static void print_part(const struct why *why, const struct waiting_span *w,
 
     g_string_printf(s, "  %14s %8s %3u%%  %-18s ",
                     cli_format_time(&why->in.trace, p->begin, time),
-                    latency_text(p->end - p->begin, buf),
-                    percent(p->end - p->begin, w->elapsed), task);
+                    latency_text(p->ns, buf),
+                    percent(p->ns, w->elapsed), task);
     put_part(s, p);
     print_line(s);
 }
@@ -352,7 +352,7 @@ static gint by_length(gconstpointer a, gconstpointer b)
     const struct waiting_part *x = *(const struct waiting_part *const *)a;
     const struct waiting_part *y = *(const struct waiting_part *const *)b;
 
-    return BTRAIL_COMPARE(y->end - y->begin, x->end - x->begin) ?:
+    return BTRAIL_COMPARE(y->ns, x->ns) ?:
            BTRAIL_COMPARE(x, y);
 }
 
@@ -403,7 +403,7 @@ static void print_path_sums(const struct waiting_span *w)
             g_array_append_val(sums, sum);
         }
         g_array_index(sums, struct path_sum, GPOINTER_TO_UINT(number)).ns +=
-            p->end - p->begin - p->paused;
+            p->ns - p->paused;
         paused += p->paused;
     }
     g_array_sort(sums, by_sum);
@@ -439,10 +439,10 @@ static void print_path(const struct why *why, const struct waiting_span *w)
     while (n < MIN(parts->len, PATH)) {
         const struct waiting_part *p = parts->pdata[n];
 
-        if (p->end - p->begin < w->elapsed / SHARE) {
+        if (p->ns < w->elapsed / SHARE) {
             break;
         }
-        rest -= p->end - p->begin;
+        rest -= p->ns;
         n++;
     }
     g_ptr_array_set_size(parts, n);
@@ -536,7 +536,10 @@ static void print_span(const struct why *why, const struct waiting_span *w)
 void why_print_text(const struct why *why)
 {
     if (why_is_replay(why)) {
-        cli_printf("# Times are those of the replay, by its host's clock, and "
+        cli_printf(why->clock ?
+                   "# When is by the clock of the host that has replayed it; "
+                   "how long is in the guest's time\n" :
+                   "# Times are those of the replay, by its host's clock, and "
                    "not the guest's\n");
     }
     for (guint i = 0; i < why->slow->len; i++) {

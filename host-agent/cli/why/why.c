@@ -80,18 +80,21 @@ bool why_guest_time(const struct why *why, const struct waiting_moment *m,
                          &time->from, &time->to);
 }
 
-static uint64_t unpaused(const struct why_span *s)
+static uint64_t unpaused(const struct why *why, const struct why_span *s)
 {
     uint64_t ns = s->end.time - MIN(s->begin.time, s->end.time);
 
-    return ns - MIN(ns, s->paused);
+    /* A replay's guest does not notice pauses. */
+    return why->clock ? replay_clock_between(why->clock, s->begin.time,
+                                            s->end.time) :
+           ns - MIN(ns, s->paused);
 }
 
-static gint by_duration(gconstpointer a, gconstpointer b)
+static gint by_duration(gconstpointer a, gconstpointer b, gpointer opaque)
 {
     const struct why_span *x = a, *y = b;
 
-    return BTRAIL_COMPARE(unpaused(y), unpaused(x)) ?:
+    return BTRAIL_COMPARE(unpaused(opaque, y), unpaused(opaque, x)) ?:
            BTRAIL_COMPARE(x->begin.time, y->begin.time);
 }
 
@@ -101,7 +104,7 @@ static bool read_span(struct why *why, const struct why_span *s, GArray *to,
 {
     const struct waiting_options options = {
         .trace = why->in.trace.trace, .symbols = why->in.names,
-        .pauses = why->pauses, .tick = why->in.trace.tick,
+        .pauses = why->pauses, .clock = why->clock, .tick = why->in.trace.tick,
         .whole = analysis_tells_off_cpu(&why->in), .stacks = stacks,
         .states = why->states,
         .brief = brief,
@@ -198,7 +201,7 @@ static bool read_all(struct why *why)
 {
     guint n;
 
-    g_array_sort(why->spans, by_duration);
+    g_array_sort_with_data(why->spans, by_duration, why);
     if (!read_states(why)) {
         return false;
     }
@@ -264,6 +267,19 @@ static bool check_tasks(const struct why *why)
     return any;
 }
 
+/* Reads the guest's clock, if a replay's would be the host's.  False after an
+ * error message. */
+static bool read_clock(struct why *why)
+{
+    int ret = why_is_replay(why) ?
+              replay_clock_read(&why->clock, why->in.trace.trace) : 0;
+
+    if (ret) {
+        analysis_failed(&why->in, ret);
+    }
+    return !ret;
+}
+
 static int explain(struct why *why)
 {
     int code = CLI_OK;
@@ -273,7 +289,7 @@ static int explain(struct why *why)
         return CLI_FAILED;
     }
     why->pauses = cli_trace_pauses(&why->in.trace, &why->pauses_known);
-    if (!why->pauses || !why_find_spans(why) || !read_all(why)) {
+    if (!why->pauses || !read_clock(why) || !why_find_spans(why) || !read_all(why)) {
         return CLI_FAILED;
     }
     (why->json ? why_print_json : why_print_text)(why);
@@ -364,6 +380,7 @@ int cmd_why(int argc, char **argv)
     g_array_unref(why.slow);
     g_array_unref(why.ordinary.read);
     pauses_free(why.pauses);
+    replay_clock_free(why.clock);
     thread_states_free(why.states);
     between_clear(&why.between);
     analysis_clear(&why.in);

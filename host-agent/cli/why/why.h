@@ -59,6 +59,7 @@ struct why_ordinary {
  * @spans:  of struct why_span
  * @slow:   of struct waiting_span, the slowest one first
  * @states: of the time of all spans, if that is not too much; or NULL
+ * @clock:  of a replay: the guest's, in which spans are compared; or NULL
  * @named:  process 1 is first named at this time, and not where it begins; or 0
  * @damage: that was found while reading
  */
@@ -72,6 +73,7 @@ struct why {
     gboolean boot;
     gboolean json;
     struct pauses *pauses;
+    struct replay_clock *clock;
     bool pauses_known;
     GArray *spans;
     GArray *slow;
