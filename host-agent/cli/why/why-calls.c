@@ -8,6 +8,7 @@
 #include "analyze/call-tracks.h"
 #include "analyze/syscall-times.h"
 #include "cli/why/why.h"
+#include "find/visits.h"
 
 /* Calls are read from so long before the first one on, so that their callers in
  * the kernel are known, and at first for so long after the last one has begun,
@@ -42,20 +43,15 @@ static void add_call(struct why *why, const struct process *p, unsigned vcpu,
     }
 }
 
-static void on_syscall(void *opaque, const struct syscall_time *s)
-{
-    if (!s->late && !s->cut) {
-        add_call(opaque, s->process, s->vcpu, s->begin, s->end, s->paused);
-    }
-}
-
 /**
  * struct call_search - what a call of a function needs
+ * @read:    reads them
  * @in:      what of the trace is read
  * @kernel:  only calls of a function of the kernel count
  * @cut:     calls that have not returned in it
  */
 struct call_search {
+    int (*read)(struct call_search *search, struct closest *closest);
     struct why *why;
     struct analysis in;
     const char *name;
@@ -105,28 +101,6 @@ static bool check_calls(const struct why *why, int ret, const char *what,
                   hint ?: "");
     }
     return why->spans->len;
-}
-
-bool why_find_syscalls(struct why *why, const char *name)
-{
-    struct syscall_times *times = syscall_times_new(
-        &(struct syscall_times_options) {
-            .name = name, .ended = on_syscall, .opaque = why,
-            .pauses = why->pauses,
-        });
-    struct call_tree t;
-    int ret = analysis_read_calls(&why->in, &t, &syscall_times_tree_ops, times);
-    bool ok;
-
-    if (!ret) {
-        syscall_times_end(times, why->in.trace.trace, &why->in.window);
-        why->damage = MAX(why->damage, t.damage);
-        call_tree_clear(&t);
-    }
-    ok = check_calls(why, ret, "system call", name,
-                     syscall_times_closest(times));
-    syscall_times_free(times);
-    return ok;
 }
 
 /* Reads the calls of a part of the trace. */
@@ -186,6 +160,21 @@ static bool add_ran(const struct btrail_trace *trace, unsigned vcpu,
     return begin && end;
 }
 
+/* Takes the target. */
+static bool target_ran(const struct btrail_trace *trace,
+                       struct find_target *target, struct call_ran *ran)
+{
+    struct btrail_stream_info info;
+    bool ok = true;
+
+    *ran = (struct call_ran) { UINT64_MAX, 0 };
+    for (unsigned i = 0; ok && !btrail_trace_stream(trace, i, &info); i++) {
+        ok = add_ran(trace, info.vcpu, target, ran);
+    }
+    find_target_free(target);
+    return ok;
+}
+
 /* When a function of the kernel, or one of a process, can have begun to run.
  * False if that is not known, or it is none. */
 static bool find_ran(const struct why *why, const struct find_place *place,
@@ -196,21 +185,12 @@ static bool find_ran(const struct why *why, const struct find_place *place,
     struct find_target *target = find_target_function(trace, why->in.names,
                                                       place->process,
                                                       place->name, &error);
-    struct btrail_stream_info info;
-    /* All tasks have names, and none that of the process. */
-    bool ok = target || (place->process &&
-                         g_error_matches(error, AGENT_ERROR,
-                                         AGENT_ERROR_NAMES));
 
+    /* All tasks have names, and none that of the process. */
     *ran = (struct call_ran) { UINT64_MAX, 0 };
-    for (unsigned i = 0; target && ok && !btrail_trace_stream(trace, i, &info);
-         i++) {
-        ok = add_ran(trace, info.vcpu, target, ran);
-    }
-    if (target) {
-        find_target_free(target);
-    }
-    return ok;
+    return target ? target_ran(trace, target, ran) :
+           place->process && g_error_matches(error, AGENT_ERROR,
+                                             AGENT_ERROR_NAMES);
 }
 
 static uint64_t trace_end(const struct btrail_trace *trace)
@@ -243,7 +223,7 @@ static int read_ran(struct call_search *search, const struct call_ran *ran,
             MIN(whole->end, end - MIN(end, whole->start));
         search->cut = 0;
         g_array_set_size(search->why->spans, 0);
-        ret = read_calls(search, closest);
+        ret = search->read(search, closest);
     } while (!ret && search->cut && search->in.window.end < whole->end &&
              end < last);
     return ret;
@@ -252,7 +232,7 @@ static int read_ran(struct call_search *search, const struct call_ran *ran,
 bool why_find_calls(struct why *why, const struct find_place *place)
 {
     struct call_search search = {
-        .why = why, .in = why->in, .name = place->name,
+        .read = read_calls, .why = why, .in = why->in, .name = place->name,
         .process = place->process,
     };
     struct closest closest = closest_to(place->name);
@@ -272,4 +252,92 @@ bool why_find_calls(struct why *why, const struct find_place *place)
         }
     }
     return check_calls(why, ret, "function", place->name, &closest);
+}
+
+static void on_syscall(void *opaque, const struct syscall_time *s)
+{
+    struct call_search *search = opaque;
+
+    search->cut += s->cut;
+    if (!s->late && !s->cut) {
+        add_call(search->why, s->process, s->vcpu, s->begin, s->end,
+                 s->paused);
+    }
+}
+
+static int read_syscalls(struct call_search *search, struct closest *closest)
+{
+    struct why *why = search->why;
+    struct syscall_times *times = syscall_times_new(
+        &(struct syscall_times_options) {
+            .name = search->name, .ended = on_syscall, .opaque = search,
+            .pauses = why->pauses,
+        });
+    struct call_tree t;
+    int ret = analysis_read_calls(&search->in, &t, &syscall_times_tree_ops,
+                                  times);
+
+    if (!ret) {
+        syscall_times_end(times, why->in.trace.trace, &search->in.window);
+        why->damage = MAX(why->damage, t.damage);
+        call_tree_clear(&t);
+    }
+    *closest = *syscall_times_closest(times);
+    syscall_times_free(times);
+    return ret;
+}
+
+/* When the functions of a system call have begun to run first and last: they
+ * are always called, and where they begin.  They are those of the trace alone. */
+static bool find_syscall_ran(const struct why *why, const char *name,
+                             struct call_ran *ran, GError **error)
+{
+    const struct btrail_trace *trace = why->in.trace.trace;
+    const struct find_event what = {
+        .kind = FIND_EVENT_SYSCALL, .name = (char *)name,
+    };
+    struct find_target *target = find_event_target(&what, trace, why->in.names,
+                                                   error);
+    struct visits *v = target ? visits_new(trace, why->in.names, target,
+                                           error) : NULL;
+    g_autoptr(GError) local = NULL;
+    struct visit visit;
+
+    *ran = (struct call_ran) { UINT64_MAX, 0 };
+    if (v && visits_next(v, &visit, &local)) {
+        ran->begin = visit.at.time.host;
+        visits_free(v);
+        v = visits_new(trace, why->in.names, target, error);
+        if (v && visits_previous(v, &visit, &local)) {
+            ran->end = visit.at.time.host;
+        }
+    }
+    visits_free(v);
+    if (target) {
+        find_target_free(target);
+    }
+    /* Of two vCPUs, the one whose clock is later can be the first. */
+    return v && !local && (ran->begin == UINT64_MAX ||
+                           (ran->begin && ran->end));
+}
+
+bool why_find_syscalls(struct why *why, const char *name)
+{
+    struct call_search search = {
+        .read = read_syscalls, .why = why, .in = why->in, .name = name,
+    };
+    bool stated = why->in.map || why->in.vmlinux;
+    g_autoptr(GError) error = NULL;
+    struct closest closest = closest_to(name);
+    struct call_ran ran;
+    int ret = 0;
+
+    if (stated || !find_syscall_ran(why, name, &ran, &error)) {
+        ret = read_syscalls(&search, &closest);
+    } else if (ran.begin <= ran.end) {
+        ret = read_ran(&search, &ran, &closest);
+    } else {
+        closest_offer(&closest, name);
+    }
+    return check_calls(why, ret, "system call", name, &closest);
 }
