@@ -164,6 +164,13 @@ ssize_t branch_trace_agent_read(int fd, void *buf, size_t size)
     return n > 0 ? RETRY_ON_EINTR(recv(fd, buf, n, MSG_DONTWAIT)) : n;
 }
 
+bool branch_trace_agent_is_gone(int fd)
+{
+    char byte;
+
+    return !RETRY_ON_EINTR(recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT));
+}
+
 static void close_job(void *opaque)
 {
     close(GPOINTER_TO_INT(opaque));

@@ -38,6 +38,9 @@ bool branch_trace_agent_prepare(int fd, Error **errp);
  */
 ssize_t branch_trace_agent_read(int fd, void *buf, size_t size);
 
+/* Has the agent closed it, and is nothing left to be read?  Does not wait. */
+bool branch_trace_agent_is_gone(int fd);
+
 /* Shuts the connection down; its resources are freed later. */
 void branch_trace_agent_close(QIOChannelSocket *ioc);
 

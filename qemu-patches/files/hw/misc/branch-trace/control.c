@@ -600,6 +600,12 @@ static bool same_path(const SocketAddress *a, const SocketAddress *b)
 static bool control_prepare(BranchTraceControl *control, SocketAddress *addr,
                             bool named, Error **errp)
 {
+    /* An agent closes a connection that it does not need, to have another. */
+    if (control->conn && control->conn->in_watch &&
+        branch_trace_agent_is_gone(control->conn->ioc->fd)) {
+        conn_fail(control->conn, "the trace agent has closed the control "
+                  "connection");
+    }
     if (control->conn && control->conn->failure) {
         control_lost(control);
     }
