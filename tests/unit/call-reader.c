@@ -146,6 +146,10 @@ static uint64_t want_wait(const struct btrail_trace *trace,
     bool wanted = false;
     guint next = 0;
 
+    /* A vCPU of which nothing came has no stream. */
+    if (!l->s->items->len) {
+        return 0;
+    }
     g_assert_cmpint(paces_open(&paces, trace, l->s->vcpu, tick), ==, 0);
     for (pace = paces_at(paces, 0); l->next && pace->end != UINT64_MAX;
          pace = paces_next(paces)) {
