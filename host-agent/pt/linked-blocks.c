@@ -9,6 +9,7 @@
 #include <Zydis/Zydis.h>
 
 #include "pt/linked-blocks.h"
+#include "symbolize/x86-decode.h"
 #include "util/hash.h"
 
 #define MEMORY      (64u << 20)
@@ -258,13 +259,13 @@ static bool decode(struct linked_making *m, uint64_t address,
     size_t n = code_at(m, address), size;
     const uint8_t *bytes;
     ZyanStatus status;
+    const char *text;
 
     if (!n) {
         return false;
     }
     bytes = m->code.bytes + (address - m->at);
-    status = ZydisDecoderDecodeInstruction(d, NULL, bytes, MIN(n, LONGEST),
-                                           zi);
+    status = x86_decode(d, bytes, MIN(n, LONGEST), zi, &text);
     if (status != ZYDIS_STATUS_NO_MORE_DATA || n >= LONGEST) {
         return ZYAN_SUCCESS(status);
     }
@@ -275,7 +276,7 @@ static bool decode(struct linked_making *m, uint64_t address,
         memcpy(both + n, m->code.bytes + (address + n - m->at), size);
         n += size;
     }
-    return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(d, NULL, both, n, zi));
+    return ZYAN_SUCCESS(x86_decode(d, both, n, zi, &text));
 }
 
 /* Does a CALL, JMP or RET change CS? */

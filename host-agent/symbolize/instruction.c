@@ -7,6 +7,7 @@
 #include <Zydis/Zydis.h>
 
 #include "symbolize/instruction.h"
+#include "symbolize/x86-decode.h"
 
 static bool init_decoder(ZydisDecoder *decoder, unsigned bits)
 {
@@ -52,6 +53,7 @@ static enum instruction_kind kind_of(const ZydisDecodedInstruction *zi)
     case ZYDIS_MNEMONIC_IRETD:
     case ZYDIS_MNEMONIC_IRETQ:
     case ZYDIS_MNEMONIC_RSM:
+    case ZYDIS_MNEMONIC_UIRET:
         return INSTRUCTION_IRET;
     case ZYDIS_MNEMONIC_VMRUN:
     case ZYDIS_MNEMONIC_VMLAUNCH:
@@ -70,11 +72,11 @@ bool instruction_decode(const void *bytes, size_t n, unsigned bits,
 {
     ZydisDecodedInstruction zi;
     ZydisDecoder decoder;
+    const char *text;
 
     memset(insn, 0, sizeof(*insn));
     if (!init_decoder(&decoder, bits) ||
-        !ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, n,
-                                                    &zi))) {
+        !ZYAN_SUCCESS(x86_decode(&decoder, bytes, n, &zi, &text))) {
         return false;
     }
     insn->kind = kind_of(&zi);
@@ -151,6 +153,7 @@ unsigned instruction_text(const void *bytes, size_t n, unsigned bits,
     ZydisDecodedInstruction zi;
     ZydisFormatter formatter;
     ZydisDecoder decoder;
+    const char *newer;
 
     if (init_decoder(&decoder, bits) &&
         ZYAN_SUCCESS(ZydisFormatterInit(&formatter,
@@ -174,6 +177,11 @@ unsigned instruction_text(const void *bytes, size_t n, unsigned bits,
                 INSTRUCTION_TEXT, address, NULL))) {
             return zi.length;
         }
+    }
+    if (init_decoder(&decoder, bits) &&
+        ZYAN_SUCCESS(x86_decode(&decoder, bytes, n, &zi, &newer)) && newer) {
+        strcpy(text, newer);
+        return zi.length;
     }
     strcpy(text, "(bad)");
     return 0;

@@ -28,7 +28,7 @@
  * @INSTRUCTION_SYSCALL:     syscall and sysenter
  * @INSTRUCTION_SYSRET:      sysret and sysexit
  * @INSTRUCTION_INT:         int n, int3, int1, into
- * @INSTRUCTION_IRET:        iret, rsm
+ * @INSTRUCTION_IRET:        iret, eretu, erets, uiret, rsm
  * @INSTRUCTION_VM:          vmrun, vmlaunch, vmresume, vmcall, vmmcall
  */
 enum instruction_kind {
@@ -81,7 +81,8 @@ bool instruction_changes_stack(const void *bytes, size_t n);
 /**
  * instruction_text - disassemble one instruction, in Intel's syntax
  * @address: linear, as are the targets in the text; IP can be another one
- * @text:    gets "(bad)" if the bytes are not an instruction
+ * @text:    gets "(bad)" if the bytes are not an instruction, and of one that
+ *           is newer than Zydis its name alone or "(unknown)"
  *
  * Returns its length, or 0.
  */

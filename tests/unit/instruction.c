@@ -49,6 +49,10 @@ static void test_kinds(void)
         { "\x48\xcf", 2, 64, INSTRUCTION_IRET },
         { "\xcf", 1, 16, INSTRUCTION_IRET },
         { "\x0f\xaa", 2, 64, INSTRUCTION_IRET },
+        { "\xf3\x0f\x01\xca", 4, 64, INSTRUCTION_IRET },
+        { "\xf3\x0f\x01\xec", 4, 64, INSTRUCTION_IRET },
+        { "\xd5\x10\xff\xe0", 4, 64, INSTRUCTION_JUMP },
+        { "\xf2\x0f\x00\xf0", 4, 64, INSTRUCTION_OTHER },
         { "\x0f\x01\xd8", 3, 64, INSTRUCTION_VM },
         { "\xf4", 1, 64, INSTRUCTION_OTHER },
         { "\x0f\x0b", 2, 64, INSTRUCTION_OTHER },
@@ -133,6 +137,12 @@ static void test_modes(void)
     g_assert_cmpuint(instruction_text("\x74\x02", 2, 64, 0x1000, text), ==,
                      2);
     g_assert_cmpstr(text, ==, "jz 0x0000000000001004");
+    g_assert_cmpuint(instruction_text("\xf3\x0f\x01\xca", 4, 64, 0, text), ==,
+                     4);
+    g_assert_cmpstr(text, ==, "eretu");
+    g_assert_cmpuint(instruction_text("\xd5\x10\x01\xc0", 4, 64, 0, text), ==,
+                     4);
+    g_assert_cmpstr(text, ==, "(unknown)");
     g_assert_cmpuint(instruction_text("\x06", 1, 64, 0, text), ==, 0);
     g_assert_cmpstr(text, ==, "(bad)");
 }
