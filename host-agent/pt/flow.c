@@ -1323,6 +1323,7 @@ static void read_packet(struct pt_flow *f, const struct pt_packet *p)
         break;
     case PT_PACKET_PTW:
     case PT_PACKET_EXSTOP:
+    case PT_PACKET_TRIG:
         f->fup_alone |= p->ip;
         break;
     case PT_PACKET_BBP:

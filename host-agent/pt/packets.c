@@ -18,6 +18,7 @@ enum {
     BY_IP = 0x80,               /* bits 5 to 7 of the first byte */
     BY_CYCLES,                  /* bits that say that another byte follows */
     BY_ITEM,                    /* the packet that begins the block */
+    BY_COUNT,                   /* bit 6 of the second byte */
 };
 
 /*
@@ -44,6 +45,8 @@ static const struct packet_form {
     { PT_PACKET_FUP, BY_IP, 0x1d, 0x1f },
     { PT_PACKET_TSC, 8, 0x19, 0xff, .value = { 1, 7 } },
     { PT_PACKET_MTC, 2, 0x59, 0xff, .value = { 1, 1 } },
+    { PT_PACKET_TRIG, BY_COUNT, 0xd9, 0xff, .value = { 2, 1 }, .more = { 3, 2 },
+      .ip_mask = 0x80 },
     { PT_PACKET_MODE_EXEC, 2, MODE, 0xff, 0x00, 0xe0, { 1, 1 } },
     { PT_PACKET_MODE_TSX, 2, MODE, 0xff, 0x20, 0xe0, { 1, 1 } },
     { PT_PACKET_TNT, 8, EXTENDED, 0xff, 0xa3, 0xff, { 2, 6 } },
@@ -245,6 +248,9 @@ int pt_packet_read(const uint8_t *p, size_t n, unsigned items,
     case BY_ITEM:
         size = 1 + items;
         break;
+    case BY_COUNT:
+        size = n < 2 ? 0 : p[1] & 0x40 ? 5 : 3;
+        break;
     }
     if (f->type == PT_PACKET_UNKNOWN || size < 0) {
         packet->type = PT_PACKET_UNKNOWN;
@@ -256,7 +262,9 @@ int pt_packet_read(const uint8_t *p, size_t n, unsigned items,
     packet->size = size;
     packet->value = f->size == BY_CYCLES ? cycles :
                     bytes_at(p + f->value.at, f->value.n);
-    packet->more = bytes_at(p + f->more.at, f->more.n);
+    if (f->more.at + f->more.n <= packet->size) {
+        packet->more = bytes_at(p + f->more.at, f->more.n);
+    }
     packet->ip = f->ip_mask && p[1] & f->ip_mask;
     if (!interpret(p, items, packet)) {
         packet->type = PT_PACKET_UNKNOWN;
@@ -350,6 +358,7 @@ static const char *const names[] = {
     [PT_PACKET_BEP] = "BEP",
     [PT_PACKET_CFE] = "CFE",
     [PT_PACKET_EVD] = "EVD",
+    [PT_PACKET_TRIG] = "TRIG",
 };
 
 const char *pt_packet_name(enum pt_packet_type type)

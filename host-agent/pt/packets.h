@@ -50,6 +50,8 @@
  * @PT_PACKET_BEP:     @ip
  * @PT_PACKET_CFE:     @value: the type, and from bit 8 on the vector; @ip
  * @PT_PACKET_EVD:     @form: the type; @value
+ * @PT_PACKET_TRIG:    @value: a bit for each trigger; @more: instructions since
+ *                     the last address; @ip
  */
 enum pt_packet_type {
     PT_PACKET_UNKNOWN,
@@ -83,6 +85,7 @@ enum pt_packet_type {
     PT_PACKET_BEP,
     PT_PACKET_CFE,
     PT_PACKET_EVD,
+    PT_PACKET_TRIG,
     PT_PACKET_TYPES,
 };
 

@@ -539,6 +539,9 @@ static void test_alone(void)
     pt_put_ip(s, PT_FUP, 2, 0x10a6);
     pt_put(s, "0263 81 0c 0102 0304 02b3");
     pt_put_ip(s, PT_FUP, 2, 0x10a6);
+    pt_put(s, "d9e0 01 0500");
+    pt_put_ip(s, PT_FUP, 2, 0x10a6);
+    pt_put(s, "d920 01");
     /* The transaction is aborted. */
     pt_put(s, "9922");
     pt_put_ip(s, PT_FUP, 2, 0x10a8);

@@ -104,6 +104,11 @@ static void test_each(void)
     check("02b3", 4, "BEP 2 0 0 0 +");
     check("0213 81 20", 0, "CFE 4 0 2001 0 +");
     check("0253 01 0102 0304 0506 0708", 0, "EVD 11 1 807060504030201 0");
+    /* As libipt 2.2 encodes them */
+    check("d9 20 05", 0, "TRIG 3 0 5 0");
+    check("d9 80 81", 0, "TRIG 3 0 81 0 +");
+    check("d9 60 05 2100", 0, "TRIG 5 0 5 21");
+    check("d9 e0 81 3412", 0, "TRIG 5 0 81 1234 +");
 }
 
 static void test_unknown(void)
