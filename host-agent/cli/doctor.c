@@ -21,6 +21,7 @@
 #include "libvirt/capabilities.h"
 #include "libvirt/domain.h"
 #include "libvirt/kvm-host.h"
+#include "libvirt/machine-type.h"
 #include "libvirt/tracing.h"
 #include "pt/pt-host.h"
 #include "pt/pt-open.h"
@@ -636,6 +637,22 @@ static void check_devices(struct doctor *d)
     }
 }
 
+static void check_machine(struct doctor *d, const char *emulator)
+{
+    g_autofree char *lacks = NULL;
+
+    if (!d->emulator_capabilities) {
+        return;
+    }
+    lacks = machine_type_lacks(d->guest.connection, emulator, d->domain,
+                               d->name);
+    if (lacks) {
+        problem(d, "machine", "the domain will not start: %s", lacks);
+    } else {
+        ok(d, "machine", "the domain's QEMU has its machine type");
+    }
+}
+
 /* A domain resumes from a saved state, whatever its configuration is now. */
 static void check_saved(struct doctor *d)
 {
@@ -675,6 +692,7 @@ static void check_domain(struct doctor *d)
     check_configuration(d, &s);
     check_saved(d);
     check_emulator(d, emulator);
+    check_machine(d, emulator);
     check_devices(d);
     if (d->local) {
         check_kvm(d, s.kvm);

@@ -14,6 +14,7 @@
 #include "libvirt/capabilities.h"
 #include "libvirt/domain.h"
 #include "libvirt/kvm-host.h"
+#include "libvirt/machine-type.h"
 #include "libvirt/tracing.h"
 #include "util/json.h"
 
@@ -225,9 +226,19 @@ static char *lacking(struct enable *e)
     return lacks && *lacks ? g_strjoinv(", ", lacks) : NULL;
 }
 
+static char *lacking_machine(struct enable *e)
+{
+    const char *emulator = e->emulator ? e->emulator : BACKTRAIL_EMULATOR;
+    g_autoptr(xmlDoc) domain = document_parse(e->after, strlen(e->after),
+                                              NULL);
+
+    return domain ? machine_type_lacks(e->domain.connection, emulator, domain,
+                                       e->name) : NULL;
+}
+
 static bool define(struct enable *e)
 {
-    g_autofree char *why = NULL, *lacks = NULL;
+    g_autofree char *why = NULL, *lacks = NULL, *machine = NULL;
     virDomainPtr domain;
 
     if (!strcmp(e->before, e->after)) {
@@ -236,6 +247,10 @@ static bool define(struct enable *e)
     domain = virDomainDefineXML(e->domain.connection, e->after);
     if (!domain) {
         why = g_strdup(domain_last_error());
+        machine = lacking_machine(e);
+        if (machine) {
+            return enable_fail(e, machine);
+        }
         lacks = lacking(e);
         if (lacks) {
             cli_error("%s: %s; our QEMU has no %s: change that first (virsh "
