@@ -129,11 +129,25 @@ static void end_session(struct capture *c, struct session *s,
     session_end(s, &ending);
 }
 
+static void update_progress(struct capture *c)
+{
+    uint64_t lost = 0, paused_ns = 0;
+
+    for (unsigned i = 0; i < header(c)->vcpus; i++) {
+        lost += drain_connection_lost(c->drain.connection, i);
+        paused_ns += drain_connection_paused_ns(c->drain.connection, i);
+    }
+    __atomic_store_n(&c->progress.lost, lost, __ATOMIC_RELAXED);
+    __atomic_store_n(&c->progress.paused_ns, paused_ns, __ATOMIC_RELAXED);
+}
+
 /* Ends a session that was removed or cannot continue; the capture does. */
 static void remove_session(struct capture *c, struct session *s)
 {
     struct scanner_result names;
 
+    /* Its owner asks once more when it is over. */
+    update_progress(c);
     for (unsigned i = 0; i < header(c)->vcpus; i++) {
         if (!session_error(s) &&
             capture_drain_is_traced(&c->drain, i) &&
@@ -210,18 +224,6 @@ static void remove_finished_sessions(struct capture *c)
             i++;
         }
     }
-}
-
-static void update_progress(struct capture *c)
-{
-    uint64_t lost = 0, paused_ns = 0;
-
-    for (unsigned i = 0; i < header(c)->vcpus; i++) {
-        lost += drain_connection_lost(c->drain.connection, i);
-        paused_ns += drain_connection_paused_ns(c->drain.connection, i);
-    }
-    __atomic_store_n(&c->progress.lost, lost, __ATOMIC_RELAXED);
-    __atomic_store_n(&c->progress.paused_ns, paused_ns, __ATOMIC_RELAXED);
 }
 
 /* A single session gets all of the CPU time; of several each is measured. */

@@ -139,6 +139,9 @@ static void session_event(void *opaque, struct service_session *s,
             guest_end_session(g, m, "its duration is over");
         }
         break;
+    case SERVICE_SESSION_DRAINED:
+        guest_capture_update_paused(&g->capture);
+        break;
     case SERVICE_SESSION_DONE:
         session_done(g, m);
         break;

@@ -149,6 +149,8 @@ static gboolean done_readable(gint fd, GIOCondition condition, gpointer opaque)
     struct service_session *s = opaque;
 
     s->done_source = 0;
+    /* One that a trigger has ended was maybe never asked before. */
+    service_session_report(s, SERVICE_SESSION_DRAINED);
     enter(s, SERVICE_SESSION_OVER);
     service_session_finish(s);
     return G_SOURCE_REMOVE;

@@ -70,12 +70,15 @@ struct service_session;
  * @SERVICE_SESSION_CHANGED:   service_session_save() returns
  *                                    something else from now on
  * @SERVICE_SESSION_TIME_OVER: it is to end; reported again until it does
+ * @SERVICE_SESSION_DRAINED:   it has got all that it gets of its capture: the
+ *                             last moment for service_session_waited()
  * @SERVICE_SESSION_DONE:      it has ended or failed
  */
 enum service_session_event {
     SERVICE_SESSION_READY,
     SERVICE_SESSION_CHANGED,
     SERVICE_SESSION_TIME_OVER,
+    SERVICE_SESSION_DRAINED,
     SERVICE_SESSION_DONE,
 };
 

@@ -111,6 +111,25 @@ static void test_life(void)
     session_scene_clear(&c);
 }
 
+/* What it has waited is asked for when it is over, or nobody may ask before. */
+static void test_waited(void)
+{
+    struct session_scene c;
+    struct service_session *s;
+
+    session_scene_init(&c);
+    s = start(&c, PLAIN, 10);
+    service_session_waited(s, &c.waited);
+    c.waited = (struct capture_progress) { .paused_ns = 7, .limited_ns = 5 };
+    session_scene_stop(s, BTRAIL_END_STOPPED);
+    session_scene_wait(&c, SERVICE_SESSION_DONE);
+    g_assert_cmpuint(c.events[SERVICE_SESSION_DRAINED], ==, 1);
+    g_assert_cmpuint(s->paused_ns, ==, 7);
+    g_assert_cmpuint(s->limited_ns, ==, 5);
+    service_session_free(s);
+    session_scene_clear(&c);
+}
+
 /* If nobody has ended it, the capture says why. */
 static void test_reasons(void)
 {
@@ -439,7 +458,8 @@ int main(int argc, char **argv)
         const char *name;
         void (*test)(void);
     } tests[] = {
-        { "life", test_life }, { "reasons", test_reasons },
+        { "life", test_life }, { "waited", test_waited },
+        { "reasons", test_reasons },
         { "never-active", test_never_active }, { "abandoned", test_abandoned },
         { "spoilt", test_spoilt }, { "unexplained", test_unexplained },
         { "detached", test_detached }, { "last", test_last },

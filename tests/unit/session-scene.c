@@ -62,6 +62,10 @@ static void session_event(void *opaque, struct service_session *s,
     struct session_scene *c = opaque;
 
     c->events[event]++;
+    if (event == SERVICE_SESSION_DRAINED) {
+        g_assert_cmpint(s->state, <, SERVICE_SESSION_ENDED);
+        service_session_waited(s, &c->waited);
+    }
 }
 
 struct service_session_options

@@ -13,6 +13,7 @@
  * struct session_scene
  * @budget, @wake_fd: of the capture
  * @events: how often a session has reported each of enum service_session_event
+ * @waited: what its capture has waited, when it asks for the last time
  */
 struct session_scene {
     struct host host;
@@ -20,6 +21,7 @@ struct session_scene {
     struct btrail_budget *budget;
     int wake_fd;
     unsigned events[SERVICE_SESSION_DONE + 1];
+    struct capture_progress waited;
 };
 
 /* In in_folder(), whose folder has that of a guest, "vm". */
