@@ -532,12 +532,29 @@ static unsigned find_chunk(const struct btrail_cursor *c, uint64_t index)
                         end_index, index);
 }
 
+/*
+ * Is a record further on in the chunk that is being read?  Events of the index
+ * where it stands may have been returned already.
+ */
+static bool is_ahead(const struct btrail_cursor *c, uint64_t index)
+{
+    return c->loaded && !c->ahead && index > c->index &&
+           index < entry(c, c->next_chunk - 1)->end_index;
+}
+
 int btrail_cursor_seek(struct btrail_cursor *c, uint64_t index)
 {
     unsigned i;
 
     if (!c) {
         return -BTRAIL_ERR_ARGUMENT;
+    }
+    if (is_ahead(c, index)) {
+        /* To load it again, and skip all that was read, takes longer. */
+        c->skip_to = index;
+        c->skip_to_time = 0;
+        c->skip_to_event = 0;
+        return 0;
     }
     i = find_chunk(c, index);
     /* Events of this very index may end the chunks before. */

@@ -73,6 +73,61 @@ static void test_seek(void)
     btrail_cursor_close(cursor);
 }
 
+/*
+ * The same from wherever a cursor has got to: most seeks go on in the chunk that
+ * it has read a part of.
+ */
+static void test_seek_on(void)
+{
+    struct btrail_cursor *cursor, *fresh;
+    struct btrail_batch b;
+    uint64_t index = 0;
+
+    g_assert_cmpint(btrail_cursor_open(&cursor, trace, 3, 0), ==, 0);
+    for (unsigned i = 0; i < 3000; i++) {
+        g_autofree char *want = NULL, *got = NULL;
+        unsigned read = g_test_rand_int_range(0, 6);
+
+        index = g_test_rand_int_range(0, 10) ?
+                index + g_test_rand_int_range(0, 40) :
+                (uint64_t)g_test_rand_int_range(0, END_INDEX);
+        g_assert_cmpint(btrail_cursor_seek(cursor, index), ==, 0);
+        while (read-- && !btrail_cursor_next(cursor, &b)) {
+            index = MAX(index, b.event ? b.index : b.index + b.count);
+        }
+        index += g_test_rand_int_range(0, 40);
+        g_assert_cmpint(btrail_cursor_open(&fresh, trace, 3, 0), ==, 0);
+        g_assert_cmpint(btrail_cursor_seek(fresh, index), ==, 0);
+        g_assert_cmpint(btrail_cursor_seek(cursor, index), ==, 0);
+        for (unsigned n = g_test_rand_int_range(0, 8); n; n--) {
+            struct btrail_batch a;
+            int ret = btrail_cursor_next(fresh, &a);
+
+            g_assert_cmpint(btrail_cursor_next(cursor, &b), ==, ret);
+            if (ret) {
+                break;
+            }
+            g_assert_cmpuint(a.index, ==, b.index);
+            g_assert_cmpuint(a.count, ==, b.count);
+            g_assert_cmpuint(a.cr3, ==, b.cr3);
+            g_assert_cmpuint(a.time.host, ==, b.time.host);
+            g_assert_cmpuint(a.task.tid, ==, b.task.tid);
+            g_assert_cmpuint(a.kernel.number, ==, b.kernel.number);
+            g_assert_true(!a.event == !b.event && (!a.event || !memcmp(
+                a.event, b.event, sizeof(*a.event))));
+            g_assert_cmpmem(a.records, a.count * sizeof(*a.records),
+                            b.records, b.count * sizeof(*b.records));
+        }
+        if (!(i % 64)) {
+            want = describe(fresh, 0);
+            got = describe(cursor, 0);
+            g_assert_cmpstr(got, ==, want);
+        }
+        btrail_cursor_close(fresh);
+    }
+    btrail_cursor_close(cursor);
+}
+
 /* The kernel that runs from each record on, and whether the one before leaves
  * another */
 static const struct kernel_step {
@@ -586,6 +641,7 @@ int main(int argc, char **argv)
     sample_write(path, CHUNKS);
     g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
     g_test_add_func("/cursor/seek", test_seek);
+    g_test_add_func("/cursor/seek-on", test_seek_on);
     g_test_add_func("/cursor/leaves", test_leaves);
     g_test_add_func("/cursor/nested-tasks", test_nested_tasks);
     g_test_add_func("/cursor/seek-time", test_seek_time);
