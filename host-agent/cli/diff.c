@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/diff-print.h"
-#include "find/visits.h"
+#include "find/record-reader.h"
 
 bool diff_pair_differs(const struct diff_pair *pair)
 {
@@ -124,7 +124,7 @@ void diff_place_find(const struct diff_command *c, const struct diff_pair *pair,
     struct visit visit;
 
     memset(place, 0, sizeof(*place));
-    place->known = s->placed && !visit_read(in->trace.trace, s->vcpu, s->index,
+    place->known = s->placed && !record_read(in->trace.trace, s->vcpu, s->index,
                                             &visit);
     if (place->known) {
         place->time = visit.at.time.host;

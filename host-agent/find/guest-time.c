@@ -6,7 +6,7 @@
 #include <glib.h>
 
 #include "find/guest-time.h"
-#include "find/visits.h"
+#include "find/record-reader.h"
 #include "lib/agent/meta.h"
 #include "util/search.h"
 
@@ -60,7 +60,7 @@ bool guest_time_of(const struct btrail_trace *trace, unsigned vcpu,
 {
     struct visit visit;
 
-    if (index == UINT64_MAX || visit_read(trace, vcpu, index, &visit) ||
+    if (index == UINT64_MAX || record_read(trace, vcpu, index, &visit) ||
         !visit.at.time.host) {
         return false;
     }

@@ -9,7 +9,7 @@
 #include "find/past.h"
 #include "find/place.h"
 #include "find/process-runs.h"
-#include "find/visits.h"
+#include "find/record-reader.h"
 #include "lib/agent/meta.h"
 #include "util/function-name.h"
 #include "util/last-colon.h"
@@ -203,7 +203,7 @@ static bool find_record(const struct btrail_trace *trace, unsigned vcpu,
                         uint64_t index, struct moment *at, GError **error)
 {
     struct visit visit;
-    int ret = visit_read(trace, vcpu, index, &visit);
+    int ret = record_read(trace, vcpu, index, &visit);
 
     if (ret == -BTRAIL_ERR_END) {
         return fail(error, "vCPU %u has no record %" G_GUINT64_FORMAT, vcpu,

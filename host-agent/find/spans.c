@@ -9,8 +9,8 @@
 
 #include "analyze/pace.h"
 #include "find/clock-order.h"
+#include "find/record-reader.h"
 #include "find/spans.h"
-#include "find/visits.h"
 #include "lib/agent/pause.h"
 #include "lib/agent/thread.h"
 #include "util/cr3-pair.h"
@@ -582,7 +582,7 @@ static void count_batch(struct count *c, const struct btrail_batch *b)
 static int open_paces(struct count *c, uint64_t index)
 {
     struct visit visit;
-    bool known = !visit_read(c->s->trace, c->vcpu, index, &visit);
+    bool known = !record_read(c->s->trace, c->vcpu, index, &visit);
 
     return paces_open_near(&c->paces, c->s->trace, c->vcpu, c->s->tick,
                            known ? visit.at.time.host : 0, index);

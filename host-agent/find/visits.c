@@ -98,32 +98,6 @@ struct btrail_batch visit_batch(const struct visit *visit)
     };
 }
 
-int visit_read(const struct btrail_trace *trace, unsigned vcpu, uint64_t index,
-               struct visit *visit)
-{
-    struct btrail_cursor *cursor;
-    struct btrail_batch b;
-    int ret = btrail_cursor_open(&cursor, trace, vcpu, 0);
-
-    if (ret) {
-        return ret;
-    }
-    ret = btrail_cursor_seek(cursor, index);
-    while (!ret && !(ret = btrail_cursor_next(cursor, &b)) && b.event) {
-        continue;
-    }
-    if (!ret && b.index != index) {
-        ret = -BTRAIL_ERR_END;
-    }
-    if (!ret) {
-        *visit = (struct visit) {
-            moment_after(vcpu, &b, 0), b.records[0], b.cr3,
-        };
-    }
-    btrail_cursor_close(cursor);
-    return ret;
-}
-
 static bool library_failed(GError **error, int ret)
 {
     return fail(error, "the trace: %s", btrail_strerror(ret));

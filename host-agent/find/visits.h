@@ -30,13 +30,6 @@ struct visit {
 /* The record as a batch of its own, which points into @visit */
 struct btrail_batch visit_batch(const struct visit *visit);
 
-/*
- * Reads the record with an index; no address is wanted, so it is 0.  Errors:
- * those of the library; END: there is no such record.
- */
-int visit_read(const struct btrail_trace *trace, unsigned vcpu, uint64_t index,
-               struct visit *visit);
-
 struct visits;
 
 /**

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "find/visits.h"
+#include "find/record-reader.h"
 #include "gdb/walk.h"
 #include "trace-samples.h"
 
@@ -195,7 +195,7 @@ static void go(const struct scene *s, unsigned at)
 {
     struct visit visit;
 
-    g_assert_cmpint(visit_read(s->trace, made(s, at)->vcpu, made(s, at)->index,
+    g_assert_cmpint(record_read(s->trace, made(s, at)->vcpu, made(s, at)->index,
                                &visit), ==, 0);
     walk_go(s->walk, &visit.at);
 }

@@ -15,6 +15,7 @@
  * @place, @placed:  of a single moment; it was handed out
  * @output:          of a text that the guest writes
  * @order:           of what is found
+ * @records:         of moments that have none yet
  * @between:         of --between: records of each vCPU
  */
 struct finder {
@@ -26,6 +27,7 @@ struct finder {
     bool placed;
     struct guest_output *output;
     struct clock_order *order;
+    struct record_reader *records;
     struct range between[BTRAIL_MAX_VCPUS];
     struct within *inside;
     unsigned inside_vcpu;
@@ -240,6 +242,7 @@ struct finder *finder_new(struct find_options *o, GError **error)
 
     f->o = o;
     f->order = clock_order_new(o->in.trace.trace, o->in.trace.tick);
+    f->records = record_reader_new(o->in.trace.trace);
     if (!find_between(f, error) || !find_meanwhile(f, error) ||
         !open_source(f, error)) {
         finder_free(f);
@@ -258,6 +261,7 @@ void finder_free(struct finder *f)
         visits_free(f->visits);
         find_target_free(f->wanted);
         clock_order_free(f->order);
+        record_reader_free(f->records);
         g_free(f);
     }
 }
@@ -314,7 +318,7 @@ static bool is_inside(struct finder *f, const struct find_moment *found,
     struct visit visit;
 
     if (!at.exact && at.icount != BTRAIL_NO_ICOUNT &&
-        !visit_read(f->o->in.trace.trace, at.vcpu, at.index, &visit)) {
+        !record_reader_at(f->records, at.vcpu, at.index, &visit)) {
         at = visit.at;
     }
     return within_has(f->inside, clock_order_key(f->order, &at), error);
@@ -341,8 +345,8 @@ static void read_record(const struct finder *f, struct find_moment *found)
 {
     const struct moment *at = &found->visit.at;
 
-    found->has_record |= !visit_read(f->o->in.trace.trace, at->vcpu,
-                                     at->index, &found->visit);
+    found->has_record |= !record_reader_at(f->records, at->vcpu, at->index,
+                                           &found->visit);
 }
 
 void finder_complete(const struct finder *f, struct find_moment *found)

@@ -10,6 +10,7 @@
 #include "find/backtrace.h"
 #include "find/clock-order.h"
 #include "find/event.h"
+#include "find/record-reader.h"
 #include "find/switches.h"
 #include "find/visits.h"
 #include "find/within.h"

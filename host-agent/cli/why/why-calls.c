@@ -8,6 +8,7 @@
 #include "analyze/call-tracks.h"
 #include "analyze/syscall-times.h"
 #include "cli/why/why.h"
+#include "find/record-reader.h"
 #include "find/visits.h"
 
 /* Calls are read from so long before the first one on, so that their callers in
@@ -134,7 +135,7 @@ static uint64_t clock_before(const struct btrail_trace *trace, unsigned vcpu,
 {
     struct visit visit;
 
-    return visit_read(trace, vcpu, index, &visit) ? 0 : visit.at.time.host;
+    return record_read(trace, vcpu, index, &visit) ? 0 : visit.at.time.host;
 }
 
 /* Widens a time by that in which a vCPU may have run some code, as footprints

@@ -8,6 +8,7 @@
 
 #include "cli/why/why.h"
 #include "find/clock-order.h"
+#include "find/record-reader.h"
 #include "util/parse.h"
 
 /* How far back a wait is looked for at first, and by what factor more */
@@ -331,7 +332,7 @@ static bool is_reset(const struct btrail_trace *trace,
 {
     struct visit visit;
 
-    return !visit_read(trace, first->vcpu, first->index, &visit) &&
+    return !record_read(trace, first->vcpu, first->index, &visit) &&
            visit.record.from == RESET;
 }
 
@@ -357,7 +358,7 @@ static bool is_fresh(const struct btrail_trace *trace,
     struct visit visit;
     const char *name = visit.at.task.name;
 
-    return p && !visit_read(trace, p->vcpu, p->index, &visit) &&
+    return p && !record_read(trace, p->vcpu, p->index, &visit) &&
            visit.at.task.known && visit.at.task.tid == t->task.tid &&
            (!strcmp(name, "swapper") || g_str_has_prefix(name, "swapper/"));
 }

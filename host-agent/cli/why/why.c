@@ -11,8 +11,8 @@
 #include "cli/complete.h"
 #include "cli/why/why.h"
 #include "find/guest-time.h"
+#include "find/record-reader.h"
 #include "find/task-names.h"
-#include "find/visits.h"
 #include "util/json.h"
 #include "util/search.h"
 #include "util/sort.h"
@@ -66,7 +66,7 @@ uint64_t why_icount(const struct why *why, const struct waiting_moment *m)
     struct visit visit;
 
     return m->index == THREAD_NO_INDEX ||
-           visit_read(why->in.trace.trace, m->vcpu, m->index, &visit) ||
+           record_read(why->in.trace.trace, m->vcpu, m->index, &visit) ||
            !visit.at.exact ? BTRAIL_NO_ICOUNT : visit.at.icount;
 }
 
