@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "find/guest-time.h"
-#include "find/past.h"
 #include "find/place.h"
 #include "find/process-runs.h"
 #include "find/record-reader.h"
@@ -380,23 +379,16 @@ static bool find_name(const struct btrail_trace *trace,
     return false;
 }
 
-/* The moment of the vCPU that had executed this many instructions last */
-static bool find_icount(const struct btrail_trace *trace, uint64_t icount,
-                        struct moment *at, GError **error)
+bool find_place_count(struct past *past, const struct btrail_trace *trace,
+                      uint64_t icount, struct moment *at)
 {
-    struct past *h = past_new(trace);
     struct btrail_stream_info info;
     bool any = false;
 
-    if (!h) {
-        return fail(error, "the trace has no instruction counts, and %"
-                    G_GUINT64_FORMAT " is one; a time has a point or a unit, "
-                    "as %" G_GUINT64_FORMAT "s has", icount, icount);
-    }
     for (unsigned i = 0; !btrail_trace_stream(trace, i, &info); i++) {
         struct past_place p;
 
-        if (past_at(h, info.vcpu, icount, &p) &&
+        if (past_at(past, info.vcpu, icount, &p) &&
             (!any || p.count > at->icount)) {
             *at = (struct moment) {
                 info.vcpu, p.index, p.count, true, p.time, p.task,
@@ -404,8 +396,23 @@ static bool find_icount(const struct btrail_trace *trace, uint64_t icount,
             any = true;
         }
     }
+    return any;
+}
+
+static bool find_icount(const struct btrail_trace *trace, uint64_t icount,
+                        struct moment *at, GError **error)
+{
+    struct past *h = past_new(trace);
+    bool found;
+
+    if (!h) {
+        return fail(error, "the trace has no instruction counts, and %"
+                    G_GUINT64_FORMAT " is one; a time has a point or a unit, "
+                    "as %" G_GUINT64_FORMAT "s has", icount, icount);
+    }
+    found = find_place_count(h, trace, icount, at);
     past_free(h);
-    return any || fail(error, "the trace begins later");
+    return found || fail(error, "the trace begins later");
 }
 
 bool find_place_find(const struct find_place *p,

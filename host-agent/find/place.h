@@ -36,6 +36,7 @@
 
 #include "find/marks.h"
 #include "find/moment.h"
+#include "find/past.h"
 #include "symbolize/symbolizer.h"
 #include "util/agent-error.h"
 
@@ -98,6 +99,14 @@ bool find_place_find(const struct find_place *place,
                      const struct btrail_trace *trace,
                      struct symbolizer *symbols, struct moment *at,
                      GError **error);
+
+/*
+ * The moment of the vCPU that had executed this many instructions last; @past
+ * is of @trace.  Of many moments, those that come in order are quick.  False if
+ * the trace begins later.
+ */
+bool find_place_count(struct past *past, const struct btrail_trace *trace,
+                      uint64_t icount, struct moment *at);
 
 /**
  * find_place_icount - the instruction of a place of a replay

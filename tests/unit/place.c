@@ -267,6 +267,51 @@ static void test_find(void)
     sample_remove(path);
 }
 
+/* Moments of counts that share a reader are those that are found one by one. */
+static void test_counts(void)
+{
+    enum { SLAB = 20, SLABS = 30, RECORDS = SLAB * SLABS };
+    struct btrail_record records[RECORDS];
+    const struct sample_slabs slabs = {
+        .records = records, .n_records = SLAB, .n = SLABS, .counted = true,
+        .in_chunk = 4,
+    };
+    char *path = sample_path();
+    struct btrail_trace *trace;
+    struct past *past;
+
+    for (unsigned i = 0; i < RECORDS; i++) {
+        records[i] = (struct btrail_record) {
+            i, i, (4 * (uint64_t)i + 40) << BTRAIL_RECORD_ICOUNT_SHIFT,
+        };
+    }
+    sample_write_slabs(path, &slabs);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    past = past_new(trace);
+    g_assert_nonnull(past);
+    for (unsigned i = 0; i < 1000; i++) {
+        const struct find_place place = {
+            FIND_PLACE_ICOUNT, i < 500 ? i * 5 :
+            (unsigned)g_test_rand_int_range(0, 2500),
+        };
+        struct moment want, got;
+        bool found = find_place_count(past, trace, place.number, &got);
+
+        g_assert_true(find_place_find(&place, trace, NULL, &want, NULL) ==
+                      found);
+        if (found) {
+            g_assert_cmpint(moment_compare(&want, &got), ==, 0);
+            g_assert_cmpuint(got.icount, ==, want.icount);
+            g_assert_cmpuint(got.icount, <=, place.number);
+            g_assert_cmpuint(got.index, ==, MIN(place.number / 4 - 10,
+                                                RECORDS - 1));
+        }
+    }
+    past_free(past);
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
 /* The kernel's functions have no names: where a process ends is not shown. */
 static void test_nameless(void)
 {
@@ -290,6 +335,7 @@ int main(int argc, char **argv)
     g_test_add_func("/place/output", test_output);
     g_test_add_func("/place/wrong", test_wrong);
     g_test_add_func("/place/find", test_find);
+    g_test_add_func("/place/counts", test_counts);
     g_test_add_func("/place/nameless", test_nameless);
     return g_test_run();
 }

@@ -13,7 +13,7 @@
  * @wanted, @visits: of code
  * @switches:        of task switches, and wake-ups
  * @place, @placed:  of a single moment; it was handed out
- * @output:          of a text that the guest writes
+ * @output:          of a text that the guest writes, at counts of @past
  * @order:           of what is found
  * @records:         of moments that have none yet
  * @between:         of --between: records of each vCPU
@@ -26,6 +26,7 @@ struct finder {
     struct find_moment place;
     bool placed;
     struct guest_output *output;
+    struct past *past;
     struct clock_order *order;
     struct record_reader *records;
     struct range between[BTRAIL_MAX_VCPUS];
@@ -208,7 +209,10 @@ static bool open_place(struct finder *f, GError **error)
     }
     f->output = guest_output_open(r, place->name, place->length, error);
     recording_free(r);
-    return f->output;
+    f->past = f->output ? past_new(o->in.trace.trace) : NULL;
+    return f->past ||
+           (f->output && agent_fail(error, AGENT_ERROR_COMMAND, "the trace has "
+                                    "no instruction counts"));
 }
 
 /* Opens what has the moments. */
@@ -258,6 +262,7 @@ void finder_free(struct finder *f)
         within_free(f->inside);
         switches_free(f->switches);
         guest_output_free(f->output);
+        past_free(f->past);
         visits_free(f->visits);
         find_target_free(f->wanted);
         clock_order_free(f->order);
@@ -366,21 +371,14 @@ void finder_complete(const struct finder *f, struct find_moment *found)
 static bool read_output(struct finder *f, struct find_moment *found,
                         GError **error)
 {
-    struct find_place place = { FIND_PLACE_ICOUNT };
-    g_autoptr(GError) local = NULL;
+    uint64_t icount;
 
     do {
-        g_clear_error(&local);
-        if (!guest_output_next(f->output, &place.number, error)) {
+        if (!guest_output_next(f->output, &icount, error)) {
             return false;
         }
-    } while (!find_place_find(&place, f->o->in.trace.trace, f->o->in.names,
-                              &found->visit.at, &local) &&
-             g_error_matches(local, AGENT_ERROR, AGENT_ERROR_COMMAND));
-    if (local) {
-        g_propagate_error(error, g_steal_pointer(&local));
-        return false;
-    }
+    } while (!find_place_count(f->past, f->o->in.trace.trace, icount,
+                               &found->visit.at));
     read_record(f, found);
     return true;
 }
