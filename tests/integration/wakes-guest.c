@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Tasks that wait in all ways that there are, for the test wakes: usage
- * wakes-guest N
+ * wakes-guest N [TURNS]
  *
  * Each round, they wait for a pipe, a futex, a timer, a child, a signal, and for
  * their turn while another one has the CPU.
@@ -19,7 +19,7 @@
 
 #include "guest-program.h"
 
-#define EACH    40                      /* turns of a round */
+static unsigned each = 40;              /* turns of a round */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -27,7 +27,7 @@ static unsigned turn;
 
 static void *take_turns(void *odd)
 {
-    for (unsigned i = 0; i < EACH; i++) {
+    for (unsigned i = 0; i < each; i++) {
         pthread_mutex_lock(&lock);
         while (turn % 2 != (odd != NULL)) {
             pthread_cond_wait(&changed, &lock);
@@ -59,12 +59,12 @@ static void by_pipe(void)
     CHECK(!pipe(there) && !pipe(back));
     pid = fork();
     if (!pid) {
-        for (unsigned i = 0; i < EACH; i++) {
+        for (unsigned i = 0; i < each; i++) {
             CHECK(read(there[0], &c, 1) == 1 && write(back[1], &c, 1) == 1);
         }
         _exit(0);
     }
-    for (unsigned i = 0; i < EACH; i++) {
+    for (unsigned i = 0; i < each; i++) {
         CHECK(write(there[1], &c, 1) == 1 && read(back[0], &c, 1) == 1);
     }
     CHECK(waitpid(pid, NULL, 0) == pid);
@@ -78,7 +78,7 @@ static void by_timer(void)
 {
     const struct timespec time = { .tv_nsec = 300000 };
 
-    for (unsigned i = 0; i < EACH / 8; i++) {
+    for (unsigned i = 0; i < each / 8; i++) {
         nanosleep(&time, NULL);
     }
 }
@@ -94,7 +94,7 @@ static void by_signal(void)
     sigprocmask(SIG_BLOCK, &set, NULL);
     pid = fork();
     if (!pid) {
-        for (unsigned i = 0; i < EACH / 8; i++) {
+        for (unsigned i = 0; i < each / 8; i++) {
             CHECK(!kill(getppid(), SIGUSR1));
             sched_yield();
         }
@@ -124,6 +124,9 @@ static void by_turns(void)
 
 int main(int argc, char **argv)
 {
+    if (argc > 2) {
+        each = atoi(argv[2]);
+    }
     for (int n = argc > 1 ? atoi(argv[1]) : 1; n > 0; n--) {
         by_futex();
         by_pipe();
