@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "find/target.h"
+#include "lib/agent/batch.h"
 #include "lib/agent/names-private.h"
 #include "lib/agent/symbol-list.h"
 #include "util/closest.h"
@@ -160,6 +161,7 @@ static bool read_batches(const struct btrail_trace *trace, batch_fn *fn,
 /* A function of the programs of a process */
 struct user_search {
     struct find_target *wanted;
+    struct symbolizer *symbols;
     const struct btrail_names *names;
     GHashTable *pids;           /* that had the name of the process */
     GHashTable *owners;
@@ -194,16 +196,14 @@ static bool no_such_process(const struct user_search *u, GError **error)
                       "this trace%s", u->wanted->process, hint);
 }
 
-/* Can these records be of the process, at addresses that are not known? */
+/* Can these records, whose task is known, be of the process, at addresses that
+ * are not known? */
 static bool is_unknown(const struct user_search *u,
                        const struct btrail_batch *b)
 {
     struct owner key = { { 0, b->task.pid } };
     const struct owner *owner;
 
-    if (!b->task.known) {
-        return true;
-    }
     if (b->task.kernel || strcmp(b->task.name, u->wanted->process)) {
         return false;
     }
@@ -212,17 +212,13 @@ static bool is_unknown(const struct user_search *u,
     return !owner || !owner->known;
 }
 
-static void note_unknown(void *opaque, unsigned vcpu,
-                         const struct btrail_batch *b)
+static void add_other(struct user_search *u, unsigned vcpu,
+                      const struct btrail_batch *b)
 {
-    struct user_search *u = opaque;
     GArray **others = &u->wanted->others[vcpu];
     const struct piece piece = { b->index, b->index + b->count };
     struct piece *last;
 
-    if (!is_unknown(u, b)) {
-        return;
-    }
     if (!*others) {
         *others = g_array_new(FALSE, FALSE, sizeof(struct piece));
     }
@@ -232,6 +228,44 @@ static void note_unknown(void *opaque, unsigned vcpu,
         last->end = piece.end;
     } else {
         g_array_append_val(*others, piece);
+    }
+}
+
+/* Has the process made the first record of a batch whose task is not known, as
+ * far as its page tables say? */
+static bool is_by_root(const struct user_search *u, unsigned vcpu,
+                       const struct btrail_batch *b)
+{
+    struct btrail_batch part = { .count = 0 };
+    struct task task;
+
+    return symbolizer_part(u->symbols, vcpu, b, &part, &task) &&
+           task.process && !strcmp(task.process->comm, u->wanted->process);
+}
+
+/*
+ * Records of other page tables are not read: there are many, of firmware and of
+ * a kernel that boots.
+ */
+static void note_unknown(void *opaque, unsigned vcpu,
+                         const struct btrail_batch *b)
+{
+    struct user_search *u = opaque;
+    struct btrail_batch part = { .count = 0 }, rest;
+    struct task task;
+
+    if (b->task.known) {
+        if (is_unknown(u, b)) {
+            add_other(u, vcpu, b);
+        }
+        return;
+    }
+    while (symbolizer_part(u->symbols, vcpu, b, &part, &task)) {
+        /* Who can have made the record right after a clock is known better. */
+        rest = btrail_batch_part(&part, 1, part.count - 1);
+        if (is_by_root(u, vcpu, &part) || is_by_root(u, vcpu, &rest)) {
+            add_other(u, vcpu, &part);
+        }
     }
 }
 
@@ -316,7 +350,7 @@ static char *say_unnamed(const struct user_search *u)
 static bool add_user(struct find_target *s, const struct btrail_trace *trace,
                      struct symbolizer *symbols, GError **error)
 {
-    struct user_search u = { s, symbolizer_names(symbols) };
+    struct user_search u = { s, symbols, symbolizer_names(symbols) };
     bool ok;
 
     u.closest = closest_to(s->process);

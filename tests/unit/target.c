@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Functions that are searched by name: each only while it is there
+ * Functions that are searched by name: each only while it is there, and where
+ * its process can be
  */
 
 #include "symbol-samples.h"
@@ -148,6 +149,43 @@ static void test_kernels(void)
     sample_remove(path);
 }
 
+/*
+ * Where no event names the task, only records of the process's page tables can
+ * have its function: those of trace-samples.h with two of the roots, of which
+ * some between are lost.
+ */
+static void test_roots(void)
+{
+    static const char map[] = "cr3 1000 pid=1 one\ncr3 2000 pid=2 two\n"
+                              "cr3 3000 pid=3 one\n";
+    static const struct piece want[] = { { 10, 20 }, { 27, 37 }, { 57, 77 } };
+    char *path = sample_path();
+    g_autofree char *names = g_strconcat(path, ".map", NULL);
+    const struct symbolizer_options options = { .map = names };
+    struct btrail_trace *t;
+    struct symbolizer *named;
+    struct find_target *s;
+
+    g_assert_true(g_file_set_contents(names, map, -1, NULL));
+    sample_write(path, 5);
+    g_assert_cmpint(btrail_trace_open(&t, path), ==, 0);
+    named = symbolizer_new(&options, t, NULL);
+    g_assert_nonnull(named);
+    s = find_target_function(t, named, "one", "main", NULL);
+    for (unsigned vcpu = 0; vcpu < 4; vcpu += 3) {
+        g_assert_cmpmem(s->others[vcpu]->data,
+                        s->others[vcpu]->len * sizeof(*want), want,
+                        sizeof(want));
+    }
+    find_target_free(s);
+    s = find_target_function(t, named, "three", "main", NULL);
+    g_assert_null(s->others[0]);
+    find_target_free(s);
+    symbolizer_free(named);
+    btrail_trace_close(t);
+    sample_remove(path);
+}
+
 int main(int argc, char **argv)
 {
     const struct symbolizer_options options = { 0 };
@@ -163,6 +201,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wanted/known", test_known);
     g_test_add_func("/wanted/starts", test_starts);
     g_test_add_func("/wanted/kernels", test_kernels);
+    g_test_add_func("/wanted/roots", test_roots);
     ret = g_test_run();
     symbolizer_free(symbols);
     btrail_trace_close(trace);
