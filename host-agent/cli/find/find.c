@@ -153,9 +153,11 @@ static int print_all(struct find_options *o, struct finder *f)
     g_autoptr(GError) error = NULL;
     struct find_moment found;
     uint64_t n = 0;
+    bool more = false;
 
     while (finder_next(f, &found, &error)) {
         if (n == o->limit) {
+            more = true;
             if (!o->json) {
                 cli_printf("# ... there are more; see --limit, --count and "
                            "--last\n");
@@ -171,7 +173,7 @@ static int print_all(struct find_options *o, struct finder *f)
     if (error) {
         return failed(o, error);
     }
-    if (!n) {
+    if (!n && !more) {
         print_unknown(o, f, true);
         return nothing(o, f);
     }
