@@ -369,8 +369,8 @@ static bool has_no_checkpoint(struct player *p)
     return list && !json_array_get_length(list);
 }
 
-/* It comes to @icount, or to the end. */
-static bool seek(struct player *p, uint64_t icount, GError **error)
+/* It comes to @icount, or to the end, or stays where it is. */
+static bool seek(struct player *p, uint64_t icount, bool back, GError **error)
 {
     g_autoptr(GError) local = NULL;
 
@@ -378,6 +378,7 @@ static bool seek(struct player *p, uint64_t icount, GError **error)
     if (emulator_command(p->emulator, "replay-seek",
                          btrail_json_new("U:icount", icount, NULL), &local)) {
         p->diverted = false;
+        p->ended &= !back;
         return wait_stopped(p, error);
     }
     if (p->checkpoints && has_no_checkpoint(p)) {
@@ -407,19 +408,14 @@ bool player_goto(struct player *p, uint64_t icount, GError **error)
     if (at == icount && !p->diverted) {
         return true;
     }
-    if (icount > at && p->ended) {
+    if (icount > at && p->ended && !p->diverted) {
         return past_end(icount, at, error);
     }
-    if (icount < at) {
-        if (!p->checkpoints) {
-            g_set_error(error, AGENT_ERROR,
-                        AGENT_ERROR_PROTOCOL,
-                        "this replay only goes forward");
-            return false;
-        }
-        p->ended = false;
+    if (icount < at && !p->checkpoints) {
+        return agent_fail(error, AGENT_ERROR_PROTOCOL,
+                          "this replay only goes forward");
     }
-    if (!seek(p, icount, error) || !player_icount(p, &at, error)) {
+    if (!seek(p, icount, icount < at, error) || !player_icount(p, &at, error)) {
         return false;
     }
     return at == icount || past_end(icount, at, error);
@@ -435,11 +431,12 @@ bool player_finish(struct player *p, GError **error)
 
 bool player_divert(struct player *p, unsigned vcpu, GError **error)
 {
-    p->diverted = emulator_command(p->emulator, "replay-divert",
-                                   btrail_json_new("U:cpu-index",
-                                                   (uint64_t)vcpu, NULL),
-                                   error);
-    return p->diverted;
+    bool ok = emulator_command(p->emulator, "replay-divert",
+                               btrail_json_new("U:cpu-index", (uint64_t)vcpu,
+                                               NULL), error);
+
+    p->diverted |= ok;
+    return ok;
 }
 
 bool player_go_live(struct player *p, GError **error)
