@@ -12,6 +12,26 @@
 #include "util/quote.h"
 
 #define DIGITS  "0123456789"
+#define US      (UINT64_C(1000) * STACK_TICKS)
+
+/* @rest: ticks, less than a microsecond, that no line has yet */
+struct folded {
+    const struct export *e;
+    uint64_t rest;
+};
+
+/*
+ * Each line has whole microseconds, and some the rest of those before: then the
+ * lines of any function and of all that it has called, which follow each other,
+ * add up to its time, however short each of them is.
+ */
+static uint64_t microseconds(struct folded *f, uint64_t ticks)
+{
+    uint64_t rest = f->rest + ticks % US;
+
+    f->rest = rest % US;
+    return ticks / US + rest / US;
+}
 
 /* flamegraph.pl takes a number at the end of a stack for another count. */
 static bool ends_in_number(const char *name)
@@ -42,20 +62,20 @@ static void put_frame(GString *line, const struct stack_node *n)
 }
 
 /* The tree is at most STACK_MAX_DEPTH deep. */
-static void put_stacks(const struct export *e, const struct stack_node *n,
+static void put_stacks(struct folded *f, const struct stack_node *n,
                        GString *line)
 {
     size_t len = line->len;
 
     for (; n; n = n->next) {
-        uint64_t value = e->by_time ? n->ticks / STACK_TICKS / 1000 :
+        uint64_t value = f->e->by_time ? microseconds(f, n->ticks) :
                          n->records;
 
         put_frame(line, n);
         if (value) {
-            fprintf(e->out, "%s %" PRIu64 "\n", line->str, value);
+            fprintf(f->e->out, "%s %" PRIu64 "\n", line->str, value);
         }
-        put_stacks(e, n->child, line);
+        put_stacks(f, n->child, line);
         g_string_truncate(line, len);
     }
 }
@@ -70,14 +90,14 @@ static void put_path(GString *line, const struct stack_node *n)
 
 /* Puts for how many microseconds tasks did not run, by where, and who woke
  * them. */
-static void put_away(const struct export *e, const struct call_tree *t)
+static void put_away(struct folded *f, const struct call_tree *t)
 {
     g_autoptr(GString) line = g_string_new(NULL);
     const struct off_cpu_sum *sum;
 
     for (size_t i = 0; (sum = off_cpu_sums_get(t->away, i)); i++) {
         g_autoptr(GArray) frames = away_frames(sum);
-        uint64_t us = sum->ticks / STACK_TICKS / 1000;
+        uint64_t us = microseconds(f, sum->ticks);
 
         g_string_truncate(line, 0);
         put_path(line, sum->node);
@@ -92,7 +112,7 @@ static void put_away(const struct export *e, const struct call_tree *t)
             }
         }
         if (us) {
-            fprintf(e->out, "%s %" PRIu64 "\n", line->str, us);
+            fprintf(f->e->out, "%s %" PRIu64 "\n", line->str, us);
         }
     }
 }
@@ -108,6 +128,7 @@ static void put_tree(void *opaque, const struct call_tree *t)
 int export_folded(struct export *e)
 {
     static const struct call_tree_ops ops = { .spill = put_tree };
+    struct folded f = { e, 0 };
     struct call_tree t;
     bool off_cpu = e->in.off_cpu;
     int ret;
@@ -119,7 +140,7 @@ int export_folded(struct export *e)
           analysis_leave_out_waits)(&e->in)) {
         return EXPORT_FAILED;
     }
-    ret = analysis_read_calls(&e->in, &t, off_cpu ? NULL : &ops, e);
+    ret = analysis_read_calls(&e->in, &t, off_cpu ? NULL : &ops, &f);
     if (ret) {
         return ret;
     }
@@ -128,9 +149,9 @@ int export_folded(struct export *e)
                   "info", e->in.trace.path);
         ret = EXPORT_FAILED;
     } else if (off_cpu) {
-        put_away(e, &t);
+        put_away(&f, &t);
     } else {
-        put_tree(e, &t);
+        put_tree(&f, &t);
     }
     export_end_calls(e, &t);
     return ret;
