@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What queue.c of the device needs of QEMU's header of this name. */
+/* What queue.c of the device and page-versions.c need of QEMU's header of this
+ * name. */
 
 #ifndef QEMU_OSDEP_H
 #define QEMU_OSDEP_H
 
+#include <assert.h>
+#include <glib.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#define QEMU_IS_ALIGNED(n, to)  ((n) % (to) == 0)
 
 #endif /* QEMU_OSDEP_H */

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What page-versions.c needs of QEMU's header of this name. */
+
+#ifndef QEMU_UNITS_H
+#define QEMU_UNITS_H
+
+#define MiB (1ull << 20)
+
+#endif /* QEMU_UNITS_H */
