@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What queue.c of the device and page-versions.c need of QEMU's header of this
+/* What those of our files that are tested alone need of QEMU's header of this
  * name. */
 
 #ifndef QEMU_OSDEP_H
@@ -10,8 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
+#define unlikely(x)             __builtin_expect(!!(x), 0)
 #define QEMU_IS_ALIGNED(n, to)  ((n) % (to) == 0)
 
 #endif /* QEMU_OSDEP_H */
