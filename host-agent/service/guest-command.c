@@ -278,6 +278,29 @@ static void listed(GObject *source, GAsyncResult *async, gpointer opaque)
     g_free(l);
 }
 
+/* Adds the traces of a folder that sessions and dumps of its guests, of which
+ * there can be several, are writing. */
+static void add_writing(const struct host *host, const struct folder *folder,
+                        GHashTable *writing)
+{
+    for (unsigned i = 0; i < host->guests->len; i++) {
+        const struct guest *g = g_ptr_array_index(host->guests, i);
+
+        bool same = !strcmp(g->folder->path, folder->path);
+
+        for (unsigned k = 0; same && k < g->members->len; k++) {
+            const struct service_session *s =
+                guest_member_at(g->members, k)->session;
+
+            g_hash_table_add(writing, g_strdup(s->command->file));
+            for (unsigned n = 0; n < s->dumping->len; n++) {
+                g_hash_table_add(writing,
+                                 g_strdup(g_ptr_array_index(s->dumping, n)));
+            }
+        }
+    }
+}
+
 static void do_list(struct guest *g, gint64 id,
                     const struct service_command *c)
 {
@@ -297,11 +320,7 @@ static void do_list(struct guest *g, gint64 id,
     l->folder = folder;
     l->writing = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
                                        NULL);
-    for (unsigned i = 0; !folder && i < g->members->len; i++) {
-        const struct guest_member *m = guest_member_at(g->members, i);
-
-        g_hash_table_add(l->writing, g_strdup(m->session->command->file));
-    }
+    add_writing(g->host, folder ? folder : g->folder, l->writing);
     g->refs++;
     task = g_task_new(NULL, NULL, listed, l);
     g_task_set_task_data(task, l, NULL);
