@@ -14,8 +14,15 @@ import qemu
 
 def registers(text):
     """{name: number} from QEMU's "info registers" """
-    return {name.lower(): int(value, 16) for name, value in
-            re.findall(r'\b([A-Z][A-Z0-9]*) *=([0-9a-f]{8,16})\b', text)}
+    found = {}
+    for name, value in re.findall(r'\b([A-Z][A-Z0-9]*) *='
+                                  r'([0-9a-f]{8,16}(?: [0-9a-f]+)*)\b', text):
+        groups = value.split()
+        # Of the x87's, sign and exponent are last.
+        if len(groups) == 2 and len(groups[1]) == 4:
+            groups.reverse()
+        found[name.lower()] = int(''.join(groups), 16)
+    return found
 
 
 def state(monitor, folder, megabytes):

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/rr/rr-registers.h"
 #include "cli/rr/rr.h"
 #include "util/json.h"
 
@@ -29,34 +30,6 @@ struct arrival {
     char *task;
 };
 
-/* The next NAME=HEX of QEMU's "info registers"; moves @text past it. */
-static bool next_register(const char **text, char name[8], uint64_t *value)
-{
-    for (const char *equals = *text; (equals = strchr(equals, '=')); equals++) {
-        const char *begin, *last = equals, *end = equals + 1;
-        size_t digits = strspn(end, "0123456789abcdef");
-
-        /* "R8 =0000000000000000" */
-        while (last > *text && last[-1] == ' ') {
-            last--;
-        }
-        begin = last;
-        while (begin > *text && g_ascii_isalnum(begin[-1])) {
-            begin--;
-        }
-        if (begin == last || last - begin >= 8 || digits < 8 || digits > 16) {
-            continue;
-        }
-        for (unsigned i = 0; i <= last - begin; i++) {
-            name[i] = begin + i < last ? g_ascii_tolower(begin[i]) : 0;
-        }
-        *value = g_ascii_strtoull(end, NULL, 16);
-        *text = end + digits;
-        return true;
-    }
-    return false;
-}
-
 static void name_address(struct arrival *a, struct trace_index *trace)
 {
     struct where where;
@@ -72,8 +45,7 @@ static void print_arrival(const struct rr_options *o, const struct arrival *a)
     const char *text = a->registers;
     g_auto(GStrv) lines = NULL;
     JsonObject *registers;
-    uint64_t value;
-    char name[8];
+    struct rr_register r;
 
     if (!o->json) {
         if (a->several) {
@@ -96,11 +68,8 @@ static void print_arrival(const struct rr_options *o, const struct arrival *a)
         return;
     }
     registers = json_object_new();
-    while (next_register(&text, name, &value)) {
-        btrail_json_add(registers, "X:-", value, NULL);
-        json_object_set_member(registers, name,
-                               json_object_dup_member(registers, "-"));
-        json_object_remove_member(registers, "-");
+    while (rr_register_next(&text, &r)) {
+        json_object_set_string_member(registers, r.name, r.text);
     }
     cli_print_json(btrail_json_new(
         "U:icount", a->icount, "b:exact", a->exact, "u:vcpu", a->vcpu,
@@ -113,9 +82,8 @@ static bool arrive(struct rr_options *o, struct arrival *a, GError **error)
     struct player_options options = rr_player(o);
     struct player *p;
     g_autofree char *line = g_strdup_printf("info registers %u", a->vcpu);
+    struct rr_register r;
     const char *text;
-    char name[8];
-    uint64_t value;
     bool ok;
 
     options.saved = true;
@@ -127,9 +95,9 @@ static bool arrive(struct rr_options *o, struct arrival *a, GError **error)
     rr_end_progress(o);
     a->registers = ok ? player_hmp(p, line, error) : NULL;
     text = a->registers;
-    while (text && next_register(&text, name, &value)) {
-        if (!strcmp(name, "rip") || !strcmp(name, "eip")) {
-            a->rip = value;
+    while (text && rr_register_next(&text, &r)) {
+        if (!strcmp(r.name, "rip") || !strcmp(r.name, "eip")) {
+            a->rip = r.low;
         }
     }
     if (!a->registers) {
