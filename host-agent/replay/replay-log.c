@@ -9,6 +9,7 @@
 
 #include "replay/replay-log.h"
 #include "util/json.h"
+#include "util/search.h"
 
 /* False if it is not one that the guest gets from outside. */
 static bool kind_of(unsigned type, enum replay_log_kind *kind)
@@ -60,10 +61,10 @@ static void read_events(struct log_reader *r, uint64_t at, uint64_t icount,
 {
     struct log_event event;
 
-    while (log_reader_next(r, &event)) {
+    for (uint64_t order = 0; log_reader_next(r, &event); order++) {
         struct replay_log_event e = {
-            .there = true, .icount = at, .device = event.number,
-            .bytes = event.bytes,
+            .there = true, .icount = at, .order = order,
+            .device = event.number, .bytes = event.bytes,
         };
 
         if (event.type == LOG_INSTRUCTION) {
@@ -98,6 +99,30 @@ bool replay_log_find(const char *path, const struct log_start *start,
     return !r.bad ||
            agent_fail(error, AGENT_ERROR_PROTOCOL, "%s is "
                       "damaged, or of another QEMU", path);
+}
+
+static gint by_order(gconstpointer a, gconstpointer b)
+{
+    const struct replay_log_event *const *x = a, *const *y = b;
+
+    return BTRAIL_COMPARE((*x)->order, (*y)->order);
+}
+
+GPtrArray *replay_log_before(const struct replay_log_place *place,
+                             unsigned most)
+{
+    GPtrArray *list = g_ptr_array_new();
+
+    for (unsigned i = 0; i < REPLAY_LOG_KINDS; i++) {
+        if (place->before[i].there) {
+            g_ptr_array_add(list, (gpointer)&place->before[i]);
+        }
+    }
+    g_ptr_array_sort(list, by_order);
+    if (list->len > most) {
+        g_ptr_array_remove_range(list, 0, list->len - most);
+    }
+    return list;
 }
 
 static const struct {

@@ -32,6 +32,8 @@ enum replay_log_kind {
  * @there:  is there one?
  * @kind:   of it
  * @icount: instructions executed before it
+ * @order:  how many events of any kind are before it in the log: several can be
+ *          at one instruction
  * @device: its number among those of its kind, or which request; 0 if there
  *          is no such thing
  * @bytes:  that came with it, or 0
@@ -40,6 +42,7 @@ struct replay_log_event {
     bool there;
     enum replay_log_kind kind;
     uint64_t icount;
+    uint64_t order;
     uint64_t device;
     uint64_t bytes;
 };
@@ -64,6 +67,11 @@ struct replay_log_place {
 bool replay_log_find(const char *path, const struct log_start *start,
                      uint64_t icount, struct replay_log_place *place,
                      GError **error);
+
+/* The last @most of what is before, in the log's order; of struct
+ * replay_log_event, which stay those of @place */
+GPtrArray *replay_log_before(const struct replay_log_place *place,
+                             unsigned most);
 
 /* For people: "request 12 of a disk" */
 char *replay_log_describe(const struct replay_log_event *e);

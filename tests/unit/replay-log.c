@@ -271,6 +271,65 @@ static void test_describe(void)
     g_assert_cmpint(json_object_get_int_member(json, "bytes"), ==, 60);
 }
 
+/* The kinds of events that are at the same instructions, in any order */
+static void test_order(void)
+{
+    static const struct {
+        unsigned event;
+        const char *sizes;
+        enum replay_log_kind kind;
+    } events[] = {
+        { INTERRUPT, "", REPLAY_LOG_INTERRUPT },
+        { EXCEPTION, "", REPLAY_LOG_EXCEPTION },
+        { BH, "8", REPLAY_LOG_TIMER }, { BLOCK, "8", REPLAY_LOG_DISK },
+        { CLOCK_HOST, "8", REPLAY_LOG_CLOCK },
+        { CLOCK_VIRTUAL_RT, "8", REPLAY_LOG_CLOCK },
+        { SHUTDOWN + 6, "", REPLAY_LOG_SHUTDOWN },
+        { CHECKPOINT, "", REPLAY_LOG_KINDS },
+    };
+
+    for (unsigned round = 0; round < 50; round++) {
+        g_autoptr(GByteArray) log = start();
+        unsigned kinds[60];
+        uint64_t at[60], now = 0, last = g_test_rand_int_range(0, 30);
+        struct replay_log_place place;
+
+        for (unsigned i = 0; i < G_N_ELEMENTS(at); i++) {
+            unsigned n = g_test_rand_int_range(0, G_N_ELEMENTS(events));
+
+            if (!g_test_rand_int_range(0, 3)) {
+                put_instructions(log, 1);
+                now++;
+            }
+            put_event(log, events[n].event, events[n].sizes, 7);
+            at[i] = now;
+            kinds[i] = events[n].kind;
+        }
+        put(log, END, 1);
+        g_assert_true(find(log, last, &place));
+        for (unsigned most = 0; most <= REPLAY_LOG_KINDS; most++) {
+            g_autoptr(GPtrArray) list = replay_log_before(&place, most);
+            bool seen[REPLAY_LOG_KINDS + 1] = { false };
+            unsigned n = list->len;
+
+            /* From the last one back, of each kind the first that comes */
+            seen[REPLAY_LOG_KINDS] = true;
+            for (unsigned i = G_N_ELEMENTS(at); i-- > 0;) {
+                if (at[i] <= last && !seen[kinds[i]] && n) {
+                    const struct replay_log_event *e = list->pdata[--n];
+
+                    seen[kinds[i]] = true;
+                    g_assert_cmpint(e->kind, ==, kinds[i]);
+                    g_assert_cmpuint(e->icount, ==, at[i]);
+                } else if (at[i] <= last && !seen[kinds[i]]) {
+                    g_assert_cmpuint(list->len, ==, most);
+                }
+            }
+            g_assert_cmpuint(n, ==, 0);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -280,5 +339,6 @@ int main(int argc, char **argv)
     g_test_add_func("/replay-log/start", test_start);
     g_test_add_func("/replay-log/damaged", test_damaged);
     g_test_add_func("/replay-log/describe", test_describe);
+    g_test_add_func("/replay-log/order", test_order);
     return g_test_run();
 }

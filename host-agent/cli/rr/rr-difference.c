@@ -27,30 +27,6 @@ struct difference {
     bool has_log;
 };
 
-static gint by_icount(gconstpointer a, gconstpointer b)
-{
-    const struct replay_log_event *const *x = a, *const *y = b;
-
-    return ((*x)->icount > (*y)->icount) - ((*x)->icount < (*y)->icount);
-}
-
-/* What the log has up to there, in its order */
-static GPtrArray *log_before(const struct difference *x)
-{
-    GPtrArray *list = g_ptr_array_new();
-
-    for (unsigned i = 0; i < REPLAY_LOG_KINDS; i++) {
-        if (x->log.before[i].there) {
-            g_ptr_array_add(list, (gpointer)&x->log.before[i]);
-        }
-    }
-    g_ptr_array_sort(list, by_icount);
-    if (list->len > SHOWN) {
-        g_ptr_array_remove_range(list, 0, list->len - SHOWN);
-    }
-    return list;
-}
-
 static JsonObject *record_json(const struct btrail_record *r)
 {
     return btrail_json_new("X:from", r->from, "X:to", r->to, "X:flags",
@@ -69,7 +45,7 @@ static JsonArray *path_json(const struct fingerprint_path *path)
 
 static JsonObject *log_json(const struct difference *x)
 {
-    g_autoptr(GPtrArray) before = log_before(x);
+    g_autoptr(GPtrArray) before = replay_log_before(&x->log, SHOWN);
     JsonArray *array = json_array_new();
     JsonObject *log;
 
@@ -157,7 +133,7 @@ static void print_event(const struct replay_log_event *e, const char *suffix)
 
 static void print_log(const struct difference *x)
 {
-    g_autoptr(GPtrArray) before = log_before(x);
+    g_autoptr(GPtrArray) before = replay_log_before(&x->log, SHOWN);
 
     cli_printf("the log has %s interrupt there, and around it\n",
                x->log.interrupt ? "an" : "no");
