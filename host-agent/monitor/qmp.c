@@ -18,6 +18,8 @@
 #define MAX_LINE    (16u << 20)
 #define MAX_EVENTS  1000
 #define AWAIT_US    20000       /* between two looks at who listens */
+/* More commands than any process gives */
+#define ADOPTED_ID  (G_GINT64_CONSTANT(1) << 40)
 
 struct qmp {
     int sock;                   /* -1 if another program has it */
@@ -27,6 +29,9 @@ struct qmp {
     GByteArray *in;
     gint64 last_id;
     GQueue *events;             /* names; NULL if they are not kept */
+    qmp_event_fn *seen;         /* or NULL */
+    void *seen_opaque;
+    bool torn;                  /* the first line may lack its begin */
 };
 
 static bool qmp_protocol_error(GError **error, const char *what)
@@ -99,18 +104,24 @@ static char *read_line(struct qmp *qmp, gint64 deadline, int cancel_fd,
 static JsonNode *read_object(struct qmp *qmp, gint64 deadline,
                              int cancel_fd, GError **error)
 {
-    g_autofree char *line = read_line(qmp, deadline, cancel_fd, error);
-    g_autoptr(JsonNode) node = NULL;
+    for (;;) {
+        g_autofree char *line = read_line(qmp, deadline, cancel_fd, error);
+        g_autoptr(JsonNode) node = line ? btrail_json_parse_object(line) :
+                                   NULL;
+        bool torn = qmp->torn;
 
-    if (!line) {
-        return NULL;
+        qmp->torn = false;
+        if (!line) {
+            return NULL;
+        }
+        if (node) {
+            return g_steal_pointer(&node);
+        }
+        if (!torn) {
+            qmp_protocol_error(error, "a line that is not a JSON object");
+            return NULL;
+        }
     }
-    node = btrail_json_parse_object(line);
-    if (!node) {
-        qmp_protocol_error(error, "a line that is not a JSON object");
-        return NULL;
-    }
-    return g_steal_pointer(&node);
 }
 
 static bool send_all(struct qmp *qmp, const char *text, size_t len,
@@ -162,6 +173,9 @@ static bool keep_event(struct qmp *qmp, JsonObject *object)
 {
     const char *name = btrail_json_string(object, "event");
 
+    if (qmp->seen && name) {
+        qmp->seen(qmp->seen_opaque, name);
+    }
     if (qmp->events && name) {
         g_queue_push_tail(qmp->events, g_strdup(name));
         if (g_queue_get_length(qmp->events) > MAX_EVENTS) {
@@ -176,6 +190,12 @@ void qmp_keep_events(struct qmp *qmp)
     if (!qmp->events) {
         qmp->events = g_queue_new();
     }
+}
+
+void qmp_on_event(struct qmp *qmp, qmp_event_fn *seen, void *opaque)
+{
+    qmp->seen = seen;
+    qmp->seen_opaque = opaque;
 }
 
 char *qmp_next_event(struct qmp *qmp, int timeout_ms,
@@ -232,6 +252,11 @@ JsonNode *qmp_execute(struct qmp *qmp, const char *command,
         }
         return result;
     }
+}
+
+int qmp_socket(const struct qmp *qmp)
+{
+    return qmp->sock;
 }
 
 const char *qmp_version(const struct qmp *qmp)
@@ -304,6 +329,17 @@ struct qmp *qmp_new(int sock, int timeout_ms, int cancel_fd,
         qmp_free(qmp);
         return NULL;
     }
+    return qmp;
+}
+
+struct qmp *qmp_adopt(int sock)
+{
+    struct qmp *qmp = g_new0(struct qmp, 1);
+
+    qmp->sock = sock;
+    qmp->in = g_byte_array_new();
+    qmp->last_id = ADOPTED_ID;
+    qmp->torn = true;
     return qmp;
 }
 

@@ -30,6 +30,14 @@ struct qmp *qmp_await(const char *path, int timeout_ms, int cancel_fd,
 struct qmp *qmp_new(int sock, int timeout_ms, int cancel_fd,
                     GError **error);
 
+/**
+ * qmp_adopt - the connection of another process, which has ended
+ * @sock: which it has negotiated; taken
+ *
+ * It can have read a part of a line, and answers to its commands can come.
+ */
+struct qmp *qmp_adopt(int sock);
+
 /* Executes a command as qmp_execute() does. */
 typedef JsonNode *qmp_executor(void *opaque, const char *command,
                                JsonObject *arguments, int fd,
@@ -40,6 +48,9 @@ typedef JsonNode *qmp_executor(void *opaque, const char *command,
 struct qmp *qmp_through(qmp_executor *execute,
                         void *opaque);
 void qmp_free(struct qmp *qmp);
+
+/* Its socket, or -1 */
+int qmp_socket(const struct qmp *qmp);
 
 /* QEMU's version as text, from the greeting, or NULL */
 const char *qmp_version(const struct qmp *qmp);
@@ -65,6 +76,10 @@ JsonNode *qmp_execute(struct qmp *qmp, const char *command,
 /* From here on events are kept until qmp_next_event() has them; if there
  * are very many, the oldest are dropped. */
 void qmp_keep_events(struct qmp *qmp);
+
+/* Called for each event as soon as it was read, also if none are kept */
+typedef void qmp_event_fn(void *opaque, const char *name);
+void qmp_on_event(struct qmp *qmp, qmp_event_fn *seen, void *opaque);
 
 /* The name of the next event, to be freed, or NULL and @error: TIMEOUT,
  * CANCELLED, CLOSED, ... */

@@ -359,6 +359,49 @@ static void test_await(void)
     scratch_remove(folder);
 }
 
+static void count_event(void *opaque, const char *name)
+{
+    *(unsigned *)opaque += !g_strcmp0(name, "RESUME");
+}
+
+/* What another process has left: a part of a line, and answers of its own */
+static void test_adopt(void)
+{
+    static const char script[] =
+        "\": {}, \"id\": 7}\r\n"
+        "{\"return\": {\"old\": true}, \"id\": 8}\r\n"
+        "{\"event\": \"RESUME\"}\r\n"
+        "{\"return\": {}, \"id\": 1099511627777}\r\n"
+        "{\"event\": \"RESUME\"}\r\n"
+        "nonsense\r\n";
+    static const size_t pieces[] = { 1, 7, sizeof(script) };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(pieces); i++) {
+        g_autoptr(GError) error = NULL;
+        unsigned resumed = 0;
+        struct monitor m;
+        int sock = monitor_start(&m, script, strlen(script), pieces[i]);
+        struct qmp *qmp = qmp_adopt(sock);
+        JsonNode *node;
+
+        g_assert_cmpint(qmp_socket(qmp), ==, sock);
+        qmp_on_event(qmp, count_event, &resumed);
+        monitor_run(&m);
+        node = qmp_execute(qmp, "query-status", NULL, -1, 10000, -1, &error);
+        g_assert_no_error(error);
+        g_assert_false(json_object_has_member(json_node_get_object(node),
+                                              "old"));
+        json_node_unref(node);
+        g_assert_cmpuint(resumed, ==, 1);
+        /* Only the first line can be a part of one. */
+        g_assert_null(qmp_execute(qmp, "cont", NULL, -1, 10000, -1, &error));
+        g_assert_error(error, AGENT_ERROR, AGENT_ERROR_PROTOCOL);
+        g_assert_cmpuint(resumed, ==, 2);
+        qmp_free(qmp);
+        monitor_finish(&m);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -369,5 +412,6 @@ int main(int argc, char **argv)
     g_test_add_func("/qmp/silence", test_silence);
     g_test_add_func("/qmp/await", test_await);
     g_test_add_func("/qmp/no-socket", test_no_socket);
+    g_test_add_func("/qmp/adopt", test_adopt);
     return g_test_run();
 }
