@@ -25,6 +25,8 @@ struct domain_watch {
     bool stands;
     bool ended;
     bool ran;
+    bool suspended;             /* by whomever, since domain_watch_stops() */
+    bool resumed;               /* after that */
     bool cancelled;
     bool news;                  /* any of these, or time is over */
 };
@@ -61,12 +63,13 @@ static int on_lifecycle(virConnectPtr connection, virDomainPtr domain,
     switch (event) {
     case VIR_DOMAIN_EVENT_SUSPENDED:
     case VIR_DOMAIN_EVENT_CRASHED:
-        w->stands = true;
+        w->stands = w->suspended = true;
         break;
     case VIR_DOMAIN_EVENT_STARTED:
     case VIR_DOMAIN_EVENT_RESUMED:
         w->stands = false;
         w->ran = true;
+        w->resumed |= w->suspended;
         break;
     case VIR_DOMAIN_EVENT_STOPPED:
         w->ended = true;
@@ -218,8 +221,48 @@ bool domain_watch_wait(struct domain_watch *w, gint64 until, int cancel_fd,
            agent_fail(error, AGENT_ERROR_CANCELLED, "cancelled");
 }
 
+bool domain_watch_attend(struct domain_watch *w, int fd, GError **error)
+{
+    int watch = virEventAddHandle(fd, VIR_EVENT_HANDLE_READABLE, on_cancel, w,
+                                  NULL);
+    bool ok = watch >= 0 || fail_with_libvirt(w, error);
+
+    w->cancelled = false;
+    while (ok && !w->cancelled) {
+        ok = take_events(w, LOOK_MS, error) &&
+             (virConnectIsAlive(w->connection) == 1 ||
+              agent_fail(error, AGENT_ERROR_CLOSED, "%s: the connection to "
+                         "libvirt has ended", name_of(w)));
+    }
+    if (watch >= 0) {
+        virEventRemoveHandle(watch);
+    }
+    return ok;
+}
+
+bool domain_watch_paused(struct domain_watch *w)
+{
+    int state, reason;
+
+    return virDomainGetState(w->domain, &state, &reason, 0) >= 0 &&
+           state == VIR_DOMAIN_PAUSED && reason == VIR_DOMAIN_PAUSED_USER;
+}
+
+void domain_watch_stops(struct domain_watch *w)
+{
+    take_events(w, 0, NULL);
+    w->suspended = w->resumed = false;
+}
+
+bool domain_watch_resumed(struct domain_watch *w)
+{
+    take_events(w, 0, NULL);
+    return w->resumed;
+}
+
 bool domain_watch_stop(struct domain_watch *w, GError **error)
 {
+    domain_watch_stops(w);
     return virDomainSuspend(w->domain) >= 0 || fail_with_libvirt(w, error);
 }
 

@@ -47,6 +47,28 @@ bool domain_watch_stop(struct domain_watch *w, GError **error);
 bool domain_watch_go_on(struct domain_watch *w, GError **error);
 
 /**
+ * domain_watch_attend - take notice of what happens until @fd is readable
+ *
+ * Returns false and @error if libvirt does not say it any more.
+ */
+bool domain_watch_attend(struct domain_watch *w, int fd, GError **error);
+
+/*
+ * Does it stand because somebody has paused it, and for no other reason?  False
+ * also if that is not known.
+ */
+bool domain_watch_paused(struct domain_watch *w);
+
+/* It is about to be stopped; domain_watch_stop() says so itself. */
+void domain_watch_stops(struct domain_watch *w);
+
+/*
+ * Has it been stopped, and gone on afterwards, since domain_watch_stops()?  By
+ * what libvirt has said so far.
+ */
+bool domain_watch_resumed(struct domain_watch *w);
+
+/**
  * domain_watch_ran - has it gone on, or was it reset, since it was asked last?
  *
  * It waits a moment for events: libvirt sends them beside its answers.

@@ -147,6 +147,42 @@ static void test_cancelled(void)
     end(&f);
 }
 
+/* Who lets go on what this process has stopped */
+static void test_resumed(void)
+{
+    g_autoptr(GError) error = NULL;
+    struct fixture f;
+    GThread *thread;
+
+    if (!begin(&f)) {
+        return;
+    }
+    g_assert_false(domain_watch_paused(f.watch));
+    /* It went on before it was stopped here. */
+    g_assert_true(domain_watch_stop(f.watch, &error));
+    g_assert_true(domain_watch_go_on(f.watch, &error));
+    g_assert_true(domain_watch_stop(f.watch, &error));
+    g_assert_true(domain_watch_paused(f.watch));
+    g_assert_false(domain_watch_resumed(f.watch));
+    /* The same when that is taken notice of */
+    thread = g_thread_new("cancel", cancel_later, &f.pipe[1]);
+    g_assert_true(domain_watch_attend(f.watch, f.pipe[0], &error));
+    g_assert_no_error(error);
+    g_thread_join(thread);
+    /* Others let it go on, and stop it. */
+    g_assert_true(domain_watch_go_on(f.watch, &error));
+    g_assert_cmpint(virDomainSuspend(f.domain.domain), ==, 0);
+    g_assert_true(domain_watch_ran(f.watch));
+    g_assert_true(domain_watch_paused(f.watch));
+    g_assert_true(domain_watch_resumed(f.watch));
+    g_assert_true(domain_watch_resumed(f.watch));
+    domain_watch_stops(f.watch);
+    g_assert_false(domain_watch_resumed(f.watch));
+    g_assert_true(domain_watch_go_on(f.watch, &error));
+    g_assert_false(domain_watch_paused(f.watch));
+    end(&f);
+}
+
 static void test_time(void)
 {
     g_autoptr(GError) error = NULL;
@@ -208,6 +244,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/domain-watch/stops", test_stops);
     g_test_add_func("/domain-watch/cancelled", test_cancelled);
+    g_test_add_func("/domain-watch/resumed", test_resumed);
     g_test_add_func("/domain-watch/time", test_time);
     g_test_add_func("/domain-watch/ends", test_ends);
     return g_test_run();
