@@ -23,12 +23,25 @@ static bool print(GError *error)
     return false;
 }
 
-static bool open_domain(struct pt_guest *g, const char *connect)
+/* Tracing is not worth less without it. */
+static void check_guard(struct pt_guest *g, const GError *error)
 {
+    if (error) {
+        cli_error("%s stays stopped if this command is killed while it has "
+                  "stopped it: %s", g->name, error->message);
+    }
+}
+
+static bool open_domain(struct pt_guest *g, const char *connect, bool stops)
+{
+    g_autoptr(GError) unguarded = NULL;
     g_autofree char *uri = NULL;
     GError *error = NULL;
     bool stands;
 
+    if (stops) {
+        g->guard = pt_guard_domain(connect, g->name, &unguarded);
+    }
     if (!domain_watch_prepare(&error) ||
         !domain_open(&g->domain, connect, g->name, &error)) {
         return print(error);
@@ -48,11 +61,23 @@ static bool open_domain(struct pt_guest *g, const char *connect)
     if (!g->watch || !domain_watch_stands(g->watch, &stands, &error)) {
         return print(error);
     }
+    check_guard(g, unguarded);
     g->qmp = domain_monitor(&g->domain);
     return true;
 }
 
-static bool open_monitor(struct pt_guest *g, int cancel_fd)
+/* Whoever has let it go on decides from then on. */
+static void see_event(void *opaque, const char *name)
+{
+    struct pt_guest *g = opaque;
+
+    if (g->stopped && !strcmp(name, "RESUME")) {
+        g->stopped = false;
+        pt_guard_released(g->guard);
+    }
+}
+
+static bool open_monitor(struct pt_guest *g, int cancel_fd, bool stops)
 {
     GError *error = NULL;
 
@@ -62,6 +87,12 @@ static bool open_monitor(struct pt_guest *g, int cancel_fd)
     }
     /* That of its going on may come at any time. */
     qmp_keep_events(g->qmp);
+    qmp_on_event(g->qmp, see_event, g);
+    if (stops) {
+        g->guard = pt_guard_monitor(g->name, g->qmp, &error);
+        check_guard(g, error);
+        g_clear_error(&error);
+    }
     g->pid = qmp_peer(g->qmp);
     return true;
 }
@@ -168,7 +199,8 @@ bool pt_guest_open(struct pt_guest *g, const char *connect, const char *domain,
                    const char *socket, bool threads, int cancel_fd)
 {
     *g = (struct pt_guest){ .name = domain ? domain : socket };
-    return (domain ? open_domain(g, connect) : open_monitor(g, cancel_fd)) &&
+    return (domain ? open_domain(g, connect, threads) :
+            open_monitor(g, cancel_fd, threads)) &&
            ((!domain && !threads) || find_threads(g, cancel_fd)) &&
            (!domain || find_process(g)) &&
            (!threads || name_threads(g));
@@ -176,9 +208,11 @@ bool pt_guest_open(struct pt_guest *g, const char *connect, const char *domain,
 
 void pt_guest_clear(struct pt_guest *g)
 {
+    pt_guest_go_on(g);
     domain_watch_free(g->watch);
     qmp_free(g->qmp);
     domain_close(&g->domain);
+    pt_guard_free(g->guard);
     g_free(g->threads);
     g_free(g->numbers);
     *g = (struct pt_guest){ 0 };
@@ -258,16 +292,39 @@ bool pt_guest_stop(struct pt_guest *g)
 {
     GError *error = NULL;
 
-    return !g->watch ? command(g, "stop") :
-           domain_watch_stop(g->watch, &error) || print(error);
+    /* If that fails, it may yet be stopped. */
+    pt_guard_stops(g->guard);
+    g->stopped = !g->watch ? command(g, "stop") :
+                 domain_watch_stop(g->watch, &error) || print(error);
+    return g->stopped;
+}
+
+/* The events of it have been read then, too. */
+static bool has_gone_on(struct pt_guest *g)
+{
+    bool runs;
+
+    return g->watch ? domain_watch_resumed(g->watch) :
+           (pt_guest_runs(g, -1, &runs) && runs) || !g->stopped;
 }
 
 bool pt_guest_go_on(struct pt_guest *g)
 {
     GError *error = NULL;
+    bool ok = true;
 
-    return !g->watch ? command(g, "cont") :
-           domain_watch_go_on(g->watch, &error) || print(error);
+    if (!g->stopped) {
+        return true;
+    }
+    if (!has_gone_on(g)) {
+        ok = !g->watch ? command(g, "cont") :
+             domain_watch_go_on(g->watch, &error) || print(error);
+    }
+    g->stopped = false;
+    if (ok) {
+        pt_guard_released(g->guard);
+    }
+    return ok;
 }
 
 bool pt_guest_ran(struct pt_guest *g)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "cli/record/pt-guard.h"
 #include "libvirt/domain-watch.h"
 #include "monitor/qmp.h"
 
@@ -32,6 +33,8 @@ struct pt_guest {
     unsigned n;
     struct domain domain;
     struct domain_watch *watch;     /* NULL: it is no domain */
+    struct pt_guard *guard;         /* NULL: it is not stopped here */
+    bool stopped;                   /* here, and has not gone on since */
 };
 
 /**
@@ -39,7 +42,7 @@ struct pt_guest {
  * @connect:   libvirt's URI, or NULL; with a @domain
  * @domain:    of libvirt, or NULL
  * @socket:    of the monitor of a guest that is no domain
- * @threads:   ask for those of its vCPUs, too
+ * @threads:   ask for those of its vCPUs, too, and stop it later
  * @cancel_fd: give up when it becomes readable
  *
  * What was found is to be cleared also if it fails.
@@ -59,7 +62,10 @@ bool pt_guest_runs(struct pt_guest *g, int cancel_fd, bool *runs);
 bool pt_guest_wait(struct pt_guest *g, gint64 until, int cancel_fd,
                    bool *cancelled);
 
+/* Until pt_guest_go_on() it is let go on also if this process is killed. */
 bool pt_guest_stop(struct pt_guest *g);
+
+/* Lets it go on if it was stopped here and has stood since. */
 bool pt_guest_go_on(struct pt_guest *g);
 
 /* Has it run, or was it reset, since this was asked last? */

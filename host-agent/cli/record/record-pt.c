@@ -46,7 +46,6 @@ struct pt_recording {
     struct pt_event *events;    /* of them, unless they are of files */
     uint64_t began;             /* before they were started */
     struct pt_clock *clock;     /* of theirs; NULL if it is not known */
-    bool goes_on;               /* the guest was stopped here */
     struct frozen_code **code;
     struct written_code **unwritten;
     struct frozen_stream *streams;
@@ -119,15 +118,6 @@ static bool open_memory(struct pt_recording *r)
     return true;
 }
 
-/* A guest that was stopped here must not stay so. */
-static void let_go_on(struct pt_recording *r)
-{
-    if (r->goes_on) {
-        r->goes_on = false;
-        pt_guest_go_on(&r->guest);
-    }
-}
-
 /* A second signal ends this process. */
 static void take_signal(struct pt_recording *r)
 {
@@ -145,7 +135,7 @@ static void take_signal(struct pt_recording *r)
         sigemptyset(&set);
         sigaddset(&set, info.ssi_signo);
         sigprocmask(SIG_UNBLOCK, &set, NULL);
-        let_go_on(r);
+        pt_guest_go_on(&r->guest);
         raise(info.ssi_signo);
     }
     r->stopped = true;
@@ -257,7 +247,6 @@ static bool freeze(struct pt_recording *r)
         if (!runs || !pt_guest_stop(&r->guest)) {
             return false;
         }
-        r->goes_on = true;
     }
     /* What comes from now on counts. */
     pt_guest_ran(&r->guest);
@@ -515,7 +504,7 @@ static int decode(struct pt_recording *r)
                              &r->count);
     /* Its memory is not needed any more, however long writing takes. */
     r->ran = pt_guest_ran(&r->guest);
-    let_go_on(r);
+    pt_guest_go_on(&r->guest);
     return finish(r, ret);
 }
 
@@ -533,7 +522,7 @@ static void clear(struct pt_recording *r)
             pt_event_close(&r->events[i]);
         }
     }
-    let_go_on(r);
+    pt_guest_go_on(&r->guest);
     scanner_result_clear(&r->names);
     g_free(r->code);
     g_free(r->unwritten);
