@@ -94,6 +94,11 @@ void server_socket_accept(struct server_socket *s)
     }
 }
 
+int server_socket_fd(const struct server_socket *s)
+{
+    return s->ears[0].sock;
+}
+
 static void add(struct server_socket *s, int sock)
 {
     struct ear *e = &s->ears[s->n++];

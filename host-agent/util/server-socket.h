@@ -52,6 +52,12 @@ struct server_socket *server_socket_take(int sock, server_socket_fn *accepted,
  */
 void server_socket_accept(struct server_socket *s);
 
+/*
+ * Becomes readable when somebody has connected, for callers that wait for that
+ * elsewhere; of a unix socket
+ */
+int server_socket_fd(const struct server_socket *s);
+
 /* Accepts no more connections, and closes the sockets that it has made. */
 void server_socket_free(struct server_socket *s);
 

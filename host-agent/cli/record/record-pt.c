@@ -15,8 +15,7 @@
 
 #include "cli/cli.h"
 #include "cli/pt-share.h"
-#include "cli/record/pt-guest.h"
-#include "cli/record/record.h"
+#include "cli/record/record-pt.h"
 #include "drain/session-description.h"
 #include "pt/frozen-code.h"
 #include "pt/frozen-names.h"
@@ -54,8 +53,11 @@ struct pt_recording {
     struct output *output;
     struct scanner_result names;
     struct frozen_count count;
+    uint64_t written;           /* bytes of the trace */
+    int cancel_fd;              /* beside signals, or -1 */
+    bool goes_on;               /* is traced again afterwards */
     bool shows;                 /* progress, on a terminal */
-    bool stopped;               /* by a signal */
+    bool stopped;               /* by a signal, or cancelled */
     bool ran;                   /* the guest has, meanwhile */
 };
 
@@ -163,8 +165,22 @@ static void end_clock(struct pt_recording *r)
     }
 }
 
-/* Opens and starts an event for each vCPU. */
 static bool start_events(struct pt_recording *r)
+{
+    g_autoptr(GError) error = NULL;
+    bool ok = true;
+
+    for (unsigned i = 0; ok && i < r->n; i++) {
+        ok = pt_event_start(&r->events[i], &error);
+    }
+    if (!ok) {
+        cli_error("%s", error->message);
+    }
+    return ok;
+}
+
+/* Opens and starts an event for each vCPU. */
+static bool open_events(struct pt_recording *r)
 {
     const struct pt_event_options options = { .returns = false };
     struct pt_host *host = pt_host_read("");
@@ -200,16 +216,12 @@ static bool start_events(struct pt_recording *r)
      * rights that this program has. */
     ok = pt_open(NULL, r->guest.pid, r->guest.threads, r->n, &setup,
                  r->options->pt_size, r->events, &r->given_memory, &error);
-    if (ok) {
-        begin_clock(r);
-    }
-    for (unsigned i = 0; ok && i < r->n; i++) {
-        ok = pt_event_start(&r->events[i], &error);
-    }
     if (!ok) {
         cli_error("%s", error->message);
+        return false;
     }
-    return ok;
+    begin_clock(r);
+    return start_events(r);
 }
 
 /* Waits for what ends it: a signal, the time, or the guest's own end. */
@@ -402,10 +414,15 @@ static bool open_output(struct pt_recording *r)
 static bool on_progress(void *opaque, const struct frozen_progress *p)
 {
     struct pt_recording *r = opaque;
-    struct pollfd ready = { r->options->signal_fd, POLLIN, 0 };
+    struct pollfd ready[] = {
+        { r->options->signal_fd, POLLIN, 0 }, { r->cancel_fd, POLLIN, 0 },
+    };
 
-    if (poll(&ready, 1, 0) == 1) {
-        take_signal(r);
+    if (poll(ready, G_N_ELEMENTS(ready), 0) > 0) {
+        if (ready[0].revents) {
+            take_signal(r);
+        }
+        r->stopped |= ready[1].revents != 0;
     }
     if (r->shows) {
         cli_fprintf(stderr, "\r%3u%% of %" PRIu64 " bytes, %" PRIu64
@@ -437,7 +454,6 @@ static int finish(struct pt_recording *r, int ret)
     g_autoptr(JsonObject) meta = NULL;
     g_autoptr(GError) error = NULL;
     g_autofree char *text = NULL, *share = NULL;
-    uint64_t size;
     int code = CLI_OK;
 
     output_finish(r->output);
@@ -468,7 +484,7 @@ static int finish(struct pt_recording *r, int ret)
                                    r->names.snapshots, r->names.release,
                                    r->names.missing, r->names.kernels);
     }
-    if ((btrail_store_close(r->store, &size) || ret) && !error) {
+    if ((btrail_store_close(r->store, &r->written) || ret) && !error) {
         g_set_error(&error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s: %s", path,
                     g_strerror(errno));
         code = CLI_FAILED;
@@ -479,7 +495,7 @@ static int finish(struct pt_recording *r, int ret)
     if (!r->options->quiet) {
         share = pt_share_text(meta);
         cli_fprintf(stderr, "%s: %" PRIu64 " records, %" PRIu64 " bytes; %s\n",
-                    path, r->count.flow.records, size, share);
+                    path, r->count.flow.records, r->written, share);
         if (r->names.why) {
             cli_fprintf(stderr, "%s lacks names: %s\n", path, r->names.why);
         }
@@ -488,6 +504,15 @@ static int finish(struct pt_recording *r, int ret)
         cli_error("%s", error->message);
     }
     return code;
+}
+
+/* What it does from now on is traced, too. */
+static void go_on(struct pt_recording *r)
+{
+    if (r->goes_on) {
+        start_events(r);
+    }
+    pt_guest_go_on(&r->guest);
 }
 
 static int decode(struct pt_recording *r)
@@ -504,11 +529,21 @@ static int decode(struct pt_recording *r)
                              &r->count);
     /* Its memory is not needed any more, however long writing takes. */
     r->ran = pt_guest_ran(&r->guest);
-    pt_guest_go_on(&r->guest);
+    go_on(r);
     return finish(r, ret);
 }
 
-static void clear(struct pt_recording *r)
+static int write_trace(struct pt_recording *r)
+{
+    if (open_memory(r) && prepare(r) && open_output(r)) {
+        return decode(r);
+    }
+    go_on(r);
+    return CLI_FAILED;
+}
+
+/* All that is of one trace */
+static void clear_trace(struct pt_recording *r)
 {
     for (unsigned i = 0; i < r->n; i++) {
         if (r->code) {
@@ -518,33 +553,88 @@ static void clear(struct pt_recording *r)
         if (r->rings) {
             pt_ring_clear(&r->rings[i]);
         }
-        if (r->events) {
-            pt_event_close(&r->events[i]);
-        }
     }
-    pt_guest_go_on(&r->guest);
     scanner_result_clear(&r->names);
-    g_free(r->code);
-    g_free(r->unwritten);
-    g_free(r->rings);
+    g_clear_pointer(&r->code, g_free);
+    g_clear_pointer(&r->unwritten, g_free);
+    g_clear_pointer(&r->rings, g_free);
+    g_clear_pointer(&r->streams, g_free);
+    g_clear_pointer(&r->memory, guest_memory_free);
+    g_clear_pointer(&r->stock, stock_memory_free);
+    memset(&r->names, 0, sizeof(r->names));
+    memset(&r->count, 0, sizeof(r->count));
+    r->written = 0;
+    r->stopped = r->ran = false;
+}
+
+static void clear(struct pt_recording *r)
+{
+    pt_guest_go_on(&r->guest);
+    for (unsigned i = 0; r->events && i < r->n; i++) {
+        pt_event_close(&r->events[i]);
+    }
+    clear_trace(r);
     g_free(r->events);
-    g_free(r->streams);
-    guest_memory_free(r->memory);
     pt_clock_free(r->clock);
-    stock_memory_free(r->stock);
     btrail_close(r->given_memory);
     pt_guest_clear(&r->guest);
 }
 
-int record_pt(const struct record_request *options)
+struct pt_recording *pt_recording_begin(const struct record_request *options)
 {
-    struct pt_recording r = { .options = options, .given_memory = -1 };
+    struct pt_recording *r = g_new0(struct pt_recording, 1);
+
+    r->options = options;
+    r->given_memory = -1;
+    r->cancel_fd = -1;
+    r->goes_on = true;
+    if (!open_events(r)) {
+        g_clear_pointer(&r, pt_recording_free);
+    }
+    return r;
+}
+
+void pt_recording_free(struct pt_recording *r)
+{
+    if (r) {
+        clear(r);
+        g_free(r);
+    }
+}
+
+struct pt_guest *pt_recording_guest(struct pt_recording *r)
+{
+    return &r->guest;
+}
+
+int pt_recording_write(struct pt_recording *r, int cancel_fd,
+                       struct pt_written *written)
+{
     int code = CLI_FAILED;
 
-    if ((options->pt ? start_events(&r) && wait_for_end(&r) && freeze(&r) :
-         read_rings(&r) && open_guest(&r, false)) &&
-        open_memory(&r) && prepare(&r) && open_output(&r)) {
-        code = decode(&r);
+    r->cancel_fd = cancel_fd;
+    if (freeze(r)) {
+        code = write_trace(r);
+    } else {
+        go_on(r);
+    }
+    if (written) {
+        *written = (struct pt_written){ r->count.flow.records, r->written };
+    }
+    clear_trace(r);
+    return code;
+}
+
+int record_pt(const struct record_request *options)
+{
+    struct pt_recording r = {
+        .options = options, .given_memory = -1, .cancel_fd = -1,
+    };
+    int code = CLI_FAILED;
+
+    if (options->pt ? open_events(&r) && wait_for_end(&r) && freeze(&r) :
+        read_rings(&r) && open_guest(&r, false)) {
+        code = write_trace(&r);
     }
     clear(&r);
     return code;
