@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/guest-client.h"
+#include "cli/pt-sessions.h"
 #include "cli/sessions.h"
 #include "client/answer.h"
 #include "util/json.h"
@@ -31,6 +32,29 @@ static int report(JsonObject *dump, bool json)
     return fflush(stdout) ? CLI_FAILED : CLI_OK;
 }
 
+/* By the session's process, which prints what it does */
+static int dump_pt(const char *socket, const char *file, bool json)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonObject) dump = pt_sessions_ask(
+        socket, btrail_json_new("s:do", "dump", "S:file", file, NULL), -1,
+        &error);
+    g_autofree char *path = dump ? answer_path(dump) : NULL;
+
+    if (!dump) {
+        cli_error("%s", error->message);
+    }
+    if (!dump || answer_has_failed(dump)) {
+        return CLI_FAILED;
+    }
+    if (json) {
+        cli_print_json(json_object_ref(dump));
+    } else {
+        cli_printf("%s\n", path);
+    }
+    return fflush(stdout) ? CLI_FAILED : CLI_OK;
+}
+
 static int dump(struct cli_guest *g, const char *given, const char *file,
                 bool json)
 {
@@ -45,7 +69,8 @@ static int dump(struct cli_guest *g, const char *given, const char *file,
 int cmd_dump(int argc, char **argv)
 {
     struct cli_guest guest = { 0 };
-    g_autofree char *session = NULL, *file = NULL;
+    g_autofree char *session = NULL, *file = NULL, *pt = NULL;
+    bool several;
     g_autoptr(GError) error = NULL;
     gboolean json = FALSE;
     const GOptionEntry entries[] = {
@@ -64,7 +89,13 @@ int cmd_dump(int argc, char **argv)
                   "Write what a session of --mode last has kept.") &&
         cli_guest_check(&guest, argv[1])) {
         code = CLI_FAILED;
-        if (cli_guest_open(&guest, argv[1], &error)) {
+        pt = pt_sessions_choose(guest.connect, argv[1], guest.qmp, session,
+                                &several);
+        if (pt) {
+            code = dump_pt(pt, file, json);
+        } else if (several) {
+            code = CLI_FAILED;
+        } else if (cli_guest_open(&guest, argv[1], &error)) {
             code = dump(&guest, session, file, json);
         } else {
             cli_error("%s", error->message);

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/guest-client.h"
+#include "cli/record/pt-session.h"
 #include "cli/sessions.h"
 #include "client/answer.h"
 #include "util/json.h"
@@ -14,7 +15,7 @@
 struct start {
     struct cli_guest guest;
     struct session_options session;
-    char *file;
+    char *file, *last;
     gboolean boot, json, pt;
     bool started;               /* the domain, which waits */
 };
@@ -103,6 +104,61 @@ static int start(struct start *s, JsonObject *command)
     return fflush(stdout) ? CLI_FAILED : CLI_OK;
 }
 
+static bool check_pt(const struct start *s)
+{
+    const struct session_options *o = &s->session;
+
+    if (s->last && !s->pt) {
+        cli_error("--last needs --pt");
+        return false;
+    }
+    if (s->pt && (s->boot || s->guest.agent || o->vcpus || o->user ||
+                  o->kernel || o->cr3 || o->overflow || o->split ||
+                  session_options_need_service(o))) {
+        cli_error("--pt can be combined with --connect, --qmp, --last, "
+                  "--session, --file, --duration, --names and --json only: a "
+                  "session by Intel PT is of all that the guest does");
+        return false;
+    }
+    return true;
+}
+
+/* The service has no right to look into guests: see docs/pt.md. */
+static int start_pt(struct start *s, char *domain)
+{
+    struct record_request r = {
+        .domain = domain, .guest = s->guest, .session = s->session,
+        .pt = TRUE, .store = { .sync = BTRAIL_SYNC_END }, .signal_fd = -1,
+    };
+    g_autoptr(JsonObject) facts = NULL;
+    g_autofree char *path = NULL;
+    JsonObject *session;
+
+    if (!record_parse_last(s->last, &r.pt_size)) {
+        return CLI_USAGE;
+    }
+    r.metadata = json_object_new();
+    facts = pt_session_start(&r, s->file);
+    json_object_unref(r.metadata);
+    s->guest.qmp = r.guest.qmp;
+    if (!facts) {
+        return CLI_FAILED;
+    }
+    session = answer_member(facts, ANSWER_SESSIONS, 0);
+    if (s->json) {
+        btrail_json_add(session, "s:guest",
+                        btrail_json_string(facts, "guest"), NULL);
+        cli_print_json(json_object_ref(session));
+    } else {
+        path = answer_path(session);
+        cli_printf("%s is being traced by session '%s'; backtrail dump and "
+                   "stop write what it did last into %s\n",
+                   domain ? domain : s->guest.qmp,
+                   btrail_json_string(session, "session"), path);
+    }
+    return fflush(stdout) ? CLI_FAILED : CLI_OK;
+}
+
 int cmd_start(int argc, char **argv)
 {
     struct start s = { 0 };
@@ -116,8 +172,11 @@ int cmd_start(int argc, char **argv)
           "start DOMAIN, too, and trace it from its first instruction on",
           NULL },
         CLI_SESSION_ENTRIES(&s.session)
-        { "pt", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &s.pt, NULL,
-          NULL },
+        { "pt", 0, 0, G_OPTION_ARG_NONE, &s.pt,
+          "trace by Intel PT, under any QEMU with KVM, by a process of your "
+          "own", NULL },
+        { "last", 0, 0, G_OPTION_ARG_STRING, &s.last,
+          "with --pt: how much each vCPU's ring has (default: 64M)", "SIZE" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &s.json, "print JSON", NULL },
         { NULL }
     };
@@ -128,11 +187,10 @@ int cmd_start(int argc, char **argv)
                   "Start to trace a guest, by the service on its host.") &&
         cli_guest_check(&s.guest, argv[1]) &&
         cli_session_check(&s.session)) {
-        if (s.pt) {
-            /* Whoever knows --pt of record looks for it here, too. */
-            cli_error("the service cannot trace by Intel PT: backtrail record "
-                      "--pt %s%s does, until Ctrl-C, a panic or a stop",
-                      argv[1] ? "" : "--qmp ", argv[1] ? argv[1] : s.guest.qmp);
+        if (!check_pt(&s)) {
+            code = CLI_USAGE;
+        } else if (s.pt) {
+            code = start_pt(&s, argv[1]);
         } else if (s.boot && !argv[1]) {
             cli_error("--boot needs a DOMAIN");
         } else {
@@ -145,5 +203,6 @@ int cmd_start(int argc, char **argv)
     cli_guest_clear(&s.guest);
     session_options_clear(&s.session);
     g_free(s.file);
+    g_free(s.last);
     return code;
 }

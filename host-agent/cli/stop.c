@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/guest-client.h"
+#include "cli/pt-sessions.h"
 #include "cli/sessions.h"
 #include "client/answer.h"
 #include "util/json.h"
@@ -89,11 +90,33 @@ static int stop(struct cli_guest *g, const char *given, bool json)
     return session ? report(g, session, json) : CLI_FAILED;
 }
 
+/* By the session's process, which prints what it does */
+static int stop_pt(const char *socket, bool json)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonObject) session = pt_sessions_ask(
+        socket, btrail_json_new("s:do", "stop", NULL), -1, &error);
+    g_autofree char *path = session ? answer_path(session) : NULL;
+
+    if (!session) {
+        cli_error("%s", error->message);
+        return CLI_FAILED;
+    }
+    if (json) {
+        cli_print_json(json_object_ref(session));
+    } else if (!answer_has_failed(session)) {
+        cli_printf("%s\n", path);
+    }
+    return fflush(stdout) ? CLI_FAILED :
+           answer_has_failed(session) ? CLI_DAMAGED : CLI_OK;
+}
+
 int cmd_stop(int argc, char **argv)
 {
     struct cli_guest guest = { 0 };
-    g_autofree char *session = NULL;
+    g_autofree char *session = NULL, *pt = NULL;
     g_autoptr(GError) error = NULL;
+    bool several;
     gboolean json = FALSE;
     const GOptionEntry entries[] = {
         CLI_GUEST_ENTRIES(&guest),
@@ -108,7 +131,13 @@ int cmd_stop(int argc, char **argv)
                   "End a session, and wait until its trace is complete.") &&
         cli_guest_check(&guest, argv[1])) {
         code = CLI_FAILED;
-        if (cli_guest_open(&guest, argv[1], &error)) {
+        pt = pt_sessions_choose(guest.connect, argv[1], guest.qmp, session,
+                                &several);
+        if (pt) {
+            code = stop_pt(pt, json);
+        } else if (several) {
+            code = CLI_FAILED;
+        } else if (cli_guest_open(&guest, argv[1], &error)) {
             code = stop(&guest, session, json);
         } else {
             cli_error("%s", error->message);

@@ -57,6 +57,7 @@ CALL(virDomainPtr, virDomainLookupByName,
      (virConnectPtr conn, const char *name), (conn, name))
 CALL(virDomainPtr, virDomainLookupByUUIDString,
      (virConnectPtr conn, const char *uuid), (conn, uuid))
+CALL(unsigned int, virDomainGetID, (virDomainPtr domain), (domain))
 CALL(virDomainPtr, virDomainLookupByID, (virConnectPtr conn, int id),
      (conn, id))
 CALL(virDomainPtr, virDomainDefineXML, (virConnectPtr conn, const char *xml),

@@ -2,12 +2,14 @@
 /*
  * usage: live-domain URI DOMAIN OUTPUT SECONDS RING...
  *        live-domain - SOCKET OUTPUT SECONDS RING...
+ *        live-domain --start ...
  *
  * backtrail record --pt of a domain, or by a monitor, on a host without Intel
  * PT: all of it but the events.  When they are stopped it waits until the files
  * RING are there, one for each vCPU, and takes what they have for what the CPU
  * has written.
- * SECONDS is for --duration; 0: none.
+ * SECONDS is for --duration; 0: none.  With --start it is backtrail start --pt,
+ * and OUTPUT the name of the last trace.
  */
 
 #include <errno.h>
@@ -19,7 +21,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/record/record.h"
+#include "cli/record/pt-session.h"
 #include "pt/pt-open.h"
 #include "pt/pt-ring.h"
 #include "util/json.h"
@@ -117,11 +119,34 @@ struct btrail_store *record_open_store(const struct record_request *request)
     return btrail_store_open(&store, &request->store) ? NULL : store;
 }
 
+static int start(struct record_request *r, const char *file)
+{
+    JsonObject *facts;
+
+    g_clear_pointer(&r->session.session, g_free);
+    r->store.path = NULL;
+    r->store.replace = false;
+    facts = pt_session_start(r, file);
+    if (!facts) {
+        return CLI_FAILED;
+    }
+    cli_print_json(facts);
+    return CLI_OK;
+}
+
 int main(int argc, char **argv)
 {
-    struct record_request r = {
+    bool starts = argc > 1 && !strcmp(argv[1], "--start");
+    struct record_request r;
+    int code;
+
+    if (starts) {
+        argc--;
+        argv++;
+    }
+    r = (struct record_request){
         .session = {
-            .session = (char *)"live",
+            .session = g_strdup("live"),
             .duration_ns = argc > 5 ? strtoull(argv[4], NULL, 10) *
                            1000000000 : 0,
         },
@@ -129,7 +154,6 @@ int main(int argc, char **argv)
         .pt_size = 256 << 10,
         .store = { .path = argc > 5 ? argv[3] : NULL, .replace = true },
     };
-    int code;
 
     if (argc < 6) {
         fprintf(stderr, "usage: live-domain URI DOMAIN OUTPUT SECONDS RING..."
@@ -140,11 +164,14 @@ int main(int argc, char **argv)
         r.guest.connect = argv[1];
         r.domain = argv[2];
     } else {
-        r.guest.qmp = argv[2];
+        r.guest.qmp = g_strdup(argv[2]);
     }
     ring_files = argv + 5;
     n_rings = (unsigned)argc - 5;
     r.metadata = json_object_new();
+    if (starts) {
+        return start(&r, argv[3]);
+    }
     r.signal_fd = cli_open_signals();
     code = record_pt(&r);
     json_object_unref(r.metadata);

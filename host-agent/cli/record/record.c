@@ -124,8 +124,8 @@ static bool parse_clock(const char *text, struct frozen_clock *c,
     return true;
 }
 
-/* How much each vCPU's ring has: the next power of 2 */
-static bool parse_last(const char *text, uint64_t *size)
+/* The next power of 2 */
+bool record_parse_last(const char *text, uint64_t *size)
 {
     uint64_t wanted = PT_SIZE;
 
@@ -175,7 +175,7 @@ static bool check_pt(struct record_request *o)
                   "--pt-clock, --pt-returns");
         return false;
     }
-    if (!parse_last(o->last, &o->pt_size)) {
+    if (!record_parse_last(o->last, &o->pt_size)) {
         return false;
     }
     return !o->pt_clock_text || parse_clock(o->pt_clock_text, &o->pt_clock,

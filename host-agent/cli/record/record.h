@@ -65,6 +65,9 @@ struct record_request {
 int record_by_service(struct record_request *request);
 int record_qmp(const struct record_request *request);
 
+/* How much each vCPU's ring has, of --last; NULL: as usual */
+bool record_parse_last(const char *text, uint64_t *size);
+
 /* Opens the file that is written, or prints an error and returns NULL. */
 struct btrail_store *record_open_store(const struct record_request *request);
 
