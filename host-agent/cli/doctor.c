@@ -15,6 +15,7 @@
 
 #include "cli/access.h"
 #include "cli/cli.h"
+#include "cli/pt-sessions.h"
 #include "client/answer.h"
 #include "client/service-client.h"
 #include "libvirt/apparmor.h"
@@ -237,6 +238,22 @@ static void check_pt_open(struct doctor *d, int paranoid)
     }
 }
 
+/* Can start --pt have its process found? */
+static void check_pt_sessions(struct doctor *d)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *folder = pt_sessions_folder(&error);
+    g_autoptr(GPtrArray) list = folder ? pt_sessions_find(NULL, NULL, NULL,
+                                                          NULL) : NULL;
+
+    if (!folder) {
+        note(d, "pt-sessions", "start --pt: %s", error->message);
+    } else {
+        ok(d, "pt-sessions", "start --pt keeps your sessions in %s, where "
+           "there %s %u", folder, list->len == 1 ? "is" : "are", list->len);
+    }
+}
+
 /*
  * What Intel PT of this host can do.  No guest needs it: nothing here is a
  * problem.
@@ -257,6 +274,9 @@ static void check_pt(struct doctor *d)
     }
     if (h->there && geteuid()) {
         check_pt_open(d, h->paranoid);
+    }
+    if (h->there) {
+        check_pt_sessions(d);
     }
     pt_host_free(h);
 }
