@@ -125,7 +125,7 @@ void diff_place_find(const struct diff_command *c, const struct diff_pair *pair,
 
     memset(place, 0, sizeof(*place));
     place->known = s->placed && !record_read(in->trace.trace, s->vcpu, s->index,
-                                            &visit);
+                                             &visit);
     if (place->known) {
         place->time = visit.at.time.host;
         find_line(in, pair->task[side]->process, &visit, place);

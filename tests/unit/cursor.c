@@ -74,8 +74,8 @@ static void test_seek(void)
 }
 
 /*
- * The same from wherever a cursor has got to: most seeks go on in the chunk that
- * it has read a part of.
+ * The same from wherever a cursor has got to: most seeks go on in the chunk
+ * that it has read a part of.
  */
 static void test_seek_on(void)
 {

@@ -196,7 +196,7 @@ static void go(const struct scene *s, unsigned at)
     struct visit visit;
 
     g_assert_cmpint(record_read(s->trace, made(s, at)->vcpu, made(s, at)->index,
-                               &visit), ==, 0);
+                                &visit), ==, 0);
     walk_go(s->walk, &visit.at);
 }
 
