@@ -259,19 +259,6 @@ static gpointer work(gpointer opaque)
     return NULL;
 }
 
-static void add_counts(struct pt_flow_count *sum, const struct pt_flow_count *c)
-{
-    sum->decoded += c->decoded;
-    sum->skipped += c->skipped;
-    sum->host += c->host;
-    sum->records += c->records;
-    sum->dropped += c->dropped;
-    sum->exits += c->exits;
-    for (unsigned i = 0; i < PT_GAPS; i++) {
-        sum->gaps[i] += c->gaps[i];
-    }
-}
-
 static void give_kept(const struct flow_kept *k, pt_flow_fn *give, void *opaque)
 {
     const struct btrail_record *r = (void *)k->records->data;
@@ -331,7 +318,7 @@ static void join(struct flow_pieces *all, pt_flow_fn *give, void *opaque,
             decode_again(all, again, at, piece);
             count->again++;
         }
-        add_counts(&count->flow, &piece->count);
+        pt_flow_add_counts(&count->flow, &piece->count);
         pt_flow_place_free(at);
         at = g_steal_pointer(&piece->at_end);
         pt_flow_place_free(piece->at_begin);

@@ -166,6 +166,19 @@ const struct pt_flow_count *pt_flow_counted(const struct pt_flow *f)
     return &f->count;
 }
 
+void pt_flow_add_counts(struct pt_flow_count *sum, const struct pt_flow_count *c)
+{
+    sum->decoded += c->decoded;
+    sum->skipped += c->skipped;
+    sum->host += c->host;
+    sum->records += c->records;
+    sum->dropped += c->dropped;
+    sum->exits += c->exits;
+    for (unsigned i = 0; i < PT_GAPS; i++) {
+        sum->gaps[i] += c->gaps[i];
+    }
+}
+
 const struct linked_blocks_count *pt_flow_blocks(const struct pt_flow *f)
 {
     return linked_blocks_counted(f->blocks);

@@ -183,6 +183,10 @@ bool pt_flow_is_same(const struct pt_flow_place *a,
 void pt_flow_change(struct pt_flow *f, uint64_t cr3, uint64_t address);
 
 const struct pt_flow_count *pt_flow_counted(const struct pt_flow *f);
+/* Adds those of another flow, or of another piece. */
+void pt_flow_add_counts(struct pt_flow_count *sum,
+                        const struct pt_flow_count *c);
+
 const struct linked_blocks_count *pt_flow_blocks(const struct pt_flow *f);
 
 /* Words for a reason, such as "code-unreadable" */

@@ -289,19 +289,6 @@ static void end(struct frozen_vcpu *v, uint64_t left)
     }
 }
 
-static void add_counts(struct pt_flow_count *sum, const struct pt_flow_count *c)
-{
-    sum->decoded += c->decoded;
-    sum->skipped += c->skipped;
-    sum->host += c->host;
-    sum->records += c->records;
-    sum->dropped += c->dropped;
-    sum->exits += c->exits;
-    for (unsigned i = 0; i < PT_GAPS; i++) {
-        sum->gaps[i] += c->gaps[i];
-    }
-}
-
 static void decode(struct frozen_work *w, const struct frozen_stream *in)
 {
     struct frozen_vcpu v = { .work = w, .in = in };
@@ -321,7 +308,7 @@ static void decode(struct frozen_work *w, const struct frozen_stream *in)
     end(&v, left);
 
     g_mutex_lock(&w->lock);
-    add_counts(&w->count.flow, pt_flow_counted(v.flow));
+    pt_flow_add_counts(&w->count.flow, pt_flow_counted(v.flow));
     frozen_spaces_add(w->spaces, v.spaces);
     w->count.times += v.times;
     if (v.first_ns && (!w->count.first || v.first_ns < w->count.first)) {

@@ -388,17 +388,8 @@ struct live_trace_count live_trace_counted(const struct live_trace *t)
 
     for (guint i = 0; i < t->streams->len; i++) {
         const struct live_stream *s = g_ptr_array_index(t->streams, i);
-        const struct pt_flow_count *c = pt_flow_counted(s->flow);
 
-        count.flow.decoded += c->decoded;
-        count.flow.skipped += c->skipped;
-        count.flow.host += c->host;
-        count.flow.records += c->records;
-        count.flow.dropped += c->dropped;
-        count.flow.exits += c->exits;
-        for (unsigned k = 0; k < PT_GAPS; k++) {
-            count.flow.gaps[k] += c->gaps[k];
-        }
+        pt_flow_add_counts(&count.flow, pt_flow_counted(s->flow));
     }
     return count;
 }
