@@ -1490,11 +1490,12 @@ struct pt_flow_place *pt_flow_leave(struct pt_flow *f)
     return p;
 }
 
-void pt_flow_enter(struct pt_flow *f, const struct pt_flow_place *p)
+/* It is where @to is, with what is its own. */
+static void become(struct pt_flow *f, const struct pt_flow *to)
 {
     struct pt_flow own = *f;
 
-    *f = p->f;
+    *f = *to;
     f->o = own.o;
     f->blocks = own.blocks;
     f->give = own.give;
@@ -1503,6 +1504,11 @@ void pt_flow_enter(struct pt_flow *f, const struct pt_flow_place *p)
     f->size = own.size;
     f->events = own.events;
     f->size_events = own.size_events;
+}
+
+void pt_flow_enter(struct pt_flow *f, const struct pt_flow_place *p)
+{
+    become(f, &p->f);
     if (f->size < p->f.size) {
         f->size = p->f.size;
         f->records = g_renew(struct btrail_record, f->records, f->size);
@@ -1523,17 +1529,9 @@ void pt_flow_enter(struct pt_flow *f, const struct pt_flow_place *p)
 
 void pt_flow_restart(struct pt_flow *f, uint64_t offset)
 {
-    struct pt_flow own = *f;
+    static const struct pt_flow nothing;
 
-    memset(f, 0, sizeof(*f));
-    f->o = own.o;
-    f->blocks = own.blocks;
-    f->give = own.give;
-    f->give_opaque = own.give_opaque;
-    f->records = own.records;
-    f->size = own.size;
-    f->events = own.events;
-    f->size_events = own.size_events;
+    become(f, &nothing);
     begin_stream(f);
     f->begin = f->at = f->end = f->counted = f->steps_at = offset;
 }
