@@ -1349,13 +1349,6 @@ static void read_packet(struct pt_flow *f, const struct pt_packet *p)
     }
 }
 
-static size_t seek(struct pt_flow *f, const uint8_t *p, size_t n)
-{
-    size_t psb = pt_packet_find_psb(p, n);
-
-    return psb < n ? psb : n - MIN(n, PT_PACKET_MAX - 1);
-}
-
 static size_t run(void *opaque, const uint8_t *p, size_t n)
 {
     struct pt_flow *f = opaque;
@@ -1388,7 +1381,7 @@ static size_t run(void *opaque, const uint8_t *p, size_t n)
                 continue;
             }
         } else if (f->state == SEEK) {
-            size_t skipped = seek(f, p + i, n - i);
+            size_t skipped = pt_packet_seek_psb(p + i, n - i);
 
             i += skipped;
             f->end = begin + i;

@@ -173,13 +173,10 @@ static size_t scan(void *opaque, const uint8_t *p, size_t n)
         int size;
 
         if (!s->in_step) {
-            size_t psb = pt_packet_find_psb(p + i, n - i);
-
-            if (psb == n - i) {
-                i = n - MIN(n - i, PT_PACKET_MAX - 1);
+            i += pt_packet_seek_psb(p + i, n - i);
+            if (n - i < PT_PACKET_MAX) {
                 break;
             }
-            i += psb;
             s->in_step = true;
         }
         size = s->items ? 0 : common_sizes[p[i]];

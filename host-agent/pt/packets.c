@@ -326,6 +326,13 @@ size_t pt_packet_find_psb(const uint8_t *p, size_t n)
     return n;
 }
 
+size_t pt_packet_seek_psb(const uint8_t *p, size_t n)
+{
+    size_t psb = pt_packet_find_psb(p, n);
+
+    return psb < n ? psb : n - MIN(n, PT_PACKET_MAX - 1);
+}
+
 static const char *const names[] = {
     [PT_PACKET_UNKNOWN] = "unknown",
     [PT_PACKET_PAD] = "PAD",

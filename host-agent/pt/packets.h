@@ -157,6 +157,13 @@ static inline unsigned pt_packet_tip(const uint8_t *p, uint64_t *last)
  */
 size_t pt_packet_find_psb(const uint8_t *p, size_t n);
 
+/*
+ * The same of a stream that comes in pieces: how many bytes can be passed over.
+ * If there is no whole one, fewer than PT_PACKET_MAX bytes are left, with which
+ * one may begin.
+ */
+size_t pt_packet_seek_psb(const uint8_t *p, size_t n);
+
 /* Words for a type, such as "TIP.PGE" */
 const char *pt_packet_name(enum pt_packet_type type);
 

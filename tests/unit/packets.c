@@ -174,6 +174,9 @@ static void test_psb(void)
             g_assert_cmpuint(pt_packet_find_psb(bytes, sizeof(bytes)), ==, at);
             /* If a byte is missing it is none. */
             g_assert_cmpuint(pt_packet_find_psb(bytes, at + 15), ==, at + 15);
+            g_assert_cmpuint(pt_packet_seek_psb(bytes, at + 16), ==, at);
+            /* All of those that are there wait for it. */
+            g_assert_cmpuint(pt_packet_seek_psb(bytes, at + 15), ==, at);
         }
     }
 }
