@@ -49,6 +49,7 @@ struct frozen_pages_vcpu {
     void *opaque;
     GHashTable *pages;          /* of struct key */
     struct key recent[RECENT];  /* that are DONE; a page is never 1 */
+    uint64_t from;              /* records before it do not count */
     uint32_t order;
 };
 
@@ -187,11 +188,29 @@ static void write_page(struct frozen_pages_vcpu *v, uint64_t label,
     g_mutex_unlock(&p->lock);
 }
 
+static struct key *recent_of(struct frozen_pages_vcpu *v, const struct key *key)
+{
+    return &v->recent[(key->page / PAGE ^ key->space / PAGE) % RECENT];
+}
+
+void frozen_pages_change(struct frozen_pages_vcpu *v, uint64_t cr3,
+                         uint64_t address, uint64_t index)
+{
+    const struct key key = key_of(cr3, address & -(uint64_t)PAGE);
+    struct key *recent = recent_of(v, &key);
+
+    g_hash_table_remove(v->pages, &key);
+    if (key_equal(recent, &key)) {
+        recent->page = 1;
+    }
+    v->from = MAX(v->from, index);
+}
+
 static void execute(struct frozen_pages_vcpu *v, uint64_t label, uint64_t cr3,
                     uint64_t index, uint64_t page)
 {
     const struct key key = key_of(cr3, page);
-    struct key *recent = &v->recent[(page / PAGE ^ key.space / PAGE) % RECENT];
+    struct key *recent = recent_of(v, &key);
 
     if (key_equal(recent, &key)) {
         return;
@@ -209,6 +228,9 @@ void frozen_pages_execute(struct frozen_pages_vcpu *v, uint64_t label,
 {
     uint64_t page = to & -(uint64_t)PAGE, last = from & -(uint64_t)PAGE;
 
+    if (index < v->from) {
+        return;
+    }
     if (last < page || last - page > STRAIGHT * PAGE) {
         /* Nothing leads from there to here. */
         page = last;

@@ -44,6 +44,14 @@ void frozen_pages_vcpu_free(struct frozen_pages_vcpu *v);
 void frozen_pages_read(struct frozen_pages_vcpu *v, uint64_t cr3,
                        uint64_t address);
 
+/*
+ * A page is no more what it was, and is written again once it is executed: with
+ * a record of this index, or a later one.  Records before it can be of what
+ * it was.
+ */
+void frozen_pages_change(struct frozen_pages_vcpu *v, uint64_t cr3,
+                         uint64_t address, uint64_t index);
+
 /**
  * frozen_pages_execute - a record was given out
  * @label: what the trace has as CR3

@@ -14,16 +14,14 @@
 #include <glib.h>
 #include <json-glib/json-glib.h>
 
-#include "drain/output.h"
-#include "pt/flow.h"
-#include "pt/frozen-spaces.h"
+#include "pt/vcpu-trace.h"
 
 /**
  * struct frozen_stream - of one vCPU
  * @vcpu:    its number
  * @bytes, @size: two pieces, the older one first
  * @wrapped: older bytes were overwritten
- * @tsc_ahead: what its TSC has more than that of struct frozen_clock, modulo
+ * @tsc_ahead: what its TSC has more than that of struct vcpu_trace_clock, modulo
  *           2^64
  * @host_tsc: as of struct pt_flow_options
  * @code:    says what was executed; one thread calls it for this stream alone,
@@ -38,22 +36,6 @@ struct frozen_stream {
     struct kvm_tsc host_tsc;
     pt_code_fn *code;
     void *code_opaque;
-};
-
-/**
- * struct frozen_clock - the guest's clock and the host's
- * @hz:    of the guest's TSC; 0: not known, and all times are @begin
- * @tsc:   of the guest when the host's CLOCK_MONOTONIC was
- * @ns:    this
- * @begin: of the host, when the rings were begun; 0: not known, but not before
- *         it was started.  The time of records before the first TSC; an earlier
- *         one is wrong
- */
-struct frozen_clock {
-    uint64_t hz;
-    uint64_t tsc;
-    uint64_t ns;
-    uint64_t begin;
 };
 
 /* What has been done so far, of all streams together */
@@ -78,7 +60,7 @@ typedef bool frozen_progress_fn(void *opaque,
  */
 struct frozen_options {
     struct pt_flow_options flow;
-    struct frozen_clock clock;
+    struct vcpu_trace_clock clock;
     bool mtc;
     bool cyc;
     bool pae;

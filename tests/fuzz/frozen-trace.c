@@ -86,7 +86,7 @@ static bool parse(struct world *w, const uint8_t *p, const uint8_t *end)
     w->o.flow.memory = 1 << 18;
     w->o.pae = options & FUZZ_PAE;
     if (options & FUZZ_CLOCK) {
-        w->o.clock = (struct frozen_clock){ 1000, 100000, 90000000000, 5 };
+        w->o.clock = (struct vcpu_trace_clock){ 1000, 100000, 90000000000, 5 };
     }
     s[0].bytes[0] = p;
     s[0].size[0] = split;

@@ -28,6 +28,7 @@
 #include "drain/output.h"
 #include "pt/live-trace.h"
 #include "pt/stock-memory.h"
+#include "pt/vcpu-trace.h"
 #include "util/clock.h"
 
 #define RINGS       16
@@ -89,22 +90,11 @@ static void add_event(struct stream *s, uint64_t index, unsigned type,
 static void take(struct stream *s, uint64_t index,
                  const struct pt_flow_event *e)
 {
-    static const uint16_t reasons[] = {
-        [PT_GAP_BEGIN] = BTRAIL_GAP_NOT_TRACED,
-        [PT_GAP_OVERFLOW] = BTRAIL_GAP_PT_OVERFLOW,
-        [PT_GAP_RING] = BTRAIL_GAP_PT_RING,
-        [PT_GAP_UNREADABLE] = BTRAIL_GAP_CODE_UNREADABLE,
-        [PT_GAP_CHANGED] = BTRAIL_GAP_CODE_CHANGED,
-        [PT_GAP_LOST] = BTRAIL_GAP_PT_LOST,
-        [PT_GAP_OFF] = BTRAIL_GAP_NOT_TRACED,
-        [PT_GAP_MODE] = BTRAIL_GAP_MODE,
-    };
-
     if (e->type == PT_FLOW_CR3) {
         s->label = e->value;
         add_event(s, index, BTRAIL_EVENT_CR3, 0, e->value, 0);
     } else if (e->type == PT_FLOW_GAP) {
-        unsigned reason = reasons[e->gap];
+        unsigned reason = vcpu_trace_reason(e->gap, false);
 
         add_event(s, index, BTRAIL_EVENT_GAP, reason, BTRAIL_LOST_UNKNOWN,
                   reason >= BTRAIL_GAP_PT_OVERFLOW ? e->value : 0);

@@ -166,6 +166,36 @@ static void test_across(void)
     clear(&r);
 }
 
+/* A page of a guest that runs, which changes */
+static void test_changed(void)
+{
+    struct rig r;
+    struct frozen_pages_vcpu *v;
+    unsigned asked = 0;
+
+    begin(&r);
+    v = frozen_pages_vcpu_new(r.pages, 0, read_code, &asked);
+    frozen_pages_execute(v, 0x1000, 0x1000, 1, 0x10000, 0x10000);
+    frozen_pages_execute(v, 0x1000, 0x1000, 2, KERNEL, KERNEL);
+    g_assert_cmpuint(asked, ==, 2);
+    frozen_pages_change(v, 0x1000, 0x10123, 5);
+    frozen_pages_change(v, 0x7000, KERNEL + 9, 4);
+    /* Nobody knows whether these were before it. */
+    frozen_pages_execute(v, 0x1000, 0x1000, 4, 0x10000, 0x10000);
+    frozen_pages_execute(v, 0x1000, 0x1000, 4, 0x20000, 0x20000);
+    g_assert_cmpuint(asked, ==, 2);
+    frozen_pages_execute(v, 0x1000, 0x1000, 5, 0x10000, 0x10000);
+    frozen_pages_execute(v, 0x1000, 0x1000, 6, KERNEL, KERNEL);
+    frozen_pages_execute(v, 0x1000, 0x1000, 7, 0x20000, 0x20000);
+    frozen_pages_execute(v, 0x1000, 0x1000, 8, 0x10000, 0x10000);
+    g_assert_cmpuint(asked, ==, 5);
+    frozen_pages_vcpu_free(v);
+    end(&r);
+    check(&r, 0, 6, 0x1000, 0x20000, -1);
+    check(&r, 0, 7, 0x1000, 0x20000, 0x21);
+    clear(&r);
+}
+
 /* More than one piece of sideband, and more than there is room for */
 static void test_many(void)
 {
@@ -196,6 +226,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/frozen-pages/executed", test_executed);
     g_test_add_func("/frozen-pages/across", test_across);
+    g_test_add_func("/frozen-pages/changed", test_changed);
     g_test_add_func("/frozen-pages/many", test_many);
     return g_test_run();
 }

@@ -311,7 +311,7 @@ static void test_times(void)
     btrail_trace_close(trace);
     sample_remove(path);
     /* Before the ring was begun: the guest had set its clock. */
-    o.clock = (struct frozen_clock){
+    o.clock = (struct vcpu_trace_clock){
         2000000000, 10000000, 1000000000, 995600000,
     };
     path = write_trace(&o, &one, 1, &count);

@@ -96,7 +96,7 @@ static bool check_way(const struct record_request *o)
 }
 
 /* TSC,NS,HZ[,HOST] */
-static bool parse_clock(const char *text, struct frozen_clock *c,
+static bool parse_clock(const char *text, struct vcpu_trace_clock *c,
                         struct kvm_tsc *host)
 {
     g_auto(GStrv) part = g_strsplit(text, ",", 0);

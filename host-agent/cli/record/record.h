@@ -49,7 +49,7 @@ struct record_request {
     gboolean pt_returns;
 
     uint64_t pt_size;
-    struct frozen_clock pt_clock;
+    struct vcpu_trace_clock pt_clock;
     struct kvm_tsc pt_host_tsc;
     struct btrail_store_options store;
     JsonObject *arguments;
