@@ -59,17 +59,54 @@ static uint64_t frame_of(uint64_t entry, bool large, unsigned levels)
            (entry >> 13 & 0xff) << 32 : entry & PAGE_WALK_FRAME;
 }
 
+bool page_walk_is_large(unsigned levels, unsigned shift, uint64_t entry)
+{
+    /* Only 1 GB, and less, is a page; PAE has no bit for it there. */
+    return shift > 12 && shift <= (levels == 3 ? 21 : 30) && (entry & LARGE);
+}
+
+bool page_walk_find(const struct guest_memory *memory, uint64_t root,
+                    unsigned levels, uint64_t address,
+                    struct page_walk_entry *e)
+{
+    unsigned bits = levels == 2 ? 10 : 9;       /* of an index */
+    unsigned size = levels == 2 ? 4 : 8;        /* of an entry */
+    uint64_t table = root;
+
+    for (unsigned shift = 12 + bits * (levels - 1); ; shift -= bits) {
+        uint64_t index = address >> shift & ((1u << bits) - 1);
+        uint64_t entry = 0;
+        bool is_large;
+
+        if (!guest_memory_read(memory, table + index * size, &entry, size)) {
+            return false;
+        }
+        entry = GUINT64_FROM_LE(entry);
+        if (!(entry & PRESENT)) {
+            return false;
+        }
+        is_large = page_walk_is_large(levels, shift, entry);
+        table = frame_of(entry, is_large, levels);
+        if (shift == 12 || is_large) {
+            uint64_t within = (UINT64_C(1) << shift) - 1;
+
+            /* Bit 12 of a large page's entry is PAT. */
+            *e = (struct page_walk_entry){
+                .entry = entry, .shift = shift,
+                .physical = (table & ~within) | (address & within),
+            };
+            return true;
+        }
+    }
+}
+
 bool page_walk(struct page_walk *w, uint64_t address, uint64_t *physical)
 {
-    unsigned bits = w->levels == 2 ? 10 : 9;    /* of an index */
-    unsigned size = w->levels == 2 ? 4 : 8;     /* of an entry */
-    unsigned large_shift = w->levels == 3 ? 21 : 30; /* the largest page */
     uint64_t page = address >> 12;
-    uint64_t table = w->root;
     uint64_t large = address >> LARGE_SHIFT;
     unsigned slot = (page ^ page >> 9) % PAGE_WALK_TLB;
     unsigned large_slot = large % PAGE_WALK_LARGE;
-    unsigned shift;
+    struct page_walk_entry e;
 
     if (!is_canonical(w, address) || !w->budget) {
         return false;
@@ -83,30 +120,11 @@ bool page_walk(struct page_walk *w, uint64_t address, uint64_t *physical)
         *physical = w->large[large_slot].frame | (address & LARGE_MASK);
         return true;
     }
-    for (shift = 12 + bits * (w->levels - 1); ; shift -= bits) {
-        uint64_t index = address >> shift & ((1u << bits) - 1);
-        uint64_t entry = 0;
-        bool is_large;
-
-        if (!guest_memory_read(w->memory, table + index * size, &entry,
-                               size)) {
-            return false;
-        }
-        entry = GUINT64_FROM_LE(entry);
-        if (!(entry & PRESENT)) {
-            return false;
-        }
-        is_large = shift > 12 && shift <= large_shift && (entry & LARGE);
-        table = frame_of(entry, is_large, w->levels);
-        if (shift == 12 || is_large) {
-            uint64_t within = (UINT64_C(1) << shift) - 1;
-
-            /* Bit 12 of a large page's entry is PAT. */
-            *physical = (table & ~within) | (address & within);
-            break;
-        }
+    if (!page_walk_find(w->memory, w->root, w->levels, address, &e)) {
+        return false;
     }
-    if (shift >= LARGE_SHIFT) {
+    *physical = e.physical;
+    if (e.shift >= LARGE_SHIFT) {
         w->large[large_slot].page = large + 1;
         w->large[large_slot].frame = *physical & ~LARGE_MASK;
         return true;

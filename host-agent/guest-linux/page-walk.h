@@ -51,6 +51,30 @@ unsigned page_walk_levels(uint64_t cr0, uint64_t cr4, uint64_t efer);
 void page_walk_init(struct page_walk *w, const struct guest_memory *memory,
                     uint64_t root, unsigned levels, uint64_t budget);
 
+/**
+ * struct page_walk_entry - the entry that maps a page
+ * @entry:    as it is in the table
+ * @shift:    of the size of the page
+ * @physical: of the address
+ */
+struct page_walk_entry {
+    uint64_t entry;
+    unsigned shift;
+    uint64_t physical;
+};
+
+/* Does an entry, of a table whose entries each have 2^@shift bytes, map a page,
+ * and no other table? */
+bool page_walk_is_large(unsigned levels, unsigned shift, uint64_t entry);
+
+/*
+ * Reads the entry that maps an address, each time anew: the guest may run.
+ * @root has no bits but those of an address.  False if none maps it.
+ */
+bool page_walk_find(const struct guest_memory *memory, uint64_t root,
+                    unsigned levels, uint64_t address,
+                    struct page_walk_entry *e);
+
 /* Bytes of a pointer */
 static inline unsigned page_walk_word(const struct page_walk *w)
 {

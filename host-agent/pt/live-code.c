@@ -35,7 +35,6 @@
 #define PRESENT     UINT64_C(1)
 #define USER        UINT64_C(4)
 #define DIRTY       UINT64_C(64)
-#define LARGE       UINT64_C(128)
 #define NO_EXECUTE  (UINT64_C(1) << 63)
 
 /*
@@ -167,50 +166,20 @@ static unsigned index_bits(const struct live_code *c)
     return c->levels == 2 ? 10 : 9;
 }
 
-static bool is_large(const struct live_code *c, unsigned shift, uint64_t entry)
-{
-    /* Only 1 GB, and less, is a page; PAE has no bit for it there. */
-    return shift <= 30 && (c->levels != 3 || shift < 30) && (entry & LARGE);
-}
-
-/* Where @entry, of a table of this level, has an address */
-static struct live_mapping mapping_of(uint64_t entry, unsigned shift,
-                                 uint64_t address)
-{
-    uint64_t within = (UINT64_C(1) << shift) - 1;
-
-    return (struct live_mapping){
-        .physical = ((entry & PAGE_WALK_FRAME & ~within) |
-                     (address & within)) & -(uint64_t)PAGE,
-        /* The kernel's own pages have that bit from the start. */
-        .written = (entry & USER) && (entry & DIRTY),
-    };
-}
-
 static bool walk(const struct live_code *c, uint64_t root, uint64_t address,
                  struct live_mapping *m)
 {
-    unsigned bits = index_bits(c), size = c->levels == 2 ? 4 : 8;
-    uint64_t table = root;
+    struct page_walk_entry e;
 
-    for (unsigned shift = 12 + bits * (c->levels - 1); ; shift -= bits) {
-        uint64_t index = address >> shift & ((1u << bits) - 1);
-        uint64_t entry = 0;
-
-        if (!guest_memory_read(c->memory, table + index * size, &entry,
-                               size)) {
-            return false;
-        }
-        entry = GUINT64_FROM_LE(entry);
-        if (!(entry & PRESENT)) {
-            return false;
-        }
-        if (shift == 12 || is_large(c, shift, entry)) {
-            *m = mapping_of(entry, shift, address);
-            return true;
-        }
-        table = entry & PAGE_WALK_FRAME;
+    if (!page_walk_find(c->memory, root, c->levels, address, &e)) {
+        return false;
     }
+    *m = (struct live_mapping){
+        .physical = e.physical & -(uint64_t)PAGE,
+        /* The kernel's own pages have that bit from the start. */
+        .written = (e.entry & USER) && (e.entry & DIRTY),
+    };
+    return true;
 }
 
 static bool walk_with_kernel(const struct live_code *c, uint64_t root,
@@ -402,7 +371,7 @@ static void read_table(struct live_reading *r, uint64_t table, unsigned shift,
             (!(entry & USER) && !(top && c->levels == 3))) {
             continue;
         }
-        if (shift > 12 && is_large(c, shift, entry)) {
+        if (page_walk_is_large(c->levels, shift, entry)) {
             continue;           /* read as it is asked for */
         }
         if (r->list) {
