@@ -1415,6 +1415,11 @@ void pt_flow_feed(struct pt_flow *f, const uint8_t *p, size_t n)
     pt_split_feed(&f->split, p, n, run, f);
 }
 
+void pt_flow_give(struct pt_flow *f)
+{
+    hand_out(f);
+}
+
 /* What was kept of a packet is none. */
 static void drop_kept(struct pt_flow *f)
 {
@@ -1580,6 +1585,11 @@ void pt_flow_place_free(struct pt_flow_place *p)
         g_free(p->events);
         g_free(p);
     }
+}
+
+unsigned pt_flow_held(const struct pt_flow *f)
+{
+    return f->n;
 }
 
 void pt_flow_change(struct pt_flow *f, uint64_t cr3, uint64_t address)

@@ -151,6 +151,9 @@ void pt_flow_feed(struct pt_flow *f, const uint8_t *p, size_t n);
 /* Between what was fed and what will be, bytes are missing. */
 void pt_flow_missing(struct pt_flow *f);
 
+/* Gives out what is sure; otherwise that happens from time to time. */
+void pt_flow_give(struct pt_flow *f);
+
 /* The stream ends here.  Gives out all that is left. */
 void pt_flow_finish(struct pt_flow *f);
 
@@ -178,6 +181,9 @@ bool pt_flow_drop(struct pt_flow *f);
 /* Does the same come of both, whatever comes?  False if it may not. */
 bool pt_flow_is_same(const struct pt_flow_place *a,
                      const struct pt_flow_place *b);
+
+/* Records that were made, and not given yet */
+unsigned pt_flow_held(const struct pt_flow *f);
 
 /* The code of a page is no more what it was. */
 void pt_flow_change(struct pt_flow *f, uint64_t cr3, uint64_t address);

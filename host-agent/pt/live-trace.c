@@ -24,6 +24,8 @@ struct live_arrival {
 struct live_stream {
     struct live_trace *trace;
     struct pt_flow *flow;
+    struct live_trace_ops ops;
+    void *opaque;
     struct live_code_view view;
 
     GByteArray *held;           /* what has come, */
@@ -45,14 +47,20 @@ struct live_trace {
     struct live_trace_count count;
 };
 
+static void change_stream(struct live_stream *s, uint64_t cr3, uint64_t page)
+{
+    pt_flow_change(s->flow, cr3, page);
+    if (s->ops.change) {
+        s->ops.change(s->opaque, cr3, page, pt_flow_held(s->flow));
+    }
+}
+
 static void change(void *opaque, uint64_t cr3, uint64_t page)
 {
     struct live_trace *t = opaque;
 
     for (guint i = 0; i < t->streams->len; i++) {
-        struct live_stream *s = g_ptr_array_index(t->streams, i);
-
-        pt_flow_change(s->flow, cr3, page);
+        change_stream(g_ptr_array_index(t->streams, i), cr3, page);
     }
 }
 
@@ -90,7 +98,18 @@ void live_trace_free(struct live_trace *t)
     }
 }
 
-struct live_stream *live_trace_add(struct live_trace *t, pt_flow_fn *give,
+enum pt_code_result live_trace_read(void *opaque, uint64_t cr3,
+                                    uint64_t address,
+                                    const struct pt_moment *moment,
+                                    struct pt_code *code)
+{
+    struct live_stream *s = opaque;
+
+    return live_code_read(&s->view, cr3, address, moment, code);
+}
+
+struct live_stream *live_trace_add(struct live_trace *t,
+                                   const struct live_trace_ops *ops,
                                    void *opaque)
 {
     struct live_stream *s = g_new0(struct live_stream, 1);
@@ -99,7 +118,10 @@ struct live_stream *live_trace_add(struct live_trace *t, pt_flow_fn *give,
     s->view.code = t->code;
     s->view.passing = g_array_new(FALSE, FALSE,
                                   sizeof(struct live_code_place));
-    s->flow = pt_flow_new(&t->o.flow, live_code_read, &s->view, give, opaque);
+    s->ops = *ops;
+    s->opaque = opaque;
+    s->flow = pt_flow_new(&t->o.flow, ops->read ? ops->read : live_trace_read,
+                          ops->read ? opaque : s, ops->give, opaque);
     s->held = g_byte_array_new();
     s->arrivals = g_array_new(FALSE, FALSE, sizeof(struct live_arrival));
     s->cuts = g_array_new(FALSE, FALSE, sizeof(uint64_t));
@@ -307,7 +329,7 @@ static void decode(struct live_stream *s, size_t n)
         const struct live_code_place *p = &g_array_index(
             s->view.passing, struct live_code_place, i);
 
-        pt_flow_change(s->flow, p->cr3, p->page);
+        change_stream(s, p->cr3, p->page);
     }
     g_array_set_size(s->view.passing, 0);
     s->offset += n;
@@ -368,13 +390,23 @@ void live_trace_decode(struct live_trace *t)
     }
 }
 
-void live_trace_finish(struct live_trace *t)
+void live_trace_flush(struct live_trace *t)
 {
     live_code_check(t->code);
     for (guint i = 0; i < t->streams->len; i++) {
         struct live_stream *s = g_ptr_array_index(t->streams, i);
 
         decode_stream(s, true);
+        pt_flow_give(s->flow);
+    }
+}
+
+void live_trace_finish(struct live_trace *t)
+{
+    live_trace_flush(t);
+    for (guint i = 0; i < t->streams->len; i++) {
+        struct live_stream *s = g_ptr_array_index(t->streams, i);
+
         pt_flow_finish(s->flow);
     }
 }

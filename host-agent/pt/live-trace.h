@@ -53,9 +53,26 @@ struct live_trace *live_trace_new(const struct guest_memory *memory,
 /* Frees its streams, too. */
 void live_trace_free(struct live_trace *t);
 
+/**
+ * struct live_trace_ops - of a stream
+ * @give:   takes what comes of it
+ * @read:   says code as live_trace_read() does, which it asks for that; or NULL
+ * @change: the code of a page is no more what it was, but for records that were
+ *          made and not given yet, of which there are @held; or NULL
+ */
+struct live_trace_ops {
+    pt_flow_fn *give;
+    pt_code_fn *read;
+    void (*change)(void *opaque, uint64_t cr3, uint64_t page, unsigned held);
+};
+
 /* A stream; before any is fed */
-struct live_stream *live_trace_add(struct live_trace *t, pt_flow_fn *give,
+struct live_stream *live_trace_add(struct live_trace *t,
+                                   const struct live_trace_ops *ops,
                                    void *opaque);
+
+/* The stream is the first argument. */
+pt_code_fn live_trace_read;
 
 /**
  * live_trace_feed - bytes of the stream, as soon as they have come
@@ -72,6 +89,10 @@ void live_trace_missing(struct live_stream *s);
 
 /* Decodes what has come. */
 void live_trace_decode(struct live_trace *t);
+
+/* The same of all of it, also what no PSB ends: the guest stands still, and no
+ * more comes until it goes on. */
+void live_trace_flush(struct live_trace *t);
 
 /* The same up to the end */
 void live_trace_finish(struct live_trace *t);

@@ -31,6 +31,8 @@ struct guest {
     uint64_t fed;
     uint64_t since;             /* when the last bytes were fed */
     GString *text;              /* what was given */
+    unsigned asked, changes;
+    unsigned held;              /* at the last change */
 };
 
 static uint64_t now(void *opaque)
@@ -59,6 +61,30 @@ static void give(void *opaque, const struct btrail_record *records, size_t n,
         }
     }
 }
+
+/* The code is asked for through this. */
+static enum pt_code_result read_code(void *opaque, uint64_t cr3,
+                                     uint64_t address,
+                                     const struct pt_moment *moment,
+                                     struct pt_code *code)
+{
+    struct guest *g = opaque;
+
+    g->asked++;
+    return live_trace_read(g->stream, cr3, address, moment, code);
+}
+
+static void change(void *opaque, uint64_t cr3, uint64_t page, unsigned held)
+{
+    struct guest *g = opaque;
+
+    g_assert_cmphex(cr3, ==, g->cr3);
+    g_assert_cmphex(page, ==, CODE);
+    g->changes++;
+    g->held = held;
+}
+
+static const struct live_trace_ops ops = { give, read_code, change };
 
 /* Has code, in hex digits. */
 static void put(struct guest *g, uint64_t address, const char *hex)
@@ -111,7 +137,7 @@ static void begin(struct guest *g)
     g->memory = fake_space_memory(&g->space);
     g->cr3 = fake_space_root(&g->space);
     g->trace = live_trace_new(g->memory, &o);
-    g->stream = live_trace_add(g->trace, give, g);
+    g->stream = live_trace_add(g->trace, &ops, g);
     put(g, CODE, "740e ffe0");              /* je +10; jmp *%rax */
     put(g, CODE + 0x10, "ffe0");            /* jmp *%rax */
     put(g, CODE + 0x20, "ffe0");
@@ -255,6 +281,41 @@ static void test_missing(void)
     clear(&g);
 }
 
+/* What has come is decoded where it ends, too. */
+static void test_flush(void)
+{
+    g_autoptr(GByteArray) s = g_byte_array_new();
+    struct guest g;
+
+    begin(&g);
+    feed_round(&g, 0);
+    feed_round(&g, 0);
+    live_trace_flush(g.trace);
+    check(&g, BEGIN A "0>10 10>0 ");
+    live_trace_flush(g.trace);
+    check(&g, "");
+    /* In the middle of a packet, with a record that nothing confirms yet */
+    pt_put_psb(s, PT_MODE_64, g.cr3, true, CODE);
+    pt_put_tnt(s, "t");
+    pt_put_ip(s, PT_TIP, 2, CODE);
+    feed(&g, s->data, s->len - 1);
+    live_trace_flush(g.trace);
+    check(&g, "");
+    g_assert_cmpuint(g.changes, ==, 0);
+    put(&g, CODE, "741e");
+    feed(&g, s->data + s->len - 1, 1);
+    live_trace_flush(g.trace);
+    check(&g, "");
+    g_assert_cmpuint(g.changes, >, 0);
+    g_assert_cmpuint(g.held, ==, 1);
+    g_assert_cmpuint(g.asked, >, 0);
+    feed_round(&g, 0);
+    end(&g);
+    /* No PSB, so both contents are not tried. */
+    check(&g, "code-changed " B);
+    clear(&g);
+}
+
 /* The code of a process that has ended before its stream is decoded */
 static void test_gone(void)
 {
@@ -310,6 +371,7 @@ int main(int argc, char **argv)
     g_test_add_func("/live-trace/changed", test_changed);
     g_test_add_func("/live-trace/pieces", test_pieces);
     g_test_add_func("/live-trace/missing", test_missing);
+    g_test_add_func("/live-trace/flush", test_flush);
     g_test_add_func("/live-trace/gone", test_gone);
     g_test_add_func("/live-trace/noise", test_noise);
     return g_test_run();
