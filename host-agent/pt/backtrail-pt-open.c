@@ -30,12 +30,12 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pt/pt-open-message.h"
 
 #define PMU         "/sys/bus/event_source/devices/intel_pt/type"
-#define DATA_PAGES  1           /* as pt-event.c has them */
 
 /* Who asks is at once there, but its mapping of large rings may take long. */
 #define ASK_SECONDS 10
@@ -176,7 +176,8 @@ static bool read_request(struct pt_open_request *r)
     /* With MSG_TRUNC it is the size of the message, and not what fits. */
     long n = AGAIN(recv(STDIN_FILENO, r, sizeof(*r), MSG_TRUNC));
 
-    if (n != sizeof(*r) || r->magic != PT_OPEN_MAGIC || r->zero ||
+    if (n != sizeof(*r) || r->magic != PT_OPEN_MAGIC ||
+        r->flags & ~(uint32_t)PT_OPEN_LIVE ||
         !memchr(r->filter, 0, sizeof(r->filter)) || r->process <= 0 ||
         !r->n_threads || r->n_threads > PT_OPEN_THREADS) {
         refuse("backtrail-pt-open was asked for what it does not know: use "
@@ -319,8 +320,17 @@ static int open_event(const struct pt_open_request *r, long type, pid_t thread)
         .disabled = 1,
         .exclude_hv = 1,
     };
-    int fd = try_event(&attr, thread, BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE));
+    int fd;
 
+    if (r->flags & PT_OPEN_LIVE) {
+        attr.sample_type = PERF_SAMPLE_TIME;
+        attr.sample_id_all = 1;
+        attr.use_clockid = 1;
+        attr.clockid = CLOCK_MONOTONIC;
+        attr.aux_watermark = r->ring / 2 < PT_OPEN_LIVE_STEP ?
+                             (uint32_t)(r->ring / 2) : PT_OPEN_LIVE_STEP;
+    }
+    fd = try_event(&attr, thread, BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE));
     /* Debian's kernel asks for more, if perf_event_paranoid is above 2. */
     if (fd < 0 && (errno == EACCES || errno == EPERM) &&
         permitted & BIT(CAP_SYS_ADMIN)) {
@@ -342,9 +352,12 @@ static int open_event(const struct pt_open_request *r, long type, pid_t thread)
  * Maps the ring, which stays as long as the event is open or somebody has it
  * mapped: who maps it again needs no room for locked memory.
  */
-static bool map_ring(int fd, uint64_t size)
+static bool map_ring(int fd, const struct pt_open_request *r)
 {
-    size_t base = (1 + DATA_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    bool live = r->flags & PT_OPEN_LIVE;
+    size_t base = (1 + (live ? PT_OPEN_LIVE_PAGES : PT_OPEN_DATA_PAGES)) *
+                  (size_t)sysconf(_SC_PAGESIZE);
+    uint64_t size = r->ring;
     struct perf_event_mmap_page *page;
     void *ring;
 
@@ -359,7 +372,8 @@ static bool map_ring(int fd, uint64_t size)
 #endif
     page->aux_offset = base;
     page->aux_size = size;
-    ring = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, (off_t)base);
+    ring = mmap(NULL, size, PROT_READ | (live ? PROT_WRITE : 0), MAP_SHARED, fd,
+                (off_t)base);
     return ring != MAP_FAILED;
 }
 
@@ -487,7 +501,7 @@ static int serve(long type)
         return FAILED;
     }
     for (uint32_t i = 0; i < r.n_threads; i++) {
-        if (!use(BIT(CAP_IPC_LOCK)) || !map_ring(events[i], r.ring)) {
+        if (!use(BIT(CAP_IPC_LOCK)) || !map_ring(events[i], &r)) {
             return refuse_ring(&r);
         }
     }

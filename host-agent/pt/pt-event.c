@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "pt/pt-event.h"
+#include "pt/pt-open-message.h"
 #include "pt/pt-ring.h"
 #include "util/agent-error.h"
 #include "util/close.h"
@@ -18,9 +19,6 @@
 /* What is wanted where a CPU has a choice: a PSB each 16 KiB, an MTC each 8 */
 #define PSB_PERIOD  3
 #define MTC_PERIOD  3
-
-/* For what the kernel says of the ring: its first 100 records are enough. */
-#define DATA_PAGES  1
 
 static bool put(const struct pt_host *h, struct perf_event_attr *attr,
                 enum pt_host_field field, unsigned value)
@@ -99,6 +97,7 @@ bool pt_event_prepare(const struct pt_host *h, const struct pt_event_options *o,
                           "Intel PT cannot be asked for branches and times: "
                           "use a kernel since 5.0");
     }
+    setup->live = o->live;
     setup->returns = o->returns || !put(h, attr, PT_HOST_NORETCOMP, 1);
     if (psb > 0) {
         put(h, attr, PT_HOST_PSB_PERIOD, (unsigned)psb);
@@ -187,9 +186,9 @@ static size_t page_size(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static size_t base_size(void)
+static size_t data_size(const struct pt_event *e)
 {
-    return (1 + DATA_PAGES) * page_size();
+    return e->base_size - page_size();
 }
 
 static bool fail_map(GError **error, size_t size, int reason)
@@ -228,14 +227,14 @@ static void unmap(struct pt_event *e)
         munmap((void *)e->aux, e->aux_size);
     }
     if (e->page) {
-        munmap(e->page, base_size());
+        munmap(e->page, e->base_size);
     }
     e->aux = NULL;
     e->page = NULL;
-    e->aux_size = 0;
+    e->aux_size = e->base_size = 0;
 }
 
-bool pt_event_map(struct pt_event *e, size_t size, GError **error)
+bool pt_event_map(struct pt_event *e, size_t size, bool live, GError **error)
 {
     void *base, *aux;
 
@@ -245,19 +244,23 @@ bool pt_event_map(struct pt_event *e, size_t size, GError **error)
                           "cannot be: its size is a power of 2, from a page "
                           "to 2 GiB", size);
     }
-    base = mmap(NULL, base_size(), PROT_READ | PROT_WRITE, MAP_SHARED, e->fd,
+    e->live = live;
+    e->base_size = (1 + (live ? PT_OPEN_LIVE_PAGES : PT_OPEN_DATA_PAGES)) *
+                   page_size();
+    base = mmap(NULL, e->base_size, PROT_READ | PROT_WRITE, MAP_SHARED, e->fd,
                 0);
     if (base == MAP_FAILED) {
-        return fail_map(error, base_size(), errno);
+        return fail_map(error, e->base_size, errno);
     }
     e->page = base;
     if (!size) {
         return true;
     }
-    e->page->aux_offset = base_size();
+    e->page->aux_offset = e->base_size;
     e->page->aux_size = size;
-    /* Not writable: the kernel overwrites it then, without an interrupt. */
-    aux = mmap(NULL, size, PROT_READ, MAP_SHARED, e->fd, (off_t)base_size());
+    /* If it is not writable the kernel overwrites it, without an interrupt. */
+    aux = mmap(NULL, size, PROT_READ | (live ? PROT_WRITE : 0), MAP_SHARED,
+               e->fd, (off_t)e->base_size);
     if (aux == MAP_FAILED) {
         fail_map(error, size, errno);
         unmap(e);
@@ -278,7 +281,7 @@ bool pt_event_start(struct pt_event *e, GError **error)
 static void copy(const struct pt_event *e, uint64_t at, void *to, size_t n)
 {
     const uint8_t *data = (const uint8_t *)e->page + page_size();
-    size_t size = DATA_PAGES * page_size();
+    size_t size = data_size(e);
 
     for (size_t i = 0; i < n; i++) {
         ((uint8_t *)to)[i] = data[(at + i) % size];
@@ -292,7 +295,7 @@ static void read_flags(struct pt_event *e)
     uint64_t head = __atomic_load_n(&e->page->data_head, __ATOMIC_ACQUIRE);
     uint64_t at = e->page->data_tail;
 
-    while (at < head && head - at <= DATA_PAGES * page_size()) {
+    while (at < head && head - at <= data_size(e)) {
         struct {
             struct perf_event_header header;
             uint64_t offset, size, flags;
@@ -316,7 +319,7 @@ bool pt_event_stop(struct pt_event *e, GError **error)
     if (ioctl(e->fd, PERF_EVENT_IOC_DISABLE, 0)) {
         return agent_error_errno(error, "cannot stop Intel PT");
     }
-    if (e->page) {
+    if (e->page && !e->live) {
         read_flags(e);
     }
     return true;

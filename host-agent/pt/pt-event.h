@@ -30,12 +30,14 @@ struct pt_event_range {
 
 /**
  * struct pt_event_options
+ * @live:     the ring is read while it fills
  * @returns:  near returns may be compressed: half of the bytes
  * @cyc:      with cycles: the time of each packet, for more bytes
  * @ranges:   trace only what is there; none: all
  * @n_ranges: how many, at most those of struct pt_host's @filters
  */
 struct pt_event_options {
+    bool live;
     bool returns;
     bool cyc;
     struct pt_event_range ranges[PT_EVENT_RANGES];
@@ -46,6 +48,7 @@ struct pt_event_options {
  * struct pt_event_setup - what is asked for, and what it gives
  * @attr:      of perf_event_open(); the event is not started by it
  * @filter:    of PERF_EVENT_IOC_SET_FILTER; "" for none
+ * @live:      as in the options
  * @returns:   returns are compressed
  * @mtc:       there are MTC packets: one for each 2^@mtc_shift of the CTC
  * @cyc:       there are CYC packets
@@ -53,6 +56,7 @@ struct pt_event_options {
 struct pt_event_setup {
     struct perf_event_attr attr;
     char filter[PT_EVENT_RANGES * 48];
+    bool live;
     bool returns;
     bool mtc;
     bool cyc;
@@ -73,8 +77,10 @@ bool pt_event_prepare(const struct pt_host *h, const struct pt_event_options *o,
  * @fd:       its descriptor; -1: none
  * @page:     the base page, and after it what the kernel says of the ring; NULL
  *            if it is not mapped
- * @aux:      the ring, which is for pt_ring_freeze() while it is stopped
+ * @aux:      the ring, which is for pt_ring_freeze() while it is stopped; or, of
+ *            one that is @live, for aux_ring_init()
  * @aux_size: of it
+ * @base_size: bytes at @page
  * @flags:    PERF_AUX_FLAG_* that the kernel has said of it up to the last stop
  */
 struct pt_event {
@@ -82,6 +88,8 @@ struct pt_event {
     struct perf_event_mmap_page *page;
     const void *aux;
     size_t aux_size;
+    size_t base_size;
+    bool live;
     uint64_t flags;
 };
 
@@ -102,15 +110,17 @@ bool pt_event_open(struct pt_event *e, const struct pt_event_setup *setup,
  * @e:    open, or with a descriptor that somebody has sent
  * @size: a power of 2 from a page to PT_RING_MAX; the same in each process.  0:
  *        the base page alone
+ * @live: as in the options, in each process
  *
  * Returns false after an error, which says what to do.
  */
-bool pt_event_map(struct pt_event *e, size_t size, GError **error);
+bool pt_event_map(struct pt_event *e, size_t size, bool live, GError **error);
 
 /* From now on the ring is written. */
 bool pt_event_start(struct pt_event *e, GError **error);
 
-/* It is not written any more, and @e's @flags are known. */
+/* It is not written any more, and @e's @flags are known, unless it is @live:
+ * who reads the ring knows them. */
 bool pt_event_stop(struct pt_event *e, GError **error);
 
 /* What @flags say is missing, and what to do; NULL if they say nothing */

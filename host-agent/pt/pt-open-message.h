@@ -21,12 +21,30 @@
 /* The largest ring, as PT_RING_MAX */
 #define PT_OPEN_RING_MAX    (UINT64_C(2) << 30)
 
+/* Pages for what the kernel says of a ring: of one that it overwrites, which is
+ * read once, and of one that is read while it fills */
+#define PT_OPEN_DATA_PAGES  1
+#define PT_OPEN_LIVE_PAGES  64
+
+/* Bytes of a ring that fills after which the kernel says so, at most */
+#define PT_OPEN_LIVE_STEP   (1u << 20)
+
+/**
+ * enum pt_open_flags
+ * @PT_OPEN_LIVE: the rings are mapped to be written to, so that the kernel
+ *                overwrites nothing that was not read; and it says when what
+ *                was written, by CLOCK_MONOTONIC
+ */
+enum pt_open_flags {
+    PT_OPEN_LIVE = 1,
+};
+
 /**
  * struct pt_open_request
  * @magic:     PT_OPEN_MAGIC
  * @process:   whose threads they are
  * @n_threads: how many; there are no others in the message
- * @zero:      0
+ * @flags:     enum pt_open_flags
  * @config:    of the events: which packets
  * @ring:      bytes of each ring: a power of 2, a page at least
  * @filter:    as for PERF_EVENT_IOC_SET_FILTER, with a NUL in the end; "" for
@@ -36,7 +54,7 @@ struct pt_open_request {
     uint32_t magic;
     int32_t process;
     uint32_t n_threads;
-    uint32_t zero;
+    uint32_t flags;
     uint64_t config;
     uint64_t ring;
     char filter[PT_OPEN_FILTER];

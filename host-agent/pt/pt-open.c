@@ -179,6 +179,7 @@ static bool ask(int sock, pid_t process, const pid_t *threads, unsigned n,
     r->n_threads = n;
     r->config = setup->attr.config;
     r->ring = ring;
+    r->flags = setup->live ? PT_OPEN_LIVE : 0;
     g_strlcpy(r->filter, setup->filter, sizeof(r->filter));
     for (unsigned i = 0; i < n; i++) {
         r->threads[i] = threads[i];
@@ -189,8 +190,8 @@ static bool ask(int sock, pid_t process, const pid_t *threads, unsigned n,
            agent_error_errno(error, NAME);
 }
 
-static bool get(int sock, unsigned n, size_t ring, struct pt_event *events,
-                int *memory, GError **error)
+static bool get(int sock, unsigned n, size_t ring, bool live,
+                struct pt_event *events, int *memory, GError **error)
 {
     for (unsigned i = 0; i < n; i++) {
         if (!receive(sock, PT_OPEN_EVENT, i, &events[i].fd, error)) {
@@ -201,7 +202,7 @@ static bool get(int sock, unsigned n, size_t ring, struct pt_event *events,
         return false;
     }
     for (unsigned i = 0; i < n; i++) {
-        if (!pt_event_map(&events[i], ring, error)) {
+        if (!pt_event_map(&events[i], ring, live, error)) {
             return false;
         }
     }
@@ -233,7 +234,7 @@ bool pt_open(const char *const *program, pid_t process, const pid_t *threads,
         btrail_close(pair[1]);
         pair[1] = -1;
         done = ask(pair[0], process, threads, n, setup, ring, error) &&
-               get(pair[0], n, ring, events, memory, error);
+               get(pair[0], n, ring, setup->live, events, memory, error);
     }
     btrail_close(pair[1]);
     /* It ends when it has nobody to answer to. */

@@ -309,6 +309,7 @@ static void test_flush(void)
     g_assert_cmpuint(g.changes, >, 0);
     g_assert_cmpuint(g.held, ==, 1);
     g_assert_cmpuint(g.asked, >, 0);
+    feed(&g, NULL, 0);
     feed_round(&g, 0);
     end(&g);
     /* No PSB, so both contents are not tried. */

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pt/aux-ring.h"
 #include "pt/pt-event.h"
 #include "pt/pt-ring.h"
 
@@ -254,7 +255,7 @@ static void test_real(void)
     }
     burn();
     g_assert_cmpuint(count(&e), ==, 0);
-    g_assert_true(pt_event_map(&e, 0, &error));
+    g_assert_true(pt_event_map(&e, 0, false, &error));
     g_assert_nonnull(e.page);
     g_assert_true(pt_event_start(&e, &error));
     burn();
@@ -275,7 +276,7 @@ static void check_map(struct pt_event *e, size_t size, const char *why)
 {
     g_autoptr(GError) error = NULL;
 
-    g_assert_false(pt_event_map(e, size, &error));
+    g_assert_false(pt_event_map(e, size, false, &error));
     g_test_message("%s", error->message);
     g_assert_nonnull(strstr(error->message, why));
     g_assert_true(!e->page && !e->aux && !e->aux_size);
@@ -411,7 +412,7 @@ static void map_again(void *opaque)
     }
     check_map(&again, 0, "may lock");
     again.fd = mapped->fd;
-    g_assert_true(pt_event_map(&again, 0, &error));
+    g_assert_true(pt_event_map(&again, 0, false, &error));
     g_assert_true(pt_event_start(&again, &error));
     g_assert_true(pt_event_stop(&again, &error));
     g_assert_no_error(error);
@@ -431,7 +432,7 @@ static void test_again(void)
     if (!open_own(&e)) {
         return;
     }
-    g_assert_true(pt_event_map(&e, 0, NULL));
+    g_assert_true(pt_event_map(&e, 0, false, NULL));
     apart(map_again, &e);
     pt_event_close(&e);
 }
@@ -448,7 +449,7 @@ static void test_mock_ring(void)
     g_assert_cmpint(ftruncate(e.fd, (off_t)(2 * page + RING)), ==, 0);
     g_assert_cmpint(pwrite(e.fd, "oldest", 6, (off_t)(2 * page + 100)), ==, 6);
     g_assert_cmpint(pwrite(e.fd, "newest", 6, (off_t)(2 * page + 94)), ==, 6);
-    g_assert_true(pt_event_map(&e, RING, &error));
+    g_assert_true(pt_event_map(&e, RING, false, &error));
     g_assert_cmpuint(e.page->aux_offset, ==, 2 * page);
     g_assert_cmpuint(e.page->aux_size, ==, RING);
     g_assert_cmpuint(e.aux_size, ==, RING);
@@ -461,6 +462,32 @@ static void test_mock_ring(void)
     g_assert_nonnull(strstr(error->message, "cannot start Intel PT"));
     g_clear_error(&error);
     g_assert_false(pt_event_stop(&e, &error));
+    pt_event_close(&e);
+}
+
+/* One that is read while it fills has more room for records. */
+static void test_live_ring(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct pt_event e = PT_EVENT_NONE;
+    g_autoptr(GError) error = NULL;
+    struct aux_ring r;
+
+    e.fd = memfd_create("event", MFD_CLOEXEC);
+    g_assert_cmpint(ftruncate(e.fd, (off_t)(65 * page + RING)), ==, 0);
+    g_assert_true(pt_event_map(&e, RING, true, &error));
+    g_assert_cmpuint(e.base_size, ==, 65 * page);
+    g_assert_cmpuint(e.page->aux_offset, ==, 65 * page);
+    /* The kernel writes these. */
+    e.page->data_offset = page;
+    e.page->data_size = 64 * page;
+    g_assert_true(aux_ring_init(&r, e.page, e.base_size, e.aux, e.aux_size, 1));
+    g_assert_cmpuint(aux_ring_waiting(&r), ==, 0);
+    aux_ring_clear(&r);
+    e.page->data_size *= 2;
+    g_assert_false(aux_ring_init(&r, e.page, e.base_size, e.aux, e.aux_size,
+                                 1));
+    aux_ring_clear(&r);
     pt_event_close(&e);
 }
 
@@ -509,6 +536,7 @@ static void test_flags(void)
     e.page = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     g_assert_true(e.page != MAP_FAILED);
+    e.base_size = 2 * page;
     at = put_record(&e, at, PERF_RECORD_AUX, 32, PERF_AUX_FLAG_OVERWRITE);
     at = put_record(&e, at, PERF_RECORD_LOST, 40, 0xff00);
     at = put_record(&e, at, PERF_RECORD_AUX, 40, PERF_AUX_FLAG_PARTIAL);
@@ -549,6 +577,7 @@ int main(int argc, char **argv)
     g_test_add_func("/pt-event/errors", test_errors);
     g_test_add_func("/pt-event/again", test_again);
     g_test_add_func("/pt-event/mock-ring", test_mock_ring);
+    g_test_add_func("/pt-event/live-ring", test_live_ring);
     g_test_add_func("/pt-event/flags", test_flags);
     return g_test_run();
 }
