@@ -134,7 +134,7 @@ static int start_pt(struct start *s, char *domain)
     g_autofree char *path = NULL;
     JsonObject *session;
 
-    if (!record_parse_last(s->last, &r.pt_size)) {
+    if (!record_parse_pt_size("--last", s->last, &r.pt_size)) {
         return CLI_USAGE;
     }
     r.metadata = json_object_new();

@@ -13,6 +13,7 @@
 
 struct frozen_names {
     struct output *output;
+    struct scanner *scanner;    /* NULL: the memory cannot be read */
     struct btrail_budget *budget;
     uint64_t left_out;
 };
@@ -54,29 +55,58 @@ static void take_tasks(void *opaque, uint64_t nested,
 {
 }
 
-uint64_t frozen_names_write(struct output *output,
-                            const struct guest_memory_files *files,
-                            struct scanner_result *result)
+static struct frozen_names *begin(struct output *output,
+                                  const struct guest_memory_files *files,
+                                  bool waits)
 {
     static const struct scanner_ops ops = {
         .piece = take_piece, .resending = take_resending,
         .kernel = take_kernel, .tasks = take_tasks,
     };
-    struct frozen_names n = {
-        .output = output,
-        .budget = btrail_budget_new_fixed(BTRAIL_BUDGET_GUEST, SPARE_PART),
-    };
-    struct scanner *scanner;
+    struct frozen_names *n = g_new0(struct frozen_names, 1);
 
-    if (files->reason != BTRAIL_MEMORY_SHARED) {
+    n->output = output;
+    n->budget = btrail_budget_new_fixed(BTRAIL_BUDGET_GUEST, SPARE_PART);
+    if (files->reason == BTRAIL_MEMORY_SHARED) {
+        n->scanner = scanner_new(files, waits, NULL, n->budget, &ops, n);
+    }
+    return n;
+}
+
+struct frozen_names *frozen_names_begin(struct output *output,
+                                        const struct guest_memory_files *files)
+{
+    return begin(output, files, false);
+}
+
+void frozen_names_see(struct frozen_names *n, uint64_t cr3)
+{
+    if (n->scanner && scanner_report_cr3(n->scanner, cr3)) {
+        scanner_request(n->scanner);
+    }
+}
+
+uint64_t frozen_names_end(struct frozen_names *n, struct scanner_result *result)
+{
+    uint64_t left_out;
+
+    if (n->scanner) {
+        scanner_finish(n->scanner, result);
+    } else {
         *result = (struct scanner_result){
             .why = g_strdup("the guest's memory cannot be read"),
         };
-    } else {
-        /* It looks once, and then once more at its end. */
-        scanner = scanner_new(files, true, NULL, n.budget, &ops, &n);
-        scanner_finish(scanner, result);
     }
-    btrail_budget_unref(n.budget);
-    return n.left_out;
+    left_out = n->left_out;
+    btrail_budget_unref(n->budget);
+    g_free(n);
+    return left_out;
+}
+
+uint64_t frozen_names_write(struct output *output,
+                            const struct guest_memory_files *files,
+                            struct scanner_result *result)
+{
+    /* It looks once, and then once more at its end. */
+    return frozen_names_end(begin(output, files, true), result);
 }

@@ -23,4 +23,17 @@ uint64_t frozen_names_write(struct output *output,
                             const struct guest_memory_files *files,
                             struct scanner_result *result);
 
+/* The same of a guest that runs, from now until it is ended */
+struct frozen_names;
+
+struct frozen_names *frozen_names_begin(struct output *output,
+                                        const struct guest_memory_files *files);
+
+/* A vCPU has run with this CR3, as the trace has it.  For one thread */
+void frozen_names_see(struct frozen_names *n, uint64_t cr3);
+
+/* Returns as frozen_names_write(). */
+uint64_t frozen_names_end(struct frozen_names *n,
+                          struct scanner_result *result);
+
 #endif /* BTRAIL_FROZEN_NAMES_H */

@@ -110,9 +110,11 @@ enum pt_code_result live_trace_read(void *opaque, uint64_t cr3,
 
 struct live_stream *live_trace_add(struct live_trace *t,
                                    const struct live_trace_ops *ops,
+                                   const struct kvm_tsc *host_tsc,
                                    void *opaque)
 {
     struct live_stream *s = g_new0(struct live_stream, 1);
+    struct pt_flow_options flow = t->o.flow;
 
     s->trace = t;
     s->view.code = t->code;
@@ -120,7 +122,10 @@ struct live_stream *live_trace_add(struct live_trace *t,
                                   sizeof(struct live_code_place));
     s->ops = *ops;
     s->opaque = opaque;
-    s->flow = pt_flow_new(&t->o.flow, ops->read ? ops->read : live_trace_read,
+    if (host_tsc) {
+        flow.host_tsc = *host_tsc;
+    }
+    s->flow = pt_flow_new(&flow, ops->read ? ops->read : live_trace_read,
                           ops->read ? opaque : s, ops->give, opaque);
     s->held = g_byte_array_new();
     s->arrivals = g_array_new(FALSE, FALSE, sizeof(struct live_arrival));

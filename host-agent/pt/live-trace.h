@@ -66,9 +66,11 @@ struct live_trace_ops {
     void (*change)(void *opaque, uint64_t cr3, uint64_t page, unsigned held);
 };
 
-/* A stream; before any is fed */
+/* A stream; before any is fed.  @host_tsc: as of struct pt_flow_options, if it
+ * is not that of the others; or NULL */
 struct live_stream *live_trace_add(struct live_trace *t,
                                    const struct live_trace_ops *ops,
+                                   const struct kvm_tsc *host_tsc,
                                    void *opaque);
 
 /* The stream is the first argument. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "guest-linux/page-walk.h"
+#include "pt/frozen-code.h"
 #include "pt/process-memory.h"
 #include "pt/stock-memory.h"
 #include "util/json.h"
@@ -449,4 +450,30 @@ void stock_memory_free(struct stock_memory *m)
         g_array_unref(m->vcpus);
         g_free(m);
     }
+}
+
+bool stock_memory_levels(const struct stock_memory *m, unsigned *levels,
+                         GError **error)
+{
+    *levels = FROZEN_CODE_UNPAGED;
+    for (unsigned i = 0; i < m->vcpus->len; i++) {
+        const struct stock_vcpu *v = &g_array_index(m->vcpus,
+                                                    struct stock_vcpu, i);
+
+        if (!v->levels) {
+            return agent_fail(error, AGENT_ERROR_SYSTEM, "vCPU %u has page "
+                              "tables of a kind that is not read, or is in "
+                              "system management mode", v->number);
+        }
+        if (v->levels == FROZEN_CODE_UNPAGED) {
+            continue;
+        }
+        if (*levels != FROZEN_CODE_UNPAGED && *levels != v->levels) {
+            return agent_fail(error, AGENT_ERROR_SYSTEM, "vCPU %u has page "
+                              "tables of %u levels, and another one of %u",
+                              v->number, v->levels, *levels);
+        }
+        *levels = v->levels;
+    }
+    return true;
 }

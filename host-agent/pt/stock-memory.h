@@ -64,4 +64,14 @@ struct stock_memory *stock_memory_open(struct qmp *qmp, pid_t pid,
                                        GError **error);
 void stock_memory_free(struct stock_memory *m);
 
+/**
+ * stock_memory_levels - how the guest walks its page tables
+ * @levels: gets FROZEN_CODE_UNPAGED if all vCPUs have paging off; those that
+ *          have wait to be started, if others have it on
+ *
+ * Returns false and @error if they differ, or are of a kind that is not read.
+ */
+bool stock_memory_levels(const struct stock_memory *m, unsigned *levels,
+                         GError **error);
+
 #endif /* BTRAIL_STOCK_MEMORY_H */

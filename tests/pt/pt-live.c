@@ -307,7 +307,7 @@ int main(int argc, char **argv)
         streams[i].events = g_array_new(FALSE, FALSE,
                                         sizeof(struct btrail_event));
         streams[i].out = btrail_stream_new(i, output_sink(output), false);
-        streams[i].live = live_trace_add(t, &ops, &streams[i]);
+        streams[i].live = live_trace_add(t, &ops, NULL, &streams[i]);
     }
     printf("ready\n");
     fflush(stdout);

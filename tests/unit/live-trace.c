@@ -137,7 +137,7 @@ static void begin(struct guest *g)
     g->memory = fake_space_memory(&g->space);
     g->cr3 = fake_space_root(&g->space);
     g->trace = live_trace_new(g->memory, &o);
-    g->stream = live_trace_add(g->trace, &ops, g);
+    g->stream = live_trace_add(g->trace, &ops, NULL, g);
     put(g, CODE, "740e ffe0");              /* je +10; jmp *%rax */
     put(g, CODE + 0x10, "ffe0");            /* jmp *%rax */
     put(g, CODE + 0x20, "ffe0");

@@ -279,6 +279,51 @@ bool pt_guest_wait(struct pt_guest *g, gint64 until, int cancel_fd,
     return true;
 }
 
+static enum pt_guest_news stood(struct pt_guest *g, bool stands)
+{
+    bool before = g->stood;
+
+    g->stood = stands;
+    return stands == before ? PT_GUEST_NOTHING :
+           stands ? PT_GUEST_STOPPED : PT_GUEST_WENT_ON;
+}
+
+static enum pt_guest_news domain_news(struct pt_guest *g)
+{
+    g_autoptr(GError) error = NULL;
+    bool stands = false;
+
+    if (domain_watch_stands(g->watch, &stands, &error)) {
+        return stood(g, stands);
+    }
+    /* While it is dumped, say, it is not known. */
+    return g_error_matches(error, AGENT_ERROR, AGENT_ERROR_COMMAND) ?
+           PT_GUEST_NOTHING : PT_GUEST_ENDED;
+}
+
+enum pt_guest_news pt_guest_news(struct pt_guest *g)
+{
+    enum pt_guest_news news = PT_GUEST_NOTHING;
+    g_autoptr(GError) error = NULL;
+
+    if (g->watch) {
+        return domain_news(g);
+    }
+    while (news == PT_GUEST_NOTHING) {
+        g_autofree char *name = qmp_next_event(g->qmp, 0, -1, &error);
+
+        if (!name) {
+            return g_error_matches(error, AGENT_ERROR, AGENT_ERROR_TIMEOUT) ?
+                   PT_GUEST_NOTHING : PT_GUEST_ENDED;
+        }
+        news = !strcmp(name, "STOP") ? stood(g, true) :
+               !strcmp(name, "RESUME") ? stood(g, false) :
+               !strcmp(name, "GUEST_PANICKED") ? PT_GUEST_PANICKED :
+               PT_GUEST_NOTHING;
+    }
+    return news;
+}
+
 static bool command(struct pt_guest *g, const char *name)
 {
     GError *error = NULL;
@@ -340,4 +385,15 @@ bool pt_guest_ran(struct pt_guest *g)
         g_free(name);
     }
     return ran;
+}
+
+void pt_guest_flow(const struct pt_host *host,
+                   const struct pt_event_setup *setup,
+                   struct pt_flow_options *flow)
+{
+    flow->linear = host->linear;
+    memcpy(flow->tsc_per_ctc, host->tsc_per_ctc, sizeof(host->tsc_per_ctc));
+    flow->mtc_shift = setup->mtc_shift;
+    flow->bus_ratio = host->bus_ratio;
+    flow->returns = setup->returns;
 }

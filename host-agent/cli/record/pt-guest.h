@@ -14,6 +14,8 @@
 #include "cli/record/pt-guard.h"
 #include "libvirt/domain-watch.h"
 #include "monitor/qmp.h"
+#include "pt/flow.h"
+#include "pt/pt-event.h"
 
 /**
  * struct pt_guest
@@ -23,6 +25,7 @@
  * @threads: of its vCPUs, as they are called here
  * @numbers: of its vCPUs, as QEMU counts them
  * @n:       of both; 0 if they were not asked for
+ * @stood:   it did not run when pt_guest_news() looked
  */
 struct pt_guest {
     const char *name;
@@ -35,6 +38,7 @@ struct pt_guest {
     struct domain_watch *watch;     /* NULL: it is no domain */
     struct pt_guard *guard;         /* NULL: it is not stopped here */
     bool stopped;                   /* here, and has not gone on since */
+    bool stood;                     /* when that was asked last */
 };
 
 /**
@@ -62,6 +66,22 @@ bool pt_guest_runs(struct pt_guest *g, int cancel_fd, bool *runs);
 bool pt_guest_wait(struct pt_guest *g, gint64 until, int cancel_fd,
                    bool *cancelled);
 
+/**
+ * enum pt_guest_news - of a domain, what libvirt says of it now is enough
+ *
+ * @PT_GUEST_ENDED: so has QEMU, or who says anything of it
+ */
+enum pt_guest_news {
+    PT_GUEST_NOTHING,
+    PT_GUEST_STOPPED,
+    PT_GUEST_WENT_ON,
+    PT_GUEST_PANICKED,
+    PT_GUEST_ENDED,
+};
+
+/* What has happened next since it was asked last; it does not wait. */
+enum pt_guest_news pt_guest_news(struct pt_guest *g);
+
 /* Until pt_guest_go_on() it is let go on also if this process is killed. */
 bool pt_guest_stop(struct pt_guest *g);
 
@@ -70,5 +90,10 @@ bool pt_guest_go_on(struct pt_guest *g);
 
 /* Has it run, or was it reset, since this was asked last? */
 bool pt_guest_ran(struct pt_guest *g);
+
+/* How packets of events are decoded that were opened with a setup */
+void pt_guest_flow(const struct pt_host *host,
+                   const struct pt_event_setup *setup,
+                   struct pt_flow_options *flow);
 
 #endif /* BTRAIL_CLI_PT_GUEST_H */

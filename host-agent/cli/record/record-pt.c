@@ -190,12 +190,7 @@ static bool open_events(struct pt_recording *r)
 
     ok = pt_event_prepare(host, &options, &setup, &error);
     if (ok) {
-        r->decoding.flow.linear = host->linear;
-        memcpy(r->decoding.flow.tsc_per_ctc, host->tsc_per_ctc,
-               sizeof(host->tsc_per_ctc));
-        r->decoding.flow.mtc_shift = setup.mtc_shift;
-        r->decoding.flow.bus_ratio = host->bus_ratio;
-        r->decoding.flow.returns = setup.returns;
+        pt_guest_flow(host, &setup, &r->decoding.flow);
         r->decoding.mtc = setup.mtc;
         r->decoding.cyc = setup.cyc;
     }
@@ -291,34 +286,6 @@ static const struct stock_vcpu *vcpu_at(const struct pt_recording *r,
     return &g_array_index(r->stock->vcpus, struct stock_vcpu, i);
 }
 
-/*
- * How the guest walks its page tables.  vCPUs that have paging off wait to be
- * started, if others have it on.
- */
-static bool find_levels(const struct pt_recording *r, unsigned *levels)
-{
-    *levels = FROZEN_CODE_UNPAGED;
-    for (unsigned i = 0; i < r->stock->vcpus->len; i++) {
-        const struct stock_vcpu *v = vcpu_at(r, i);
-
-        if (!v->levels) {
-            cli_error("vCPU %u has page tables of a kind that is not read, or "
-                      "is in system management mode", v->number);
-            return false;
-        }
-        if (v->levels == FROZEN_CODE_UNPAGED) {
-            continue;
-        }
-        if (*levels != FROZEN_CODE_UNPAGED && *levels != v->levels) {
-            cli_error("vCPU %u has page tables of %u levels, and another one "
-                      "of %u", v->number, v->levels, *levels);
-            return false;
-        }
-        *levels = v->levels;
-    }
-    return true;
-}
-
 static void set_clock(struct pt_recording *r)
 {
     struct frozen_options *o = &r->decoding;
@@ -351,8 +318,10 @@ static bool prepare(struct pt_recording *r)
 {
     g_autofree uint64_t *roots = g_new(uint64_t, r->stock->vcpus->len);
     struct frozen_code_options code = { .roots = roots };
+    g_autoptr(GError) error = NULL;
 
-    if (!find_levels(r, &code.levels)) {
+    if (!stock_memory_levels(r->stock, &code.levels, &error)) {
+        cli_error("%s", error->message);
         return false;
     }
     for (unsigned i = 0; i < r->stock->vcpus->len; i++) {

@@ -125,15 +125,16 @@ static bool parse_clock(const char *text, struct vcpu_trace_clock *c,
 }
 
 /* The next power of 2 */
-bool record_parse_last(const char *text, uint64_t *size)
+bool record_parse_pt_size(const char *option, const char *text,
+                          uint64_t *size)
 {
     uint64_t wanted = PT_SIZE;
 
-    if (text && !cli_parse_size("--last", text, &wanted)) {
+    if (text && !cli_parse_size(option, text, &wanted)) {
         return false;
     }
     if (!wanted || wanted > PT_RING_MAX) {
-        cli_error("--last: '%s' is not from 1 to 2G bytes", text);
+        cli_error("%s: '%s' is not from 1 to 2G bytes", option, text);
         return false;
     }
     for (*size = MIN_PT_SIZE; *size < wanted; *size *= 2) {
@@ -160,22 +161,41 @@ static bool check_pt(struct record_request *o)
                   "other reads those that were saved");
         return false;
     }
+    if (o->live && !o->pt && !o->pt_rings) {
+        cli_error("--live needs --pt, or --pt-ring");
+        return false;
+    }
+    if (o->live && o->last) {
+        cli_error("--live and --last exclude each other: one decodes all "
+                  "while the guest runs, the other what came last");
+        return false;
+    }
     if (!o->pt_rings && !o->pt) {
         return true;
     }
     if ((!o->guest.qmp && !o->domain) || uses_service(o) || o->attach ||
-        o->from_start || o->buffer_size || o->agent_timeout ||
-        o->guest_names || s->vcpus || s->user || s->kernel || s->cr3 ||
-        s->overflow || (s->duration && !o->pt)) {
+        o->from_start || (o->buffer_size && !(o->live && o->pt)) ||
+        o->agent_timeout || o->guest_names || s->vcpus || s->user ||
+        s->kernel || s->cr3 || (s->overflow && !o->live) ||
+        (s->duration && !o->pt && !o->live)) {
         cli_error("%s needs a DOMAIN or --qmp; it can be combined with "
-                  "--connect, %s, --output, --session, --split, --ring, "
+                  "--connect, %s%s, --output, --session, --split, --ring, "
                   "--fsync, --names, --force and --quiet only",
                   o->pt ? "--pt" : "--pt-ring",
-                  o->pt ? "--last, --duration" :
-                  "--pt-clock, --pt-returns");
+                  !o->pt ? "--pt-clock, --pt-returns" :
+                  o->live ? "--buffer-size" : "--last, --duration",
+                  o->live ? ", --live, --overflow, --duration" : "");
         return false;
     }
-    if (!record_parse_last(o->last, &o->pt_size)) {
+    if (s->overflow && strcmp(s->overflow, "pause") &&
+        strcmp(s->overflow, "drop")) {
+        cli_error("--overflow: with --live it is pause or drop; --pt without "
+                  "--live has the rings overwritten");
+        return false;
+    }
+    if (!(o->live ? record_parse_pt_size("--buffer-size", o->buffer_size,
+                                         &o->pt_size) :
+          record_parse_pt_size("--last", o->last, &o->pt_size))) {
         return false;
     }
     return !o->pt_clock_text || parse_clock(o->pt_clock_text, &o->pt_clock,
@@ -291,7 +311,7 @@ static int run_record(struct record_request *r)
         r->store.path = r->output;
     }
     if (r->pt_rings || r->pt) {
-        return record_pt(r);
+        return r->live ? record_live(r) : record_pt(r);
     }
     json_object_set_string_member(r->arguments, "capture",
                                   r->session.session);
@@ -332,6 +352,8 @@ int cmd_record(int argc, char **argv)
           "trace by Intel PT, under any QEMU with KVM: at Ctrl-C, after "
           "--duration, or when the guest panics, it is stopped, and what it "
           "did last is decoded", NULL },
+        { "live", 0, 0, G_OPTION_ARG_NONE, &r.live,
+          "with --pt: decode what comes while the guest runs, until Ctrl-C", NULL },
         { "last", 0, 0, G_OPTION_ARG_STRING, &r.last,
           "with --pt: how much each vCPU's ring has (default: 64M)", "SIZE" },
         { "pt-ring", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &r.pt_rings,

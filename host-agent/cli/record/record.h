@@ -43,6 +43,7 @@ struct record_request {
     gboolean force;
     gboolean quiet;
     gboolean pt;
+    gboolean live;
     char *last;
     char **pt_rings;
     char *pt_clock_text;
@@ -65,8 +66,10 @@ struct record_request {
 int record_by_service(struct record_request *request);
 int record_qmp(const struct record_request *request);
 
-/* How much each vCPU's ring has, of --last; NULL: as usual */
-bool record_parse_last(const char *text, uint64_t *size);
+/* How much each vCPU's ring has, of @option: --last or --buffer-size; NULL: as
+ * usual */
+bool record_parse_pt_size(const char *option, const char *text,
+                          uint64_t *size);
 
 /* Opens the file that is written, or prints an error and returns NULL. */
 struct btrail_store *record_open_store(const struct record_request *request);
@@ -76,5 +79,8 @@ struct btrail_store *record_open_store(const struct record_request *request);
  * or of events that it opens, until the guest is to be stopped.
  */
 int record_pt(const struct record_request *request);
+
+/* The same of a guest that runs, of rings that are read while they fill. */
+int record_live(const struct record_request *request);
 
 #endif /* BTRAIL_CLI_RECORD_H */
