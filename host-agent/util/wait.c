@@ -21,9 +21,11 @@ bool wait_for_fd(int fd, short events, gint64 deadline, int cancel_fd,
         int n;
 
         if (deadline >= 0) {
-            /* Rounded up, so that this does not poll the clock. */
-            timeout = CLAMP((deadline - g_get_monotonic_time() + 999) / 1000,
-                            0, G_MAXINT);
+            /* Rounded up, so that this does not poll the clock; and asked for
+             * once, as less than 0 would be for ever. */
+            gint64 left = (deadline - g_get_monotonic_time() + 999) / 1000;
+
+            timeout = (int)CLAMP(left, 0, G_MAXINT);
         }
         n = poll(fds, G_N_ELEMENTS(fds), timeout);
         if (n < 0 && errno == EINTR) {

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "util/wait.h"
@@ -24,6 +25,19 @@ static void teardown(void)
     close(data[1]);
     close(cancel[0]);
     close(cancel[1]);
+}
+
+/* So many microseconds pass each time that somebody looks at the clock. */
+static gint64 haste;
+
+gint64 g_get_monotonic_time(void)
+{
+    static gint64 ahead;
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    ahead += haste;
+    return now.tv_sec * G_USEC_PER_SEC + now.tv_nsec / 1000 + ahead;
 }
 
 static gint64 in_ms(int ms)
@@ -65,6 +79,23 @@ static void test_late(void)
     g_assert_error(error, AGENT_ERROR, AGENT_ERROR_TIMEOUT);
     g_assert_cmpstr(error->message, ==, "late");
     g_assert_cmpint(g_get_monotonic_time(), >=, deadline);
+    teardown();
+}
+
+/* The deadline passes while it is computed how long it is until then. */
+static void test_passing(void)
+{
+    setup();
+    for (gint64 step = 500; step < 5000; step += 500) {
+        g_autoptr(GError) error = NULL;
+        gint64 deadline = in_ms(6);
+
+        haste = step;
+        g_assert_false(wait_for_fd(data[0], POLLIN, deadline, -1, "late",
+                                   &error));
+        haste = 0;
+        g_assert_error(error, AGENT_ERROR, AGENT_ERROR_TIMEOUT);
+    }
     teardown();
 }
 
@@ -114,6 +145,7 @@ int main(int argc, char **argv)
     g_test_add_func("/wait/ready", test_ready);
     g_test_add_func("/wait/broken", test_broken);
     g_test_add_func("/wait/late", test_late);
+    g_test_add_func("/wait/passing", test_passing);
     g_test_add_func("/wait/cancelled", test_cancelled);
     g_test_add_func("/wait/interrupted", test_interrupted);
     return g_test_run();
