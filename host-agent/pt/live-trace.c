@@ -395,15 +395,22 @@ void live_trace_decode(struct live_trace *t)
     }
 }
 
+void live_trace_give(struct live_trace *t)
+{
+    for (guint i = 0; i < t->streams->len; i++) {
+        struct live_stream *s = g_ptr_array_index(t->streams, i);
+
+        pt_flow_give(s->flow);
+    }
+}
+
 void live_trace_flush(struct live_trace *t)
 {
     live_code_check(t->code);
     for (guint i = 0; i < t->streams->len; i++) {
-        struct live_stream *s = g_ptr_array_index(t->streams, i);
-
-        decode_stream(s, true);
-        pt_flow_give(s->flow);
+        decode_stream(g_ptr_array_index(t->streams, i), true);
     }
+    live_trace_give(t);
 }
 
 void live_trace_finish(struct live_trace *t)

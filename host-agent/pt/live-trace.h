@@ -96,6 +96,9 @@ void live_trace_decode(struct live_trace *t);
  * more comes until it goes on. */
 void live_trace_flush(struct live_trace *t);
 
+/* Gives out what was decoded; otherwise that happens from time to time. */
+void live_trace_give(struct live_trace *t);
+
 /* The same up to the end */
 void live_trace_finish(struct live_trace *t);
 

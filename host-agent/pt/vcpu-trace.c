@@ -260,12 +260,17 @@ void vcpu_trace_event(struct vcpu_trace *v, uint16_t type, uint16_t reason,
     }
 }
 
-void vcpu_trace_end(struct vcpu_trace *v, uint16_t reason, uint64_t ns)
+void vcpu_trace_flush(struct vcpu_trace *v)
 {
-    vcpu_trace_event(v, BTRAIL_EVENT_END, reason, ns);
     if (!v->error) {
         v->error = btrail_stream_flush(v->out);
     }
+}
+
+void vcpu_trace_end(struct vcpu_trace *v, uint16_t reason, uint64_t ns)
+{
+    vcpu_trace_event(v, BTRAIL_EVENT_END, reason, ns);
+    vcpu_trace_flush(v);
 }
 
 int vcpu_trace_error(const struct vcpu_trace *v)

@@ -85,6 +85,9 @@ void vcpu_trace_left(struct vcpu_trace *v, uint64_t bytes);
 void vcpu_trace_event(struct vcpu_trace *v, uint16_t type, uint16_t reason,
                       uint64_t ns);
 
+/* Writes what is left so far, so that it is not lost. */
+void vcpu_trace_flush(struct vcpu_trace *v);
+
 /* Ends the stream, and writes what is left of it. */
 void vcpu_trace_end(struct vcpu_trace *v, uint16_t reason, uint64_t ns);
 

@@ -44,6 +44,8 @@
 #define DOMAIN_NEWS_NS  UINT64_C(100000000)
 #define PROGRESS_NS     UINT64_C(1000000000)
 #define CLOCK_NS        UINT64_C(1000000000)
+/* So much is lost if this process is killed. */
+#define FLUSH_NS        UINT64_C(1000000000)
 /* A guest that stands still writes nothing for so long: all has come. */
 #define SETTLE_US       2000
 #define SETTLES         500
@@ -591,11 +593,22 @@ static int trace_error(const struct live_recording *r)
     return output_error(r->output) ? -BTRAIL_ERR_IO : 0;
 }
 
+/* Has what was decoded written, for who reads it now, or if this is killed. */
+static void flush(struct live_recording *r)
+{
+    live_trace_give(r->live);
+    for (unsigned i = 0; i < r->n; i++) {
+        vcpu_trace_flush(r->vcpus[i].trace);
+    }
+    frozen_pages_flush(r->pages);
+}
+
 static void run(struct live_recording *r)
 {
     uint64_t duration = r->options->session.duration_ns;
     bool shows = !r->options->quiet && isatty(STDERR_FILENO);
     uint64_t asked = 0, decoded = 0, shown = r->began, clocked = r->began;
+    uint64_t flushed = r->began;
     bool some, undecoded = false;
     uint64_t now;
 
@@ -622,6 +635,10 @@ static void run(struct live_recording *r)
         if (now - clocked > CLOCK_NS) {
             set_clock(r);
             clocked = now;
+        }
+        if (now - flushed > FLUSH_NS) {
+            flush(r);
+            flushed = now;
         }
         if (shows && now - shown > PROGRESS_NS) {
             print_progress(r, now);

@@ -353,7 +353,8 @@ int cmd_record(int argc, char **argv)
           "--duration, or when the guest panics, it is stopped, and what it "
           "did last is decoded", NULL },
         { "live", 0, 0, G_OPTION_ARG_NONE, &r.live,
-          "with --pt: decode what comes while the guest runs, until Ctrl-C", NULL },
+          "with --pt or --pt-ring: decode what comes while the guest runs",
+          NULL },
         { "last", 0, 0, G_OPTION_ARG_STRING, &r.last,
           "with --pt: how much each vCPU's ring has (default: 64M)", "SIZE" },
         { "pt-ring", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &r.pt_rings,
