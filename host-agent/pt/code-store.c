@@ -248,6 +248,32 @@ enum code_store_result code_store_find(const struct code_store *s,
            whole ? CODE_STORE_SURE : CODE_STORE_SEEN;
 }
 
+uint64_t code_store_apart(const struct code_store *s, uint64_t space,
+                          uint64_t page, const uint8_t *bytes, uint64_t from,
+                          uint64_t until, uint64_t begin, uint64_t end)
+{
+    const struct store_page *p = page_at(s, space, page);
+    uint64_t least = UINT64_MAX;
+    bool was_there = false;
+
+    for (unsigned i = 0; p && i < p->n; i++) {
+        const struct store_version *v = &p->versions[i];
+
+        /* Seen once, it has its first time after its last. */
+        if (MAX(v->first, v->last) < begin || v->last > end) {
+            continue;
+        }
+        if (v->kind == CODE_STORE_BYTES ?
+            !is_same(v, CODE_STORE_BYTES, bytes) :
+            v->kind == CODE_STORE_NONE && was_there) {
+            least = MIN(least, v->last < from ? from - v->last :
+                               v->first > until ? v->first - until : 0);
+        }
+        was_there |= v->kind == CODE_STORE_BYTES;
+    }
+    return least;
+}
+
 const struct code_store_count *code_store_counted(const struct code_store *s)
 {
     return &s->count;

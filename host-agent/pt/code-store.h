@@ -107,6 +107,19 @@ enum code_store_result code_store_find(const struct code_store *s,
                                        uint64_t from, uint64_t until,
                                        struct code_store_answer *answer);
 
+/**
+ * code_store_apart - how long before or after was it something else?
+ * @bytes: what it had from @from until @until
+ * @begin, @end: what was seen between them counts
+ *
+ * Returns how much time is between @from, or @until, and the nearest time at
+ * which it was seen with other bytes, or was gone after it had been there;
+ * UINT64_MAX if it was not.
+ */
+uint64_t code_store_apart(const struct code_store *s, uint64_t space,
+                          uint64_t page, const uint8_t *bytes, uint64_t from,
+                          uint64_t until, uint64_t begin, uint64_t end);
+
 const struct code_store_count *code_store_counted(const struct code_store *s);
 
 #endif /* BTRAIL_CODE_STORE_H */

@@ -29,6 +29,12 @@
 #define SOONEST_NS  UINT64_C(100000)
 #define LATEST_NS   UINT64_C(50000000)
 #define YOUNG_NS    UINT64_C(30000000)
+/* Between looks at a page that often changes all can have happened. */
+#define QUIET_NS    UINT64_C(100000000)
+/* Where Linux of 64 bits is.  Its modules and what it makes of BPF come after
+ * that, or are mapped page by page. */
+#define IMAGE       UINT64_C(0xffffffff80000000)
+#define IMAGE_END   UINT64_C(0xffffffffc0000000)
 /* Changes that are remembered */
 #define CHANGES     1024u
 
@@ -44,6 +50,7 @@
 struct live_owner {
     uint64_t first;
     uint64_t last;
+    bool remaps;                /* some of its pages have become others */
 };
 
 /* An entry that leads to another table */
@@ -67,6 +74,10 @@ struct live_space {
 struct live_page {
     uint64_t key[2];            /* as in the store */
     uint64_t cr3;
+    uint64_t hash;              /* of the bytes seen last; 0: none were, */
+    uint64_t physical;          /* and where they were */
+    bool written;               /* through another mapping */
+    bool image;                 /* is_image(), as seen last */
 };
 
 struct live_change {
@@ -77,6 +88,7 @@ struct live_change {
 struct live_mapping {
     uint64_t physical;
     bool written;
+    bool large;
 };
 
 struct live_code {
@@ -84,6 +96,8 @@ struct live_code {
     unsigned levels;
     uint64_t root_mask;
     size_t max_spaces, max_pages;
+    uint64_t quiet;
+    bool always;
     uint64_t (*now)(void *opaque);
     void *now_opaque;
     live_code_change_fn *change;
@@ -126,6 +140,8 @@ struct live_code *live_code_new(const struct guest_memory *memory,
                    o->levels == 3 ? UINT64_C(0xffffffe0) : PAGE_WALK_FRAME;
     c->max_spaces = o->spaces ? o->spaces : SPACES;
     c->max_pages = o->pages ? o->pages : PAGES;
+    c->quiet = o->quiet ? o->quiet : QUIET_NS;
+    c->always = o->always;
     c->now = o->now ? o->now : clock_now;
     c->now_opaque = o->now_opaque;
     c->change = change;
@@ -178,6 +194,7 @@ static bool walk(const struct live_code *c, uint64_t root, uint64_t address,
         .physical = e.physical & -(uint64_t)PAGE,
         /* The kernel's own pages have that bit from the start. */
         .written = (e.entry & USER) && (e.entry & DIRTY),
+        .large = e.shift > 12,
     };
     return true;
 }
@@ -266,6 +283,52 @@ static void drop(struct live_code *c, uint64_t cr3, uint64_t page)
     }
 }
 
+/* Is it what the kernel has always been, but for what it patches? */
+static bool is_image(const struct live_code *c, uint64_t page,
+                     const struct live_mapping *m)
+{
+    return c->always || (m->large && page >= IMAGE && page < IMAGE_END);
+}
+
+static struct live_page *page_at(const struct live_code *c, uint64_t cr3,
+                                 uint64_t page)
+{
+    const uint64_t key[2] = { space_of(c, cr3, page), page };
+
+    return g_hash_table_lookup(c->pages, key);
+}
+
+/*
+ * A page was read: where was it?  If the same page in memory had other bytes
+ * before, somebody writes to it through another mapping, and will again.  The
+ * kernel patches itself, but not all the time.
+ */
+static void place(struct live_code *c, uint64_t cr3, uint64_t page,
+                  const struct live_mapping *m, const uint8_t *bytes,
+                  bool changed)
+{
+    struct live_page *p = page_at(c, cr3, page);
+    uint64_t hash;
+
+    if (!p) {
+        return;
+    }
+    hash = changed || !p->hash ? btrail_hash_bytes(bytes, PAGE) : p->hash;
+    p->written = p->hash && p->physical == m->physical &&
+                 (p->written || (hash != p->hash && !(page >> 63)));
+    p->hash = hash;
+    p->physical = m->physical;
+    p->image = is_image(c, page, m);
+}
+
+static bool is_written(const struct live_code *c, uint64_t cr3, uint64_t page,
+                       const struct live_mapping *m)
+{
+    const struct live_page *p = page_at(c, cr3, page);
+
+    return m->written || (p && p->written && p->physical == m->physical);
+}
+
 /* Looks at a page; returns as put(). */
 static bool look(struct live_code *c, uint64_t cr3, uint64_t page,
                  enum code_store_kind *kind)
@@ -281,12 +344,18 @@ static bool look(struct live_code *c, uint64_t cr3, uint64_t page,
             *kind = CODE_STORE_NONE;
             return put(c, cr3, page, *kind, NULL, begin, live_code_now(c));
         }
-        *kind = m.written ? CODE_STORE_WRITTEN :
+        *kind = is_written(c, cr3, page, &m) ? CODE_STORE_WRITTEN :
                 guest_memory_read(c->memory, m.physical, bytes, PAGE) ?
                 CODE_STORE_BYTES : CODE_STORE_NONE;
         if (find(c, root, page, &again) && again.physical == m.physical &&
             again.written == m.written) {
-            return put(c, cr3, page, *kind, bytes, begin, live_code_now(c));
+            bool changed = put(c, cr3, page, *kind, bytes, begin,
+                               live_code_now(c));
+
+            if (*kind == CODE_STORE_BYTES) {
+                place(c, cr3, page, &m, bytes, changed);
+            }
+            return changed;
         }
         c->count.raced++;
     }
@@ -463,7 +532,7 @@ static bool look_at_space(struct live_code *c, struct live_space *s)
                     --s->n_owners * sizeof(s->owners[0]));
         }
         s->owners[s->n_owners++] = (struct live_owner){
-            live_code_now(c), begin,
+            .first = live_code_now(c), .last = begin,
         };
     }
     g_array_free(s->tables, TRUE);
@@ -658,11 +727,13 @@ static void hold(struct live_code_view *v, uint64_t cr3, uint64_t page)
  * page seen while it did?  The kernel's pages are those of all.
  */
 static bool is_owners(struct live_code_view *v, uint64_t cr3, uint64_t page,
-                      const struct code_store_answer *a)
+                      const struct code_store_answer *a,
+                      struct live_owner **owner)
 {
     struct live_code *c = v->code;
     struct live_space *s;
 
+    *owner = NULL;
     if (page >> 63 || c->levels < 2 || c->levels > 5) {
         return true;
     }
@@ -674,7 +745,7 @@ static bool is_owners(struct live_code_view *v, uint64_t cr3, uint64_t page,
         s->stale = true;
     }
     for (unsigned i = 0; i < s->n_owners; i++) {
-        const struct live_owner *o = &s->owners[i];
+        struct live_owner *o = &s->owners[i];
 
         if (o->first <= v->from && o->last >= v->until &&
             ((a->seen[1] >= o->first && a->seen[1] <= o->last) ||
@@ -683,10 +754,58 @@ static bool is_owners(struct live_code_view *v, uint64_t cr3, uint64_t page,
                 /* Who comes next does not have it. */
                 hold(v, cr3, page);
             }
+            *owner = o;
             return true;
         }
     }
     return false;
+}
+
+/* Is the page what the kernel has always been? */
+static bool has_always_been(const struct live_code *c, uint64_t cr3,
+                            uint64_t page)
+{
+    const struct live_page *p = page_at(c, cr3, page);
+    struct live_mapping m;
+
+    if (c->levels < 2 || c->levels > 5) {
+        return true;
+    }
+    if (!(page >> 63)) {
+        return false;
+    }
+    return p && p->hash ? p->image :
+           find(c, cr3 & c->root_mask, page, &m) && is_image(c, page, &m);
+}
+
+/*
+ * Between two times at which a page was the same it can have been another one:
+ * modules of a kernel come and go, and programs map one file after the other.
+ * What was seen to change has changed more often, perhaps.  Of a page that comes
+ * it is not known what was there before: in the kernel, and in a program that was
+ * seen to map others.
+ */
+static enum pt_code_result check_quiet(struct live_code_view *v, uint64_t cr3,
+                                       uint64_t page,
+                                       enum code_store_result result,
+                                       const struct code_store_answer *a,
+                                       struct live_owner *owner)
+{
+    struct live_code *c = v->code;
+    bool always = owner && !owner->remaps;
+
+    if (result == CODE_STORE_CHANGED ||
+        code_store_apart(c->store, space_of(c, cr3, page), page, a->bytes[0],
+                         v->from, v->until, owner ? owner->first : 0,
+                         owner ? owner->last : UINT64_MAX) < c->quiet) {
+        if (owner) {
+            owner->remaps = true;
+        }
+        return PT_CODE_CHANGED;
+    }
+    return always || (result == CODE_STORE_SURE &&
+                      v->from - MIN(v->from, a->seen[0]) >= c->quiet) ?
+           PT_CODE_READ : PT_CODE_UNREADABLE;
 }
 
 /* Blocks of a page are made, which is read again from now on. */
@@ -697,7 +816,7 @@ static void use(struct live_code_view *v, uint64_t cr3, uint64_t page)
     struct live_page *p = g_hash_table_lookup(c->pages, key);
 
     if (!p) {
-        p = g_new(struct live_page, 1);
+        p = g_new0(struct live_page, 1);
         *p = (struct live_page){ .key = { key[0], key[1] }, .cr3 = cr3 };
         g_hash_table_add(c->pages, p);
     } else if (page >> 63) {
@@ -722,9 +841,12 @@ enum pt_code_result live_code_read(void *opaque, uint64_t cr3,
     const uint64_t key[2] = { space, page };
     enum code_store_result result;
     enum code_store_kind kind;
+    enum pt_code_result quiet;
     struct code_store_answer a;
+    struct live_owner *owner;
     const uint8_t *bytes;
     uint64_t last;
+    bool always;
 
     if (!code_store_last(c->store, space, page, &last) || last < v->until) {
         if (look(c, cr3, page, &kind) &&
@@ -735,19 +857,27 @@ enum pt_code_result live_code_read(void *opaque, uint64_t cr3,
     }
     result = code_store_find(c->store, space, page, v->from, v->until, &a);
     bytes = a.bytes[0];
-    if (result == CODE_STORE_CHANGED && bytes) {
+    always = has_always_been(c, cr3, page);
+    if (result == CODE_STORE_CHANGED && bytes && always) {
         v->chosen = true;
         bytes = v->choice == LIVE_CODE_BEFORE ? bytes :
                 v->choice == LIVE_CODE_AFTER ? a.bytes[1] : NULL;
     }
-    if (bytes && !is_owners(v, cr3, page, &a)) {
+    if (bytes && !is_owners(v, cr3, page, &a, &owner)) {
         return PT_CODE_UNREADABLE;
     }
     if (!bytes) {
         return result == CODE_STORE_UNKNOWN ? PT_CODE_UNREADABLE :
                PT_CODE_CHANGED;
     }
+    /* Also if it is not taken: so it is known how long it stays the same. */
     use(v, cr3, page);
+    if (!always) {
+        quiet = check_quiet(v, cr3, page, result, &a, owner);
+        if (quiet != PT_CODE_READ) {
+            return quiet;
+        }
+    }
     if (!a.newest) {
         hold(v, cr3, page);
     }

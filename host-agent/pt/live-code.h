@@ -22,6 +22,11 @@
  * @spaces: address spaces that are told apart at most; 0: as many as usual
  * @pages:  that are asked for and read again; if there are more, all blocks
  *          are dropped.  0: as many as usual
+ * @quiet:  for how long code must have been the same where other code can come:
+ *          of a kernel's modules; where a program has mapped other pages.  In
+ *          the unit of @now; 0: as long as usual
+ * @always: all code of the kernel is taken to be there always, but for what it
+ *          patches
  * @now:    the time, of which all times are; NULL: clock_ns()
  */
 struct live_code_options {
@@ -29,6 +34,8 @@ struct live_code_options {
     size_t memory;
     size_t spaces;
     size_t pages;
+    uint64_t quiet;
+    bool always;
     uint64_t (*now)(void *opaque);
     void *now_opaque;
 };

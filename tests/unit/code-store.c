@@ -113,6 +113,44 @@ static void check_seen(const struct page *p, unsigned begin, unsigned end,
     g_assert_cmpuint(seen[1], ==, all[last].begin);
 }
 
+/* The nearest sight of another content, or of none after there was one; of
+ * those from @begin until @end, and of the rows that are kept */
+static void check_apart(const struct code_store *s, const struct page *p,
+                        uint64_t space, uint64_t address, uint64_t from,
+                        uint64_t until, uint64_t begin, uint64_t end,
+                        const uint8_t *bytes)
+{
+    const struct sight *all = (const struct sight *)p->sights->data;
+    uint64_t least = UINT64_MAX, none = UINT64_MAX;
+    unsigned rows = 0;
+
+    for (unsigned last = p->sights->len; last-- && rows < KEPT; rows++) {
+        unsigned first = last;
+        uint64_t time;
+
+        while (first && all[first - 1].content == all[last].content) {
+            first--;
+        }
+        time = all[last].begin < from ? from - all[last].begin :
+               all[first].end > until ? all[first].end - until : 0;
+        if (all[last].begin <= end &&
+            MAX(all[first].end, all[last].begin) >= begin) {
+            if (!all[last].content) {
+                none = MIN(none, time);
+            } else if (all[last].content < WRITTEN) {
+                /* All later ones without a content are after this. */
+                least = MIN(least, none);
+                if (all[last].content != content_of(bytes)) {
+                    least = MIN(least, time);
+                }
+            }
+        }
+        last = first;
+    }
+    g_assert_cmpuint(code_store_apart(s, space, address, bytes, from, until,
+                                      begin, end), ==, least);
+}
+
 static void check(const struct code_store *s, const struct page *p,
                   uint64_t space, uint64_t address, uint64_t from,
                   uint64_t until)
@@ -176,6 +214,9 @@ static void check(const struct code_store *s, const struct page *p,
         return;
     }
     check_seen(p, begin, end, contents[0], a.seen);
+    check_apart(s, p, space, address, from, until, 0, UINT64_MAX, a.bytes[0]);
+    check_apart(s, p, space, address, from, until, from - MIN(from, 20),
+                until + 20, a.bytes[0]);
     g_assert_null(a.bytes[1]);
     g_assert_cmpint(a.newest, ==, g_array_index(
         p->sights, struct sight, p->sights->len - 1).content == contents[0]);

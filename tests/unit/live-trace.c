@@ -12,6 +12,7 @@
 #include "pt/live-trace.h"
 
 #define CODE    UINT64_C(0x401000)
+#define KERNEL  UINT64_C(0xffffffff81000000)
 #define PAGES   64
 #define FRAME   UINT64_C(0x000ffffffffff000)
 
@@ -27,6 +28,7 @@ struct guest {
     struct live_trace *trace;
     struct live_stream *stream;
     uint64_t cr3;
+    uint64_t at;                /* of its code */
     uint64_t now;
     uint64_t fed;
     uint64_t since;             /* when the last bytes were fed */
@@ -53,8 +55,8 @@ static void give(void *opaque, const struct btrail_record *records, size_t n,
 
         for (; at < (e ? e->at : n); at++) {
             g_string_append_printf(g->text, "%" PRIx64 ">%" PRIx64 " ",
-                                   records[at].from - CODE,
-                                   records[at].to - CODE);
+                                   records[at].from - g->at,
+                                   records[at].to - g->at);
         }
         if (e && e->type == PT_FLOW_GAP) {
             g_string_append_printf(g->text, "%s ", pt_gap_name(e->gap));
@@ -115,34 +117,41 @@ static void feed_round(struct guest *g, uint64_t fup)
 {
     g_autoptr(GByteArray) s = g_byte_array_new();
 
-    pt_put_psb(s, PT_MODE_64, g->cr3, true, CODE);
+    pt_put_psb(s, PT_MODE_64, g->cr3, true, g->at);
     pt_put_tnt(s, "t");
     if (fup) {
         pt_put_ip(s, PT_FUP, 2, fup);
-        pt_put_ip(s, PT_TIP, 2, CODE);
+        pt_put_ip(s, PT_TIP, 2, g->at);
     } else {
-        pt_put_ip(s, PT_TIP, 2, CODE);
+        pt_put_ip(s, PT_TIP, 2, g->at);
     }
     feed(g, s->data, s->len);
 }
 
-static void begin(struct guest *g)
+/* With code at an address; that of the kernel was always there. */
+static void begin_at(struct guest *g, uint64_t at)
 {
     struct live_trace_options o = {
-        .code = { .levels = 4, .now = now, .now_opaque = g },
+        .code = { .levels = 4, .now = now, .now_opaque = g,
+                  .always = at == KERNEL },
     };
 
-    *g = (struct guest){ .now = 1000, .text = g_string_new(NULL) };
+    *g = (struct guest){ .now = 1000, .text = g_string_new(NULL), .at = at };
     fake_space_init(&g->space, PAGES);
     g->memory = fake_space_memory(&g->space);
     g->cr3 = fake_space_root(&g->space);
     g->trace = live_trace_new(g->memory, &o);
     g->stream = live_trace_add(g->trace, &ops, NULL, g);
-    put(g, CODE, "740e ffe0");              /* je +10; jmp *%rax */
-    put(g, CODE + 0x10, "ffe0");            /* jmp *%rax */
-    put(g, CODE + 0x20, "ffe0");
-    /* Of what comes first it is not known whose it is. */
+    put(g, at, "740e ffe0");                /* je +10; jmp *%rax */
+    put(g, at + 0x10, "ffe0");              /* jmp *%rax */
+    put(g, at + 0x20, "ffe0");
+    /* Of what a program executes first it is not known whose it is. */
     feed_round(g, 0);
+}
+
+static void begin(struct guest *g)
+{
+    begin_at(g, CODE);
 }
 
 /* What was given since the last time */
@@ -192,19 +201,19 @@ static void test_same(void)
 
 /* What comes of code that has changed before it was decoded; @fup: a packet of
  * then */
-static void run_change(const char *code, uint64_t fup, const char *expected,
-                       unsigned chosen)
+static void run_change(uint64_t at, const char *code, uint64_t fup,
+                       const char *expected, unsigned chosen)
 {
     struct live_trace_count count;
     struct guest g;
 
-    begin(&g);
+    begin_at(&g, at);
     feed_round(&g, 0);
     feed_round(&g, 0);
     live_trace_decode(g.trace);
     live_trace_decode(g.trace);
     feed_round(&g, fup);            /* executed before or after the change */
-    put(&g, CODE, code);
+    put(&g, at, code);
     live_trace_decode(g.trace);     /* what has no PSB after it waits */
     feed(&g, NULL, 0);
     feed_round(&g, 0);
@@ -219,13 +228,16 @@ static void run_change(const char *code, uint64_t fup, const char *expected,
 static void test_changed(void)
 {
     /* The packets say which. */
-    run_change("741e", CODE + 0x10,
-               BEGIN A A A B B, 1);
-    run_change("741e", CODE + 0x20,
-               BEGIN A A B B B, 1);
+    run_change(KERNEL, "741e", KERNEL + 0x10, "begin " A A A A B B, 1);
+    run_change(KERNEL, "741e", KERNEL + 0x20, "begin " A A A B B B, 1);
     /* They do not; and neither is it. */
-    run_change("741e", 0, BEGIN A A "code-changed " B B, 0);
-    run_change("741e", CODE + 0x12, BEGIN A A "code-changed " B B, 0);
+    run_change(KERNEL, "741e", 0, "begin " A A A "code-changed " B B, 0);
+    run_change(KERNEL, "741e", KERNEL + 0x12,
+               "begin " A A A "code-changed " B B, 0);
+    /* A program that changes it once does so again. */
+    run_change(CODE, "741e", CODE + 0x10,
+               BEGIN A "code-changed code-changed code-changed code-changed ",
+               0);
 }
 
 /* Cut anywhere, it is the same. */
