@@ -2,7 +2,9 @@
 """A guest of two vCPUs, of which streams of Intel PT are made"""
 
 import os
+import re
 import shutil
+import subprocess
 import unittest
 
 import guest
@@ -34,6 +36,56 @@ twins)
         /bin/twin1
         /bin/twin3
     done;;
+modules)
+    /bin/change modules /modules/twin1.ko /modules/twin3.ko &
+    while :; do
+        read -r _
+    done;;
+bpf)
+    /bin/change bpf &
+    while :; do
+        read -r _
+    done;;
+events)
+    /bin/work &
+    /bin/busybox mount -t tracefs tracefs /trace
+    /bin/change patch /trace/events/syscalls/sys_enter_getppid/enable &
+    while :; do
+        read -r _
+    done;;
+switches)
+    /bin/work &
+    /bin/busybox mount -t tracefs tracefs /trace
+    /bin/change patch /trace/events/sched/sched_switch/enable &
+    while :; do
+        read -r _
+    done;;
+functions)
+    /bin/work &
+    /bin/busybox mount -t tracefs tracefs /trace
+    echo "*getppid*" >/trace/set_ftrace_filter
+    echo function >/trace/current_tracer
+    /bin/change patch /trace/tracing_on &
+    while :; do
+        echo nop >/trace/current_tracer
+        echo function >/trace/current_tracer
+    done;;
+maps | alias | spaces)
+    /bin/change $what &
+    while :; do
+        read -r _
+    done;;
+exec)
+    /bin/change exec 3 &
+    while :; do
+        read -r _
+    done;;
+old32)
+    /bin/old32 &
+    while :; do
+        /bin/short
+        /bin/busybox usleep 20000
+    done;;
 rewrite)
     /bin/work rewrite &
     /bin/work rewrite &
@@ -52,18 +104,49 @@ def program(*path):
     return name
 
 
+def build_module(path, like, padding):
+    """A module without the kernel's headers: it is like another one"""
+    def read(*args):
+        return subprocess.run(['readelf', *args, '-W', like], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout
+
+    relocations = read('-r').partition("this_module'")[2]
+    places = {name: int(re.search(rf'^(\w+) .* {name}_module ', relocations,
+                                  re.M)[1], 16)
+              for name in ('init', 'cleanup')}
+    size = int(re.search(r'this_module +PROGBITS +\w+ \w+ (\w+)',
+                         read('-S'))[1], 16)
+    with open(like, 'rb') as f:
+        magic = re.search(rb'vermagic=[ -~]*', f.read())[0].decode()
+    subprocess.run(
+        ['gcc', '-c', f'-DPADDING={padding}', f'-DNAME="twin{padding}"',
+         f'-DMODULE_SIZE={size}', f'-DMODULE_INIT={places["init"]}',
+         f'-DMODULE_EXIT={places["cleanup"]}', f'-DVERMAGIC="{magic}"',
+         '-o', path, os.path.join(qemu.TOP, 'tests', 'integration',
+                                  'pt-twin-module.S')], check=True)
+
+
 def pack(folder):
     """The guest's initrd"""
     root = os.path.join(folder, 'root')
-    for name in ('bin', 'dev', 'proc'):
+    usual = os.path.join(folder, 'usual')
+    for name in ('bin', 'dev', 'proc', 'modules', 'trace'):
         os.makedirs(os.path.join(root, name))
+    guest.unpack(usual)
+    old32 = f'{usual}/workload/old32'
+    if os.path.exists(old32):
+        shutil.copy(old32, f'{root}/bin/old32')
     with open(f'{root}/init', 'w', encoding='utf-8') as f:
         f.write(INIT)
     os.chmod(f'{root}/init', 0o755)
     shutil.copy('/bin/busybox', f'{root}/bin/busybox')
     shutil.copy(program('integration', 'storm-guest'), f'{root}/bin/short')
     shutil.copy(program('integration', 'pt-freeze-guest'), f'{root}/bin/work')
+    shutil.copy(program('integration', 'pt-change-guest'),
+                f'{root}/bin/change')
     for n in '1', '3':
+        build_module(f'{root}/modules/twin{n}.ko',
+                     f'{usual}/modules/pvpanic-pci.ko', n)
         shutil.copy(program('integration', f'pt-twin-guest-{n}'),
                     f'{root}/bin/twin{n}')
     guest.pack(root, os.path.join(folder, 'initrd'))
