@@ -64,7 +64,7 @@ static bool set(struct arguments *a, const char *argument, const char *name,
         { "first", &a->first }, { "records", &a->records },
         { "root", &o->root }, { "low", &o->low }, { "high", &o->high },
         { "shift", &o->shift }, { "tail", &a->tail },
-        { "host-tsc", &o->host_tsc },
+        { "host-tsc", &o->host_tsc }, { "narrow", &o->narrow },
     };
     const struct {
         const char *name;

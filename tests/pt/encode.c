@@ -202,6 +202,8 @@ static struct walk *walk(struct encoder *e, uint64_t at)
     }
     if (btrail_cr3_code_bits(after)) {
         modes[0] = btrail_cr3_code_bits(after);
+    } else if (e->o->narrow) {
+        modes[0] = start >= e->o->narrow && !(start >> 32) ? 32 : 64;
     } else if (!(start >> 32)) {
         bool compat = g_hash_table_contains(e->compat, root_key(after));
 

@@ -56,6 +56,8 @@ struct encode_options {
     bool sleeps;                /* the vCPU's thread is scheduled out */
     bool int_fup;               /* INT n has a FUP before its TIP */
     uint64_t host_tsc;          /* what the host's has more than the guest's */
+    uint64_t narrow;            /* programs have code of 32 bits from this address
+                                 * up to 4 GiB; 0: as their code can be walked */
     bool part;                  /* of a stream that goes on: record 0 is the
                                  * last one of the part before */
 };
