@@ -105,6 +105,7 @@ struct pt_flow {
     struct pt_flow_event *events;
     unsigned n_events, sure_events, size_events;
     uint64_t told_cr3, told_tsc;
+    unsigned told_bits;
     bool knows_told;
 
     bool gap;
@@ -307,6 +308,7 @@ static void add_event(struct pt_flow *f, enum pt_flow_event_type type,
         }
         if (e->type == type) {
             e->value = value;
+            e->bits = type == PT_FLOW_CR3 && f->o.modes ? f->bits : 0;
             return;
         }
     }
@@ -316,14 +318,18 @@ static void add_event(struct pt_flow *f, enum pt_flow_event_type type,
     }
     f->events[f->n_events++] = (struct pt_flow_event){
         .type = type, .gap = gap, .value = value, .at = f->n, .offset = f->at,
+        .bits = type == PT_FLOW_CR3 && f->o.modes ? f->bits : 0,
     };
 }
 
 static void tell_cr3(struct pt_flow *f)
 {
-    if (!f->knows_told || f->told_cr3 != f->cr3) {
+    unsigned bits = f->o.modes ? f->bits : 0;
+
+    if (!f->knows_told || f->told_cr3 != f->cr3 || f->told_bits != bits) {
         add_event(f, PT_FLOW_CR3, PT_GAP_NONE, f->cr3);
         f->told_cr3 = f->cr3;
+        f->told_bits = bits;
         f->knows_told = true;
     }
 }
@@ -727,6 +733,8 @@ gone:
 /* The next packet says where something goes: what is said of it before? */
 static void apply_pending(struct pt_flow *f)
 {
+    bool tell = f->has_pip || (f->mode && f->o.modes && f->knows_told);
+
     if (f->mode) {
         f->bits = f->mode;
         f->mode = 0;
@@ -734,6 +742,8 @@ static void apply_pending(struct pt_flow *f)
     if (f->has_pip) {
         f->has_pip = false;
         f->cr3 = f->pip;
+    }
+    if (tell) {
         tell_cr3(f);
     }
 }
@@ -1574,8 +1584,9 @@ bool pt_flow_is_same(const struct pt_flow_place *a,
            f->flushed == g->flushed && f->in_guest == g->in_guest &&
            f->knows_guest == g->knows_guest && f->begin == g->begin &&
            f->end == g->end && f->counted == g->counted &&
-           f->told_cr3 == g->told_cr3 && f->told_tsc == g->told_tsc &&
-           f->knows_told == g->knows_told && same_clock(&f->clock, &g->clock);
+           f->told_cr3 == g->told_cr3 && f->told_bits == g->told_bits &&
+           f->told_tsc == g->told_tsc && f->knows_told == g->knows_told &&
+           same_clock(&f->clock, &g->clock);
 }
 
 void pt_flow_place_free(struct pt_flow_place *p)

@@ -47,7 +47,8 @@ enum pt_gap {
 /**
  * enum pt_flow_event_type
  *
- * @PT_FLOW_CR3:  @value: as PIP says it
+ * @PT_FLOW_CR3:  @value: as PIP says it; @bits: with the option @modes, of the
+ *                code: 16, 32 or 64; 0: it was not asked for
  * @PT_FLOW_TIME: @value: the guest's TSC
  * @PT_FLOW_GAP:  @value: bytes of the stream that say nothing of the guest;
  *                @gap: why
@@ -68,6 +69,7 @@ struct pt_flow_event {
     uint32_t at;
     uint8_t type;
     uint8_t gap;
+    uint8_t bits;
 };
 
 /* Takes records, and events in their order. */
@@ -88,6 +90,9 @@ typedef void pt_flow_fn(void *opaque, const struct btrail_record *records,
  *                after the next PIP or PSB: the OVF can have been a VM exit
  * @bare:         there is no hypervisor: all is the guest, whatever PIP says;
  *                and none comes, if only user mode is traced
+ * @modes:        a CR3 event also where the code has other bits.  Not for a guest
+ *                in IA-32e mode, where each system call of a program of 32 bits
+ *                would have two
  * @linear:       addresses of 16-bit code are linear (CPUID 14H, ECX bit 31)
  * @tsc_per_ctc:  numerator and denominator, CPUID 15H EBX and EAX; 0: not
  *                known, MTC says nothing
@@ -105,6 +110,7 @@ struct pt_flow_options {
     bool keep_returns;
     bool trust_overflow;
     bool bare;
+    bool modes;
     bool linear;
     uint32_t tsc_per_ctc[2];
     unsigned mtc_shift;

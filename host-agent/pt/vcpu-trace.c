@@ -139,7 +139,9 @@ static void take_event(struct vcpu_trace *v, uint64_t index,
     switch (e->type) {
     case PT_FLOW_CR3:
         v->cr3 = e->value;
-        v->label = e->value | (v->o.pae ? BTRAIL_CR3_PAE : 0);
+        v->label = e->value | (v->o.pae ? BTRAIL_CR3_PAE : 0) |
+                   (e->bits == 16 ? BTRAIL_CR3_CODE16 :
+                    e->bits == 32 ? BTRAIL_CR3_CODE32 : 0);
         frozen_spaces_see(v->spaces, e->value);
         add_event(v, (struct btrail_event){
             .index = index, .type = BTRAIL_EVENT_CR3, .data = { v->label },

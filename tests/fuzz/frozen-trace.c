@@ -32,6 +32,7 @@
 #define FUZZ_WRAPPED    8
 #define FUZZ_LINEAR     16
 #define FUZZ_TWICE      32
+#define FUZZ_MODES      64
 
 #define MEMORY          65536
 #define VCPUS           2
@@ -83,6 +84,7 @@ static bool parse(struct world *w, const uint8_t *p, const uint8_t *end)
     w->twice = options & FUZZ_TWICE;
     w->o.flow.returns = options & FUZZ_RETURNS;
     w->o.flow.linear = options & FUZZ_LINEAR;
+    w->o.flow.modes = options & FUZZ_MODES;
     w->o.flow.memory = 1 << 18;
     w->o.pae = options & FUZZ_PAE;
     if (options & FUZZ_CLOCK) {

@@ -10,6 +10,7 @@
  *   missing   determined records that did not come: each is in a gap
  *   tail      of these, those behind the last record without a gap
  *   labels    records with another CR3
+ *   modes     of another mode than 16 or 32 bits, where their label says it
  *   times     TIME events that are not of the time of their record
  *   bytes     that were neither decoded, skipped nor the host's, or were both
  */
@@ -38,9 +39,10 @@ struct judge {
     uint64_t *rank;             /* determined records before each */
     uint64_t *order;            /* the determined ones */
     uint64_t cr3;
+    unsigned bits;              /* of the code */
     bool gap;                   /* what comes next is behind one */
     uint64_t gap_offset;
-    uint64_t labels, times, gaps;
+    uint64_t labels, modes, times, gaps;
     uint64_t shift;
 };
 
@@ -91,6 +93,7 @@ static void take_event(struct judge *j, const struct pt_flow_event *e)
     switch (e->type) {
     case PT_FLOW_CR3:
         j->cr3 = e->value;
+        j->bits = e->bits;
         break;
     case PT_FLOW_TIME:
         tsc = truth_tsc(j->t, MIN(j->m.at, j->t->n - 1));
@@ -138,6 +141,8 @@ static void take(void *opaque, const struct btrail_record *records, size_t n,
             uint64_t label = truth_label(j->t, j->m.at - 1);
 
             j->labels += truth_pip(label) && truth_pip(label) != j->cr3;
+            j->modes += btrail_cr3_code_bits(label) &&
+                        btrail_cr3_code_bits(label) != j->bits;
         }
     }
 }
@@ -174,7 +179,7 @@ int main(int argc, char **argv)
     struct truth t;
     struct judge j = { .t = &t };
     struct arguments a;
-    struct pt_flow_options o = { .linear = true };
+    struct pt_flow_options o = { .linear = true, .modes = true };
     const struct pt_flow_count *count;
     struct pt_flow *f;
     uint64_t tail = 0;
@@ -206,8 +211,9 @@ int main(int argc, char **argv)
     }
     matcher_print(&j.m);
     printf(" tail %" PRIu64 " gaps %" PRIu64 " labels %" PRIu64
-           " times %" PRIu64 " bytes %" PRId64 "\n", tail, j.gaps, j.labels,
-           j.times, (int64_t)(count->decoded + count->skipped + count->host) -
+           " modes %" PRIu64 " times %" PRIu64 " bytes %" PRId64 "\n", tail,
+           j.gaps, j.labels, j.modes, j.times,
+           (int64_t)(count->decoded + count->skipped + count->host) -
            (int64_t)j.e.bytes->len);
     pt_flow_free(f);
     return 0;

@@ -115,8 +115,12 @@ static void give(void *opaque, const struct btrail_record *records, size_t n,
         for (; e < n_events && events[e].at == i; e++) {
             switch (events[e].type) {
             case PT_FLOW_CR3:
-                g_string_append_printf(w->text, "cr3:%" G_GINT64_MODIFIER "x ",
+                g_string_append_printf(w->text, "cr3:%" G_GINT64_MODIFIER "x",
                                        events[e].value);
+                if (events[e].bits) {
+                    g_string_append_printf(w->text, "/%u", events[e].bits);
+                }
+                g_string_append_c(w->text, ' ');
                 break;
             case PT_FLOW_TIME:
                 g_string_append_printf(w->text, "time:%" G_GUINT64_FORMAT " ",
@@ -554,6 +558,7 @@ static void test_alone(void)
 static void test_modes(void)
 {
     struct pt_flow_options linear = { .linear = true };
+    struct pt_flow_options told = { .linear = true, .modes = true };
     g_autoptr(GByteArray) s = g_byte_array_new();
 
     pt_put_psb(s, PT_MODE_32, CR3, true, 0x12000);
@@ -573,6 +578,24 @@ static void test_modes(void)
     check(s, &plain, BEGIN
           "12000>3000 3000>401060 401060>12000 gap:mode/16 cr3:5000 "
           "401010>401000 ");
+    /* Which mode it was, from which record on */
+    check(s, &told, "gap:begin/35 cr3:5000/32 12000>3000 3000>401060 "
+          "cr3:5000/64 401060>12000 cr3:5000/16 12000>401010 cr3:5000/64 "
+          "401010>401000 ");
+    told.linear = false;
+    check(s, &told, "gap:begin/35 cr3:5000/32 12000>3000 3000>401060 "
+          "cr3:5000/64 401060>12000 cr3:5000/16 gap:mode/16 cr3:5000/64 "
+          "401010>401000 ");
+    /* CR3 is written, and code goes on in another mode. */
+    g_byte_array_set_size(s, 0);
+    pt_put_psb(s, PT_MODE_64, CR3, true, 0x401030);
+    pt_put_pip(s, 0x7000, true);
+    pt_put_mode(s, PT_MODE_32);
+    pt_put_ip(s, PT_TIP, 6, 0x4010c0);
+    pt_put_mode(s, PT_MODE_32);
+    pt_put_psb(s, PT_MODE_32, 0x7000, true, 0x4010c0);
+    check(s, &told, "gap:begin/35 cr3:5000/64 cr3:7000/64 401033>4010c0 "
+          "cr3:7000/32 ");
 }
 
 /* No hypervisor: NR is always 0; or user mode alone, and there is no PIP. */

@@ -252,6 +252,43 @@ static uint64_t count_records(struct btrail_trace *trace, unsigned vcpu)
     return n;
 }
 
+/* Code of 16 and 32 bits, of a guest that is not in IA-32e mode: labels say it */
+static void test_modes(void)
+{
+    g_autoptr(GByteArray) s = g_byte_array_new();
+    struct frozen_options o = {
+        .flow = { .modes = true, .linear = true }, .pae = true,
+    };
+    struct frozen_stream one;
+    struct frozen_count count;
+    struct btrail_trace *trace;
+    char *path;
+
+    pt_put_psb(s, PT_MODE_32, CR3, true, CODE);
+    pt_put_tnt(s, "t");
+    pt_put_mode(s, PT_MODE_16);
+    pt_put_ip(s, PT_TIP, 2, CODE & 0xffff);
+    pt_put_tnt(s, "t");
+    pt_put_ip(s, PT_TIP, 2, CODE & 0xffff);
+    one = stream(s, 0, 0);
+    path = write_trace(&o, &one, 1, &count);
+    trace = open_trace(path);
+    check_text(trace, 0, "gap:not-traced/35 cr3:8400000000005000 time:1/0 "
+               "401001>401008 401008>401010 401010>401000 "
+               "cr3:8800000000005000 "
+               "401001>401008 401008>401010 401010>401000 end ");
+    btrail_trace_close(trace);
+    sample_remove(path);
+    o.flow.modes = false;
+    path = write_trace(&o, &one, 1, &count);
+    trace = open_trace(path);
+    check_text(trace, 0, "gap:not-traced/35 cr3:8000000000005000 time:1/0 "
+               "401001>401008 401008>401010 401010>401000 "
+               "401001>401008 401008>401010 401010>401000 end ");
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
 static void put_time(GByteArray *s, uint64_t tsc)
 {
     pt_put_tsc(s, tsc);
@@ -528,6 +565,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     make_code();
     g_test_add_func("/frozen-trace/streams", test_streams);
+    g_test_add_func("/frozen-trace/modes", test_modes);
     g_test_add_func("/frozen-trace/times", test_times);
     g_test_add_func("/frozen-trace/ahead", test_ahead);
     g_test_add_func("/frozen-trace/ended", test_ended);

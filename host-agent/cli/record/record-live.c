@@ -169,6 +169,7 @@ static bool open_memory(struct live_recording *r)
         cli_error("%s", error->message);
         return false;
     }
+    r->decoding.flow.modes = r->decoding.code.levels < 4;
     if (r->n > r->stock->vcpus->len) {
         cli_error("--pt-ring: %u rings for %u vCPUs", r->n,
                   r->stock->vcpus->len);

@@ -349,6 +349,8 @@ static bool prepare(struct pt_recording *r)
         };
     }
     r->decoding.pae = code.levels == 3;
+    /* In IA-32e mode a label does not say it of programs. */
+    r->decoding.flow.modes = code.levels < 4;
     set_clock(r);
     r->decoding.flow.returns |= r->options->pt_returns;
     return true;
