@@ -90,9 +90,9 @@ typedef void pt_flow_fn(void *opaque, const struct btrail_record *records,
  *                after the next PIP or PSB: the OVF can have been a VM exit
  * @bare:         there is no hypervisor: all is the guest, whatever PIP says;
  *                and none comes, if only user mode is traced
- * @modes:        a CR3 event also where the code has other bits.  Not for a guest
- *                in IA-32e mode, where each system call of a program of 32 bits
- *                would have two
+ * @modes:        a CR3 event also where the code has other bits.  Not for a
+ *                guest in IA-32e mode, where each system call of a program of
+ *                32 bits would have two
  * @linear:       addresses of 16-bit code are linear (CPUID 14H, ECX bit 31)
  * @tsc_per_ctc:  numerator and denominator, CPUID 15H EBX and EAX; 0: not
  *                known, MTC says nothing

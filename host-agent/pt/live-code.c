@@ -781,9 +781,9 @@ static bool has_always_been(const struct live_code *c, uint64_t cr3,
 /*
  * Between two times at which a page was the same it can have been another one:
  * modules of a kernel come and go, and programs map one file after the other.
- * What was seen to change has changed more often, perhaps.  Of a page that comes
- * it is not known what was there before: in the kernel, and in a program that was
- * seen to map others.
+ * What was seen to change has changed more often, perhaps.  Of a page that
+ * comes it is not known what was there before: in the kernel, and in a program
+ * that was seen to map others.
  */
 static enum pt_code_result check_quiet(struct live_code_view *v, uint64_t cr3,
                                        uint64_t page,

@@ -15,9 +15,9 @@
  *                                      another mapping of its page
  *        change spaces                 processes as fast as they come, of two
  *                                      programs at the same addresses
- *        change exec PADDING           a process that starts a program anew, and
- *                                      each time has another one of two codes
- *                                      at the same address
+ *        change exec PADDING           a process that starts its program anew,
+ *                                      each time with the other one of two
+ *                                      codes at the same address
  *
  * "In turn" is as fast as it can be.  The packets of what comes in turn fit
  * each other's code, but for the addresses that they say.

@@ -252,7 +252,7 @@ static uint64_t count_records(struct btrail_trace *trace, unsigned vcpu)
     return n;
 }
 
-/* Code of 16 and 32 bits, of a guest that is not in IA-32e mode: labels say it */
+/* Code of 16 and 32 bits of a guest that is not in IA-32e mode has labels. */
 static void test_modes(void)
 {
     g_autoptr(GByteArray) s = g_byte_array_new();
