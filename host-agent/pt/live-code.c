@@ -35,6 +35,8 @@
  * that, or are mapped page by page. */
 #define IMAGE       UINT64_C(0xffffffff80000000)
 #define IMAGE_END   UINT64_C(0xffffffffc0000000)
+/* Pages of data that programs have written to, of those that are remembered */
+#define DATA        (1u << 16)
 /* Changes that are remembered */
 #define CHANGES     1024u
 
@@ -67,6 +69,7 @@ struct live_space {
     GArray *tables;             /* of struct live_table, in their order */
     struct live_owner owners[OWNERS];       /* the last one is the newest */
     unsigned n_owners;
+    uint64_t process;           /* another number for each owner */
     bool stale;                 /* blocks of another owner are to be dropped */
 };
 
@@ -110,6 +113,7 @@ struct live_code {
     unsigned n_recent;
     unsigned tables_left, pages_left;
     bool drop_all;
+    uint64_t *data;             /* data_key() of DATA pages */
     struct live_change changes[CHANGES];
     uint64_t n_changes;         /* in all */
     struct live_code_count count;
@@ -147,6 +151,7 @@ struct live_code *live_code_new(const struct guest_memory *memory,
     c->change = change;
     c->opaque = opaque;
     c->store = code_store_new(o->memory);
+    c->data = g_new0(uint64_t, DATA);
     c->spaces = g_hash_table_new_full(btrail_int64_hash, g_int64_equal, NULL,
                                       free_space);
     c->tables_left = ALL_TABLES;
@@ -164,6 +169,7 @@ void live_code_free(struct live_code *c)
         g_hash_table_unref(c->pages);
         g_hash_table_unref(c->spaces);
         code_store_free(c->store);
+        g_free(c->data);
         g_free(c);
     }
 }
@@ -321,12 +327,34 @@ static void place(struct live_code *c, uint64_t cr3, uint64_t page,
     p->image = is_image(c, page, m);
 }
 
+/* A page of memory that a process has; never 0 */
+static uint64_t data_key(const struct live_space *s, uint64_t physical)
+{
+    return btrail_hash3(s->root, s->process, physical) | 1;
+}
+
+static bool is_data(const struct live_code *c, uint64_t cr3, uint64_t page,
+                    uint64_t physical)
+{
+    uint64_t root = cr3 & c->root_mask, key;
+    const struct live_space *s = page >> 63 ? NULL :
+                                 g_hash_table_lookup(c->spaces, &root);
+
+    if (!s) {
+        return false;
+    }
+    key = data_key(s, physical);
+    return c->data[(key >> 1) % DATA] == key;
+}
+
+/* Has its program written to it, here or through another mapping? */
 static bool is_written(const struct live_code *c, uint64_t cr3, uint64_t page,
                        const struct live_mapping *m)
 {
     const struct live_page *p = page_at(c, cr3, page);
 
-    return m->written || (p && p->written && p->physical == m->physical);
+    return m->written || is_data(c, cr3, page, m->physical) ||
+           (p && p->written && p->physical == m->physical);
 }
 
 /* Looks at a page; returns as put(). */
@@ -371,6 +399,7 @@ static bool look(struct live_code *c, uint64_t cr3, uint64_t page,
 struct live_reading {
     struct live_code *c;
     uint64_t root;
+    const struct live_space *space;
     unsigned tables, pages;     /* that may be read */
     bool some;                  /* pages were read */
     GArray *list;               /* gets tables; or NULL: pages are read */
@@ -395,7 +424,8 @@ static void read_page(struct live_reading *r, uint64_t page, uint64_t physical)
     c->count.read++;
     r->some = true;
     if (guest_memory_read(c->memory, physical, bytes, PAGE) &&
-        walk(c, r->root, page, &m) && m.physical == physical && !m.written &&
+        walk(c, r->root, page, &m) && m.physical == physical &&
+        !is_written(c, r->root, page, &m) &&
         put(c, r->root, page, CODE_STORE_BYTES, bytes, begin,
             live_code_now(c))) {
         drop(c, r->root, page);
@@ -453,7 +483,11 @@ static void read_table(struct live_reading *r, uint64_t table, unsigned shift,
                 read_table(r, t.frame, shift - bits, at);
             }
         } else if (entry & NO_EXECUTE) {
-            continue;
+            if (shift == 12 && (entry & DIRTY)) {
+                uint64_t key = data_key(r->space, entry & PAGE_WALK_FRAME);
+
+                c->data[(key >> 1) % DATA] = key;
+            }
         } else if (shift > 12) {
             read_table(r, entry & PAGE_WALK_FRAME, shift - bits, at);
         } else if (!(entry & DIRTY)) {
@@ -466,7 +500,7 @@ static void begin_reading(struct live_reading *r, struct live_code *c,
                           const struct live_space *s, GArray *list)
 {
     *r = (struct live_reading){
-        .c = c, .root = s->root, .list = list,
+        .c = c, .root = s->root, .space = s, .list = list,
         .tables = TABLES, .pages = SPACE_PAGES,
     };
     read_table(r, s->root, 12 + index_bits(c) * (c->levels - 1), 0);
@@ -531,6 +565,7 @@ static bool look_at_space(struct live_code *c, struct live_space *s)
             memmove(s->owners, s->owners + 1,
                     --s->n_owners * sizeof(s->owners[0]));
         }
+        s->process++;
         s->owners[s->n_owners++] = (struct live_owner){
             .first = live_code_now(c), .last = begin,
         };

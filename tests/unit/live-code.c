@@ -277,6 +277,30 @@ static void test_alias(void)
     end(&g);
 }
 
+/* It has written to it there before it was seen for the first time. */
+static void test_data(void)
+{
+    const uint64_t elsewhere = USER + 16 * PAGE;
+    struct guest g;
+    uint64_t root;
+
+    begin(&g, (struct live_code_options){ 0 });
+    root = fake_space_root(&g.space);
+    put(&g, root, USER, 1);
+    put(&g, root, USER + PAGE, 2);
+    entry_of(&g, root, elsewhere);
+    *entry_of(&g, root, elsewhere) = *entry_of(&g, root, USER) | XD | D;
+    entry_of(&g, root, elsewhere + PAGE);
+    *entry_of(&g, root, elsewhere + PAGE) =
+        *entry_of(&g, root, USER + PAGE) | XD;
+    live_code_see(g.code, root);
+    live_code_check(g.code);
+    g_assert_cmpint(ask(&g, root, USER, g.now, g.now), ==, -2);
+    /* That one is mapped twice, too, but nobody has written to it. */
+    g_assert_cmpint(ask(&g, root, USER + PAGE, g.now, g.now), ==, 2);
+    end(&g);
+}
+
 /* Other files take each other's place: once that was seen, none is taken to
  * have been there until there was only one for a time. */
 static void test_quiet(void)
@@ -652,6 +676,7 @@ int main(int argc, char **argv)
     g_test_add_func("/live-code/changes", test_changes);
     g_test_add_func("/live-code/written", test_written);
     g_test_add_func("/live-code/alias", test_alias);
+    g_test_add_func("/live-code/data", test_data);
     g_test_add_func("/live-code/quiet", test_quiet);
     g_test_add_func("/live-code/modules", test_modules);
     g_test_add_func("/live-code/owners", test_owners);
