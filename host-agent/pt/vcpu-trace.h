@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a flow gives, as the stream of a vCPU in a trace: its records and events,
- * the pages of code that they have executed, and which address spaces there are
+ * What a flow gives, as the stream of a vCPU in a trace: its records and
+ * events, the pages of code that they have executed, and which address spaces
+ * there are
  */
 
 #ifndef BTRAIL_VCPU_TRACE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * backtrail record --live: a trace of rings of Intel PT that are read while they
- * fill, and of a guest that runs; see record.h
+ * backtrail record --live: a trace of rings of Intel PT that are read while
+ * they fill, and of a guest that runs; see record.h
  */
 
 #include <errno.h>

@@ -193,9 +193,8 @@ static bool check_pt(struct record_request *o)
                   "--live has the rings overwritten");
         return false;
     }
-    if (!(o->live ? record_parse_pt_size("--buffer-size", o->buffer_size,
-                                         &o->pt_size) :
-          record_parse_pt_size("--last", o->last, &o->pt_size))) {
+    if (!record_parse_pt_size(o->live ? "--buffer-size" : "--last",
+                       o->live ? o->buffer_size : o->last, &o->pt_size)) {
         return false;
     }
     return !o->pt_clock_text || parse_clock(o->pt_clock_text, &o->pt_clock,
