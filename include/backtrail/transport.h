@@ -357,6 +357,11 @@ enum btrail_vcpu_state {
  * @lost:    records lost so far
  * @paused_ns: how long the vCPU has waited for a slab so far
  * @state:   enum btrail_vcpu_state
+ * @flushed: CLOCK_MONOTONIC of the host: all that the vCPU did before is in the
+ *           slabs that are published by now.  Stored with release semantics
+ *           after @head when a BTRAIL_MSG_FLUSH is done, which a vCPU without a
+ *           free slab has not; 0: none is.  Only of a producer that has
+ *           BTRAIL_ACCEPTS_FLUSH
  * @tail:    slabs drained, by the agent.  Each agent that attaches to a
  *           capture has a tail of its own, which HELLO names, so that an agent
  *           that was replaced can do no harm.  It starts where that of the
@@ -378,7 +383,8 @@ struct btrail_shm_vcpu {
     uint64_t paused_ns;
     uint32_t state;
     uint32_t reserved0;
-    uint64_t reserved1[3];
+    uint64_t flushed;
+    uint64_t reserved1[2];
     /* A cache line of its own: the only thing here that the agent writes. */
     uint64_t tail[BTRAIL_AGENT_SLOTS];
 };
@@ -486,6 +492,8 @@ enum btrail_overflow_policy {
 #define BTRAIL_ACCEPTS_NESTED       32u
 /* And all of each, not BTRAIL_TASKS_SIZE_WITHOUT_WAKES bytes */
 #define BTRAIL_ACCEPTS_WAKES        64u
+/* It answers BTRAIL_MSG_FLUSH, by struct btrail_shm_vcpu.flushed */
+#define BTRAIL_ACCEPTS_FLUSH        128u
 
 /* struct btrail_shm_header.record_has: what flags of each record have */
 #define BTRAIL_RECORD_HAS_ICOUNT    1u
@@ -581,7 +589,8 @@ enum btrail_msg_type {
     BTRAIL_MSG_HELLO = 1,   /* device: value = size of the memfd,
                                reason = which tail is the agent's */
     BTRAIL_MSG_READY = 2,   /* agent: value = BTRAIL_READY_*; see HOLD */
-    BTRAIL_MSG_FLUSH = 3,   /* agent: publish the slabs in progress */
+    BTRAIL_MSG_FLUSH = 3,   /* agent: publish the slabs in progress; each
+                               vCPU says when it has, in its control block */
     BTRAIL_MSG_STOP = 4,    /* agent: end the capture; value is 0 */
     BTRAIL_MSG_END = 5,     /* device: no more slabs will be published;
                                reason = enum btrail_end_reason */

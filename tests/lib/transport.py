@@ -35,7 +35,8 @@ AGENT_SLEEPS = 256              # offset in the header
 
 VCPU = struct.Struct('<QQQQI')  # head, records, lost, paused_ns, state
 VCPU_SIZE = 128
-TAIL = 64                       # offset of the first one in a vCPU's area
+FLUSHED = 40                    # offset in a vCPU's area
+TAIL = 64                       # of the first one
 RUNNING, WAITING, LOSING, ENDED = range(1, 5)
 
 DESC = struct.Struct('<QQII')   # first_index, cr3, records, events
@@ -50,6 +51,7 @@ ACCEPTS_MEMORY = 8
 ACCEPTS_KERNELS = 16
 ACCEPTS_NESTED = 32
 ACCEPTS_WAKES = 64
+ACCEPTS_FLUSH = 128
 GAP_OVERFLOW, GAP_OVERWRITTEN, GAP_AGENT_LOST, GAP_RESET, GAP_RESTORED, \
     GAP_DEBUGGER, GAP_CORRUPT, GAP_PRODUCER_LOST, GAP_GUEST_BTS, GAP_NESTED, \
     GAP_SMM, GAP_MODE, GAP_ADDRESS_SPACE, GAP_UNMAPPED, GAP_EPT_FAULT, \
@@ -221,6 +223,11 @@ class Agent:
     def state(self, vcpu):
         """head, records, lost, paused_ns, state of a vCPU."""
         return VCPU.unpack_from(self.map, self.area(vcpu))
+
+    def flushed(self, vcpu):
+        """All that it did before this time of the monotonic clock, in ns, is in
+        slabs that are published."""
+        return struct.unpack_from('<Q', self.map, self.area(vcpu) + FLUSHED)[0]
 
     def tail(self, vcpu):
         return struct.unpack_from('<Q', self.map, self.tail_at(vcpu))[0]

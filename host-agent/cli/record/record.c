@@ -194,7 +194,8 @@ static bool check_pt(struct record_request *o)
         return false;
     }
     if (!record_parse_pt_size(o->live ? "--buffer-size" : "--last",
-                       o->live ? o->buffer_size : o->last, &o->pt_size)) {
+                              o->live ? o->buffer_size : o->last,
+                              &o->pt_size)) {
         return false;
     }
     return !o->pt_clock_text || parse_clock(o->pt_clock_text, &o->pt_clock,

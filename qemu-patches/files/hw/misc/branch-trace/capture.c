@@ -286,7 +286,7 @@ static void describe(BranchTraceCapture *capture)
     const BranchTraceProducerOps *producer = branch_trace_producer();
 
     header->producer = producer->type;
-    header->accepts = BTRAIL_ACCEPTS_MEMORY;
+    header->accepts = BTRAIL_ACCEPTS_MEMORY | BTRAIL_ACCEPTS_FLUSH;
     if (branch_trace_data_accepts_tasks()) {
         header->accepts |= BTRAIL_ACCEPTS_TASKS | BTRAIL_ACCEPTS_HOLD |
                            BTRAIL_ACCEPTS_KERNELS | BTRAIL_ACCEPTS_NESTED |

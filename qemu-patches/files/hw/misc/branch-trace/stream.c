@@ -938,16 +938,23 @@ void branch_trace_stream_change(BranchTraceStream *s,
 
 void branch_trace_stream_flush(BranchTraceStream *s)
 {
+    uint64_t now = get_clock();
+
     if (s->state == BTRAIL_VCPU_RUNNING) {
         stream_sync(s);
     }
-    /* Only if the vCPU would not have to wait for it. */
-    if (!s->in_sink && s->state == BTRAIL_VCPU_RUNNING &&
-        qatomic_read(&s->policy->overflow) != BTRAIL_OVERFLOW_OVERWRITE &&
-        (stream_records(s) || s->n_events) &&
-        stream_has_room(s, RESERVE + 1)) {
+    if (s->in_sink || s->state != BTRAIL_VCPU_RUNNING ||
+        qatomic_read(&s->policy->overflow) == BTRAIL_OVERFLOW_OVERWRITE) {
+        return;
+    }
+    if (stream_records(s) || s->n_events) {
+        /* Only if the vCPU would not have to wait for it. */
+        if (!stream_has_room(s, RESERVE + 1)) {
+            return;
+        }
         stream_switch(s);
     }
+    qatomic_store_release(&s->shm->flushed, now);
 }
 
 void branch_trace_stream_refill(BranchTraceStream *s)

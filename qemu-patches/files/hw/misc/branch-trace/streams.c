@@ -367,7 +367,13 @@ void branch_trace_streams_flush(BranchTraceStreams *streams)
     unsigned i;
 
     STREAM_FOREACH(streams, i, s) {
-        if (branch_trace_stream_state(s) == BTRAIL_VCPU_RUNNING) {
+        if (branch_trace_stream_state(s) != BTRAIL_VCPU_RUNNING) {
+            continue;
+        }
+        if (!branch_trace_stream_cpu(s)) {
+            /* It was unplugged, and nobody else publishes what it has left. */
+            branch_trace_stream_flush(s);
+        } else {
             queue_work(streams, i, WORK_FLUSH);
         }
     }
