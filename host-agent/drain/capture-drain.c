@@ -223,6 +223,11 @@ bool capture_drain_was_empty(const struct capture_drain *d, unsigned vcpu,
            drain_connection_paused_ns(d->connection, vcpu) == v->paused_ns;
 }
 
+uint64_t capture_drain_done(const struct capture_drain *d, unsigned vcpu)
+{
+    return d->vcpus[vcpu].done;
+}
+
 bool capture_drain_heads_moved(const struct capture_drain *d)
 {
     for (unsigned i = 0; i < d->connection->header.vcpus; i++) {
@@ -372,6 +377,27 @@ static void notice_wait(struct capture_drain *d, unsigned i)
     }
 }
 
+/*
+ * Up to when is all published that the vCPU did?  @now: an earlier time.  To be
+ * called before its head is read.
+ */
+static uint64_t published_until(const struct capture_drain *d, unsigned i,
+                                uint64_t now)
+{
+    uint64_t flushed;
+
+    switch (drain_connection_state(d->connection, i)) {
+    case BTRAIL_VCPU_ABSENT:
+    case BTRAIL_VCPU_ENDED:
+        /* There was nothing by then, and there is nothing any more. */
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        return now;
+    default:
+        flushed = drain_connection_flushed(d->connection, i);
+        return MIN(flushed, now);
+    }
+}
+
 /* Drains slabs of a vCPU, at most @max; @n gets how many. */
 static bool drain_slabs(struct capture_drain *d, unsigned i, unsigned max,
                         unsigned *n, GError **error)
@@ -379,6 +405,7 @@ static bool drain_slabs(struct capture_drain *d, unsigned i, unsigned max,
     struct capture_vcpu *v = &d->vcpus[i];
     uint32_t slabs = d->connection->header.slabs;
     uint64_t now = clock_ns();
+    uint64_t until = published_until(d, i, now);
     uint64_t head;
 
     notice_wait(d, i);
@@ -416,6 +443,7 @@ static bool drain_slabs(struct capture_drain *d, unsigned i, unsigned max,
     }
     if (v->tail == head) {
         v->empty_at = now;
+        v->done = MAX(v->done, until);
     }
     return true;
 }

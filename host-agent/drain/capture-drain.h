@@ -24,6 +24,7 @@
  * @time:    of the last TIME event, 0 if there was none
  * @nested_root: the last one of those that it named
  * @empty_at: when all that it had published was drained
+ * @done:    what it did before was drained, as it has said
  * @paused_ns: how long it had waited for slabs, when drained last
  * @resumed: that it does not wait any more is in a slab before this one
  */
@@ -38,6 +39,7 @@ struct capture_vcpu {
     uint64_t time;
     uint64_t nested_root;
     uint64_t empty_at;
+    uint64_t done;
     uint64_t paused_ns;
     uint64_t resumed;
 };
@@ -82,11 +84,24 @@ static inline bool capture_drain_overwrites(const struct capture_drain *d)
     return d->connection->header.policy == BTRAIL_OVERFLOW_OVERWRITE;
 }
 
+/* Does the producer say when it has flushed? */
+static inline bool capture_drain_says_done(const struct capture_drain *d)
+{
+    return d->connection->header.accepts & BTRAIL_ACCEPTS_FLUSH;
+}
+
 /*
- * Has all been drained that the vCPU had published at @time, and does it hold
- * nothing back for lack of a slab?  That it has waited for one must have been
- * drained, too: the producer publishes nothing until it can continue, and then
- * it may take its time.
+ * All that the vCPU did before the time that this returns has been drained, if
+ * the producer says when it has flushed.  What its vCPU holds back, for lack of
+ * a slab or because the host does not run it, is later.
+ */
+uint64_t capture_drain_done(const struct capture_drain *d, unsigned vcpu);
+
+/*
+ * For other producers: has all been drained that the vCPU had published at
+ * @time, and does it hold nothing back for lack of a slab?  That it has waited
+ * for one must have been drained, too: the producer publishes nothing until it
+ * can continue, and then it may take its time.
  */
 bool capture_drain_was_empty(const struct capture_drain *d, unsigned vcpu,
                              uint64_t time);

@@ -292,14 +292,16 @@ static void want_memory(struct capture *c)
 }
 
 /*
- * Reports to a session up to when it has got all that vCPUs did.  What the
- * producer had before it was asked to flush has been published when it is asked
- * again.
+ * Reports to a session up to when it has got all that vCPUs did.  Of a producer
+ * that does not say when it has flushed, it is believed that it has when it is
+ * asked again.
  */
 static void report_passed(struct capture *c, struct session *s)
 {
     for (unsigned i = 0; i < header(c)->vcpus; i++) {
-        if (capture_drain_was_empty(&c->drain, i, c->flushed)) {
+        if (capture_drain_says_done(&c->drain)) {
+            session_passed(s, i, capture_drain_done(&c->drain, i));
+        } else if (capture_drain_was_empty(&c->drain, i, c->flushed)) {
             session_passed(s, i, c->flushed_before);
         }
     }

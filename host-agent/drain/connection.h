@@ -145,6 +145,7 @@ DRAIN_CONNECTION_READ(uint32_t, state, vcpu, state, __ATOMIC_RELAXED)
 DRAIN_CONNECTION_READ(uint64_t, index, vcpu, records, __ATOMIC_RELAXED)
 DRAIN_CONNECTION_READ(uint64_t, lost, vcpu, lost, __ATOMIC_RELAXED)
 DRAIN_CONNECTION_READ(uint64_t, paused_ns, vcpu, paused_ns, __ATOMIC_RELAXED)
+DRAIN_CONNECTION_READ(uint64_t, flushed, vcpu, flushed, __ATOMIC_ACQUIRE)
 DRAIN_CONNECTION_READ(uint64_t, code_head, code, head, __ATOMIC_ACQUIRE)
 DRAIN_CONNECTION_READ(uint64_t, code_tail, code, tail[conn->slot],
                       __ATOMIC_ACQUIRE)

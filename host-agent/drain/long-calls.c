@@ -104,7 +104,7 @@ struct long_calls {
     struct calls_measure by;
     uint64_t tick;
     uint64_t now;               /* grows with each event and site */
-    bool complete;              /* all that vCPUs execute makes records */
+    bool doubtful;              /* what long_calls_passed() says */
     uint64_t forgotten;         /* what runs were that began before */
     unsigned n_runs;            /* that wait */
     uint64_t left_out;          /* atomic */
@@ -173,9 +173,9 @@ void long_calls_set_device(struct long_calls *c, uint64_t tick_ns,
     c->vcpus = g_new0(struct vcpu, vcpus);
 }
 
-void long_calls_set_complete(struct long_calls *c)
+void long_calls_set_doubtful(struct long_calls *c)
 {
-    c->complete = true;
+    c->doubtful = true;
 }
 
 void long_calls_set_budget(struct long_calls *c, struct btrail_budget *budget)
@@ -839,10 +839,10 @@ void long_calls_passed(struct long_calls *c, unsigned vcpu,
     struct vcpu *v = &c->vcpus[vcpu];
 
     /*
-     * The producer does not say when it has flushed, and a busy host can keep a
-     * vCPU from that.  One that executes has TIME events, which say more.
+     * A busy host can keep a vCPU from what is believed of it.  One that
+     * executes has TIME events, which say more.
      */
-    if (c->complete && v->thread && !(v->thread->key & OF_VCPU) &&
+    if (c->doubtful && v->thread && !(v->thread->key & OF_VCPU) &&
         !v->watch.reasons) {
         return;
     }

@@ -52,10 +52,11 @@ void long_calls_free(struct long_calls *c);
 void long_calls_set_budget(struct long_calls *c, struct btrail_budget *budget);
 
 /*
- * The same: all that vCPUs execute makes records, of each address space and
- * privilege, so a vCPU on which a task runs has TIME events.
+ * The same: the producer does not say when it has flushed, so long_calls_passed()
+ * says what is only believed.  All that vCPUs execute makes records, of each
+ * address space and privilege, so a vCPU on which a task runs has TIME events.
  */
-void long_calls_set_complete(struct long_calls *c);
+void long_calls_set_doubtful(struct long_calls *c);
 
 /* Any thread: how many were not measured, or not up to their end */
 uint64_t long_calls_left_out(const struct long_calls *c);

@@ -319,9 +319,10 @@ void session_begin(struct session *s,
         /* Processes are not known beforehand: the capture has all of them. */
         bool complete = !s->filter.privilege && !s->filter.n_cr3s &&
                         !s->filter.n_vcpus;
+        bool doubtful = complete && !(s->header.accepts & BTRAIL_ACCEPTS_FLUSH);
         const struct gate gate =
             triggers_gate(s->triggers, s->header.tick_ns,
-                          s->header.vcpus, complete, s->budget);
+                          s->header.vcpus, doubtful, s->budget);
 
         filtering_gate(s->filtering, &gate);
     }

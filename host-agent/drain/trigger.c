@@ -565,7 +565,7 @@ static void gate_lost(void *opaque, unsigned vcpu)
 }
 
 struct gate triggers_gate(struct triggers *t,
-                          uint64_t tick_ns, unsigned vcpus, bool complete,
+                          uint64_t tick_ns, unsigned vcpus, bool doubtful,
                           struct btrail_budget *budget)
 {
     bool events = t->measures || t->spans || t->marks;
@@ -579,8 +579,8 @@ struct gate triggers_gate(struct triggers *t,
             long_calls_set_device(t->watched[i].calls, tick_ns,
                                   vcpus);
             long_calls_set_budget(t->watched[i].calls, budget);
-            if (complete) {
-                long_calls_set_complete(t->watched[i].calls);
+            if (doubtful) {
+                long_calls_set_doubtful(t->watched[i].calls);
             }
         }
     }

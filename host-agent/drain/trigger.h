@@ -147,11 +147,11 @@ bool triggers_new_places(struct triggers *t);
  * The gate of a session with triggers: what its capture records, whose device
  * has this tick, of a guest that can have this many vCPUs.  A record is kept if
  * records are being kept, or if it starts or stops that.  What is kept of code
- * is taken from @budget, if there is one.  @complete: see
- * long_calls_set_complete().  Once
+ * is taken from @budget, if there is one.  @doubtful: see
+ * long_calls_set_doubtful().  Once
  */
 struct gate triggers_gate(struct triggers *t,
-                          uint64_t tick_ns, unsigned vcpus, bool complete,
+                          uint64_t tick_ns, unsigned vcpus, bool doubtful,
                           struct btrail_budget *budget);
 
 /* The gate has got all that the vCPU did before @time. */

@@ -415,6 +415,53 @@ static void test_empty(void)
     end(&r, &c);
 }
 
+/* What counts is what a vCPU says, and only when the slabs before are drained. */
+static void test_done(void)
+{
+    struct btrail_shm_vcpu *v;
+    uint64_t before;
+    struct client c;
+    struct rig r;
+
+    begin(&r, &c, BTRAIL_OVERFLOW_PAUSE, 0);
+    g_assert_false(capture_drain_says_done(&r.d));
+    end(&r, &c);
+
+    make(&r, BTRAIL_OVERFLOW_PAUSE, 0);
+    r.f.header->accepts = BTRAIL_ACCEPTS_FLUSH;
+    attach(&r);
+    join(&r, &c, (struct session_settings) { 0 });
+    v = fake_vcpu(&r.f, 0);
+    g_assert_true(capture_drain_says_done(&r.d));
+    g_assert_cmpuint(capture_drain_done(&r.d, 0), ==, 0);
+    publish(&r, 0, 0, 50);
+    drain(&r, true);
+    /* There is nothing of the others. */
+    g_assert_cmpuint(capture_drain_done(&r.d, 0), ==, 0);
+    g_assert_cmpuint(capture_drain_done(&r.d, 1), !=, 0);
+    publish(&r, 0, 500, 50);
+    v->flushed = before = clock_ns();
+    drain(&r, false);
+    g_assert_cmpuint(capture_drain_done(&r.d, 0), ==, 0);
+    drain(&r, true);
+    g_assert_cmpuint(capture_drain_done(&r.d, 0), ==, before);
+    /* It does not go back, */
+    v->flushed = 1;
+    drain(&r, true);
+    g_assert_cmpuint(capture_drain_done(&r.d, 0), ==, before);
+    /* nor is it in the future. */
+    v->flushed = UINT64_MAX;
+    drain(&r, true);
+    g_assert_cmpuint(capture_drain_done(&r.d, 0), >, before);
+    g_assert_cmpuint(capture_drain_done(&r.d, 0), <=, clock_ns());
+    v->state = BTRAIL_VCPU_ENDED;
+    v->flushed = 0;
+    before = clock_ns();
+    drain(&r, true);
+    g_assert_cmpuint(capture_drain_done(&r.d, 0), >=, before);
+    end(&r, &c);
+}
+
 /* Each session gets all, until it is over. */
 static void test_sessions(void)
 {
@@ -738,6 +785,7 @@ int main(int argc, char **argv)
     g_test_add_func("/capture-drain/bad-slabs", test_bad_slabs);
     g_test_add_func("/capture-drain/traced", test_traced);
     g_test_add_func("/capture-drain/empty", test_empty);
+    g_test_add_func("/capture-drain/done", test_done);
     g_test_add_func("/capture-drain/sessions", test_sessions);
     g_test_add_func("/capture-drain/code", test_code);
     g_test_add_func("/capture-drain/code/urgent", test_urgent);

@@ -373,33 +373,118 @@ static void make_calls(uint64_t index, struct btrail_record *record)
     };
 }
 
+static const struct trigger longer = {
+    .address = CALLED, .action = TRIGGER_STOP, .longer_ns = 1000000,
+};
+
+/* A guest of two vCPUs, on the first of which a thread calls, and waits */
+static void start_longer(struct rig *r, uint32_t accepts)
+{
+    static const struct btrail_event tasks[] = {
+        { .index = 1, .type = BTRAIL_EVENT_TASK, .data = { 7 } },
+        { .index = 31, .type = BTRAIL_EVENT_TASK },
+    };
+
+    r->trigger = &longer;
+    start(r, 2, 4, BTRAIL_OVERFLOW_PAUSE, false);
+    r->f.header->accepts = accepts;
+    fake_vcpu(&r->f, 1)->state = BTRAIL_VCPU_RUNNING;
+    fake_hello(&r->f);
+    fake_expect(&r->f, BTRAIL_MSG_READY);
+    r->f.record = make_calls;
+    fake_publish(&r->f, 0, 0, 40, tasks, G_N_ELEMENTS(tasks));
+}
+
+static void end_longer(struct rig *r, unsigned index)
+{
+    fake_publish_end(&r->f, 0, 40);
+    if (index) {
+        fake_publish_end(&r->f, 1, index);
+    }
+    fake_end(&r->f, BTRAIL_END_STOPPED);
+    finish(r);
+    g_assert_no_error(r->result.error);
+    clear(r);
+}
+
+/* Has the session ended by itself, within some time? */
+static bool has_ended(struct rig *r, int ms)
+{
+    struct pollfd pfd = { .fd = session_done_fd(r->session), .events = POLLIN };
+
+    return poll(&pfd, 1, ms) == 1;
+}
+
 /*
  * A call whose thread waits is found when the other vCPU, which is silent, is
  * known not to have returned from it.
  */
 static void test_longer(void)
 {
-    static const struct trigger trigger = {
-        .address = CALLED, .action = TRIGGER_STOP, .longer_ns = 1000000,
-    };
-    static const struct btrail_event tasks[] = {
-        { .index = 1, .type = BTRAIL_EVENT_TASK, .data = { 7 } },
-        { .index = 31, .type = BTRAIL_EVENT_TASK },
-    };
-    struct rig r = { .trigger = &trigger };
-    struct pollfd pfd = { .events = POLLIN };
+    struct rig r = { 0 };
 
-    start_ready(&r, 2, 4, BTRAIL_OVERFLOW_PAUSE);
-    r.f.record = make_calls;
-    fake_publish(&r.f, 0, 0, 40, tasks, G_N_ELEMENTS(tasks));
+    start_longer(&r, 0);
     fake_expect(&r.f, BTRAIL_MSG_FLUSH);
-    pfd.fd = session_done_fd(r.session);
-    g_assert_cmpint(poll(&pfd, 1, 60000), ==, 1);
-    fake_publish_end(&r.f, 0, 40);
-    fake_end(&r.f, BTRAIL_END_STOPPED);
-    finish(&r);
-    g_assert_no_error(r.result.error);
-    clear(&r);
+    g_assert_true(has_ended(&r, 60000));
+    end_longer(&r, 0);
+}
+
+/* The producer answers several FLUSH, and so does vCPU 1 if @other. */
+static void answer(struct rig *r, bool other)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        fake_expect(&r->f, BTRAIL_MSG_FLUSH);
+        fake_flushed(&r->f, 0);
+        if (other) {
+            fake_flushed(&r->f, 1);
+        }
+    }
+}
+
+/* The thread returns on the other vCPU, where it has been switched to. */
+static void make_return(uint64_t index, struct btrail_record *record)
+{
+    *record = (struct btrail_record) {
+        .from = index, .to = index == 5 ? CALL + 5 : ~index,
+    };
+}
+
+/*
+ * The host does not run the other vCPU for as long as it wants, so that what this
+ * has done is not published: here that the call has returned in time.
+ */
+static void test_longer_held(void)
+{
+    static const struct btrail_event tasks[] = {
+        /* 100 us after its TIME event */
+        { .index = 1, .type = BTRAIL_EVENT_TASK, .data = { 7 },
+          .clock = 102000 / BTRAIL_CLOCK_NS },
+        { .index = 6, .type = BTRAIL_EVENT_TASK },
+    };
+    struct rig r = { 0 };
+
+    start_longer(&r, BTRAIL_ACCEPTS_FLUSH);
+    answer(&r, false);
+    g_assert_false(has_ended(&r, 0));
+    r.f.record = make_return;
+    fake_publish(&r.f, 1, 0, 10, tasks, G_N_ELEMENTS(tasks));
+    answer(&r, true);
+    g_assert_false(has_ended(&r, 0));
+    end_longer(&r, 10);
+}
+
+/* It runs it again, and the vCPU had nothing. */
+static void test_longer_answered(void)
+{
+    struct rig r = { 0 };
+
+    start_longer(&r, BTRAIL_ACCEPTS_FLUSH);
+    answer(&r, false);
+    g_assert_false(has_ended(&r, 0));
+    fake_flushed(&r.f, 1);
+    g_assert_true(has_ended(&r, 60000));
+    fake_publish(&r.f, 1, 0, 10, NULL, 0);
+    end_longer(&r, 10);
 }
 
 /* Policy overwrite: drained at the end, and only then */
@@ -886,6 +971,8 @@ int main(int argc, char **argv)
     g_test_add_func("/capture/stop/before-hello", test_stop_before_hello);
     g_test_add_func("/capture/flush", test_flush);
     g_test_add_func("/capture/longer", test_longer);
+    g_test_add_func("/capture/longer/held", test_longer_held);
+    g_test_add_func("/capture/longer/answered", test_longer_answered);
     g_test_add_func("/capture/overwrite", test_overwrite);
     g_test_add_func("/capture/overwrite/lost", test_overwrite_lost);
     g_test_add_func("/capture/attach", test_attach);

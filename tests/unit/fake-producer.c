@@ -302,6 +302,12 @@ void fake_publish(struct fake_producer *f, unsigned vcpu,
     publish(f, vcpu);
 }
 
+void fake_flushed(struct fake_producer *f, unsigned vcpu)
+{
+    __atomic_store_n(&fake_vcpu(f, vcpu)->flushed,
+                     g_get_monotonic_time() * 1000, __ATOMIC_RELEASE);
+}
+
 void fake_publish_end(struct fake_producer *f, unsigned vcpu, uint64_t index)
 {
     struct btrail_shm_vcpu *v = fake_vcpu(f, vcpu);

@@ -78,6 +78,12 @@ struct btrail_shm_code *fake_code(struct fake_producer *f, unsigned vcpu);
 void fake_publish_code(struct fake_producer *f, unsigned vcpu,
                        const struct btrail_code_item *item, uint8_t fill);
 
+/*
+ * Answers FLUSH: all that the vCPU has done by now is published.  The header must
+ * say that the producer does that (BTRAIL_ACCEPTS_FLUSH).
+ */
+void fake_flushed(struct fake_producer *f, unsigned vcpu);
+
 /* Publishes a slab with only an END event. */
 void fake_publish_end(struct fake_producer *f, unsigned vcpu, uint64_t index);
 

@@ -854,7 +854,7 @@ static void test_not_passed(void)
 static void test_not_flushed(void)
 {
     make_known();
-    long_calls_set_complete(c);
+    long_calls_set_doubtful(c);
     at(1, 100);
     run_at(1, 2, 0);
     at(0, 100);
