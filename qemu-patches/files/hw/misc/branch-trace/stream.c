@@ -685,6 +685,15 @@ void branch_trace_stream_set_tasks(BranchTraceStream *s,
     }
 }
 
+void branch_trace_stream_fetch(const BranchTraceStream *s)
+{
+    __builtin_prefetch(&s->cursor);
+    __builtin_prefetch(&s->n_events);
+    __builtin_prefetch(&s->time_ticks);
+    __builtin_prefetch(&s->task);
+    __builtin_prefetch(&s->kernel);
+}
+
 /*
  * Can the thread have run on another vCPU since it ran here?  To read the clock
  * takes as long as half of the rest of a switch.  Threads of nested guests have
@@ -721,6 +730,7 @@ void branch_trace_stream_task(BranchTraceStream *s,
     bool again, timed;
 
     if (task) {
+        __builtin_prefetch(&s->places[task->tid % BRANCH_TRACE_PLACES]);
         e.reason = task->kernel ? BTRAIL_TASK_KERNEL : 0;
         e.data[0] = (uint64_t)task->pid << 32 | task->tid;
         e.data[1] = ldq_le_p(task->name);

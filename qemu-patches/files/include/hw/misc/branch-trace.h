@@ -48,7 +48,7 @@ typedef struct BranchTraceTask {
     uint32_t tid;
     uint32_t pid;
     bool kernel;
-    char name[BTRAIL_TASKS_NAME];
+    char name[BTRAIL_TASKS_NAME] QEMU_ALIGNED(8);
 } BranchTraceTask;
 
 /**
@@ -184,6 +184,9 @@ void branch_trace_stream_cr3(BranchTraceStream *s, uint64_t cr3);
 
 /* How tasks are found, or NULL if they are not to be noticed */
 const BranchTraceKernels *branch_trace_stream_tasks(BranchTraceStream *s);
+
+/* A task is about to be reported: fetch what that needs into the CPU's cache. */
+void branch_trace_stream_fetch(const BranchTraceStream *s);
 
 /*
  * The vCPU runs @task from the next record on; NULL: it is not known which.

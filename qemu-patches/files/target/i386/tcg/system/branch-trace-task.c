@@ -187,8 +187,21 @@ typedef struct TaskPage {
     const char *ram;
 } TaskPage;
 
-/* A page is one of the two at its place, of which the first came last. */
-static __thread TaskPage task_pages[256][2];
+/*
+ * A page is one of the two at its place, of which the first came last; both are
+ * in one cache line.
+ */
+typedef struct TaskPages {
+    TaskPage of[2];
+} QEMU_ALIGNED(64) TaskPages;
+
+static __thread TaskPages task_pages[256];
+
+static TaskPage *pages_at(vaddr page)
+{
+    return task_pages[(page >> TARGET_PAGE_BITS) %
+                      ARRAY_SIZE(task_pages)].of;
+}
 
 /* Reads the guest's memory as its kernel would, in an RCU critical section. */
 typedef struct TaskReader {
@@ -228,8 +241,7 @@ static const char *look_for_page(TaskReader *r, vaddr page)
 
 static const char *find_page(TaskReader *r, vaddr page)
 {
-    TaskPage *at = task_pages[(page >> TARGET_PAGE_BITS) %
-                              ARRAY_SIZE(task_pages)];
+    TaskPage *at = pages_at(page);
     TaskPage *p = at[0].page == page ? &at[0] : &at[1];
 
     if (r->page == page) {
@@ -286,19 +298,33 @@ static bool read_name(TaskReader *r, vaddr addr, char *name)
 {
     unsigned left = -(addr | TARGET_PAGE_MASK);
     uint64_t low, high;
+    const char *ram;
     bool ends;
 
-    /* The kernel has none that is longer, so another page does not matter. */
-    if (!read_all(r, addr, name, BTRAIL_TASKS_NAME)) {
-        memset(name, 0, BTRAIL_TASKS_NAME);
-        if (left >= BTRAIL_TASKS_NAME || !read_in_page(r, addr, name, left) ||
-            (left < BTRAIL_TASKS_NAME - 1 && !memchr(name, 0, left))) {
+    if (likely(left >= BTRAIL_TASKS_NAME)) {
+        ram = find_page(r, addr & TARGET_PAGE_MASK);
+        if (!ram) {
             return false;
         }
+        ram += addr & ~TARGET_PAGE_MASK;
+        low = ldq_le_p(ram);
+        high = ldq_le_p(ram + 8);
+    } else {
+        /* The kernel has none that is longer, so another page may not matter. */
+        if (!read_all(r, addr, name, BTRAIL_TASKS_NAME)) {
+            memset(name, 0, BTRAIL_TASKS_NAME);
+            if (!read_in_page(r, addr, name, left) ||
+                (left < BTRAIL_TASKS_NAME - 1 && !memchr(name, 0, left))) {
+                return false;
+            }
+        }
+        low = ldq_le_p(name);
+        high = ldq_le_p(name + 8);
     }
-    name[BTRAIL_TASKS_NAME - 1] = 0;
-    low = before_nul(ldq_le_p(name), &ends);
-    high = ends ? 0 : before_nul(ldq_le_p(name + 8), &ends);
+    /* The last byte is NUL, whatever the guest has there. */
+    high &= UINT64_MAX >> 8;
+    low = before_nul(low, &ends);
+    high = ends ? 0 : before_nul(high, &ends);
     stq_le_p(name, low);
     stq_le_p(name + 8, high);
     return true;
@@ -477,6 +503,22 @@ static uint16_t read_left(TaskReader *r, const struct btrail_tasks *tasks,
             0);
 }
 
+/*
+ * What is needed to report a task.  The guest has executed for long since the
+ * last one, so little of that is still in the CPU's caches; to wait for one line
+ * after the other would take most of the time.
+ */
+static void fetch_task(const X86BranchTrace *bt,
+                       const struct btrail_tasks *tasks, uint64_t addr)
+{
+    if (tasks) {
+        __builtin_prefetch(pages_at(addr + tasks->tid));
+        __builtin_prefetch(pages_at(addr + tasks->name));
+        __builtin_prefetch(pages_at(addr + tasks->task_flags));
+    }
+    branch_trace_stream_fetch(bt->stream);
+}
+
 static void switch_task(CPUX86State *env)
 {
     X86BranchTrace *bt = &env->branch_trace;
@@ -485,7 +527,7 @@ static void switch_task(CPUX86State *env)
     uint64_t next = env->regs[R_ESI];
     uint64_t task;
 
-    RCU_READ_LOCK_GUARD();
+    fetch_task(bt, bt->kernel, next);
     if (!bt->tasks) {
         return;
     }
@@ -513,7 +555,6 @@ static void rename_task(CPUX86State *env)
     TaskReader reader = new_reader(env);
     uint64_t task;
 
-    RCU_READ_LOCK_GUARD();
     /* The name of another task is read when that is switched to. */
     if (env->branch_trace.tasks && tasks &&
         read_current(&reader, tasks, env->segs[R_GS].base, &task) &&
@@ -588,8 +629,8 @@ static void report_wake(CPUX86State *env, uint16_t flags)
     BranchTraceTask task;
     bool known;
 
-    RCU_READ_LOCK_GUARD();
     if (tasks) {
+        fetch_task(&env->branch_trace, tasks, addr);
         known = can_be_task(addr) &&
                 read_numbers(&reader, tasks, addr, &task);
         branch_trace_stream_wake(env->branch_trace.stream,
@@ -597,25 +638,21 @@ static void report_wake(CPUX86State *env, uint16_t flags)
     }
 }
 
+/*
+ * It is called from translated code, which is executed in an RCU critical
+ * section.  Not a switch: the compiler would look for the case in a table, whose
+ * line is in no cache.
+ */
 void HELPER(branch_trace_hook)(CPUX86State *env, uint32_t hook)
 {
-    switch ((X86BranchTraceHook)hook) {
-    case X86_BRANCH_TRACE_SWITCH:
-        switch_task(env);
-        break;
-    case X86_BRANCH_TRACE_RENAME:
-        rename_task(env);
-        break;
-    case X86_BRANCH_TRACE_WAKE:
+    if (hook == X86_BRANCH_TRACE_WAKE) {
         begin_to_wake(env);
-        break;
-    case X86_BRANCH_TRACE_WAKING:
-        report_wake(env, 0);
-        break;
-    case X86_BRANCH_TRACE_WAKING_NEW:
-        report_wake(env, BTRAIL_WAKE_NEW);
-        break;
-    case X86_BRANCH_TRACE_NO_HOOK:
-        break;
+    } else if (hook == X86_BRANCH_TRACE_SWITCH) {
+        switch_task(env);
+    } else if (hook >= X86_BRANCH_TRACE_WAKING) {
+        report_wake(env, hook == X86_BRANCH_TRACE_WAKING_NEW ?
+                    BTRAIL_WAKE_NEW : 0);
+    } else if (hook == X86_BRANCH_TRACE_RENAME) {
+        rename_task(env);
     }
 }
