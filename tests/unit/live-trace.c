@@ -81,7 +81,7 @@ static void change(void *opaque, uint64_t cr3, uint64_t page, unsigned held)
     struct guest *g = opaque;
 
     g_assert_cmphex(cr3, ==, g->cr3);
-    g_assert_cmphex(page, ==, CODE);
+    g_assert_cmphex(page, ==, g->at);
     g->changes++;
     g->held = held;
 }
@@ -299,22 +299,22 @@ static void test_flush(void)
     g_autoptr(GByteArray) s = g_byte_array_new();
     struct guest g;
 
-    begin(&g);
+    begin_at(&g, KERNEL);
     feed_round(&g, 0);
     feed_round(&g, 0);
     live_trace_flush(g.trace);
-    check(&g, BEGIN A "0>10 10>0 ");
+    check(&g, "begin " A A A);
     live_trace_flush(g.trace);
     check(&g, "");
     /* In the middle of a packet, with a record that nothing confirms yet */
-    pt_put_psb(s, PT_MODE_64, g.cr3, true, CODE);
+    pt_put_psb(s, PT_MODE_64, g.cr3, true, KERNEL);
     pt_put_tnt(s, "t");
-    pt_put_ip(s, PT_TIP, 2, CODE);
+    pt_put_ip(s, PT_TIP, 2, KERNEL);
     feed(&g, s->data, s->len - 1);
     live_trace_flush(g.trace);
     check(&g, "");
     g_assert_cmpuint(g.changes, ==, 0);
-    put(&g, CODE, "741e");
+    put(&g, KERNEL, "741e");
     feed(&g, s->data + s->len - 1, 1);
     live_trace_flush(g.trace);
     check(&g, "");

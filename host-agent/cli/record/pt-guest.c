@@ -196,11 +196,12 @@ static bool find_process(struct pt_guest *g)
 }
 
 bool pt_guest_open(struct pt_guest *g, const char *connect, const char *domain,
-                   const char *socket, bool threads, int cancel_fd)
+                   const char *socket, bool threads, bool stops,
+                   int cancel_fd)
 {
     *g = (struct pt_guest){ .name = domain ? domain : socket };
-    return (domain ? open_domain(g, connect, threads) :
-            open_monitor(g, cancel_fd, threads)) &&
+    return (domain ? open_domain(g, connect, stops) :
+            open_monitor(g, cancel_fd, stops)) &&
            ((!domain && !threads) || find_threads(g, cancel_fd)) &&
            (!domain || find_process(g)) &&
            (!threads || name_threads(g));

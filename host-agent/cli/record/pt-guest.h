@@ -46,13 +46,15 @@ struct pt_guest {
  * @connect:   libvirt's URI, or NULL; with a @domain
  * @domain:    of libvirt, or NULL
  * @socket:    of the monitor of a guest that is no domain
- * @threads:   ask for those of its vCPUs, too, and stop it later
+ * @threads:   ask for those of its vCPUs, too
+ * @stops:     it is stopped later
  * @cancel_fd: give up when it becomes readable
  *
  * What was found is to be cleared also if it fails.
  */
 bool pt_guest_open(struct pt_guest *g, const char *connect, const char *domain,
-                   const char *socket, bool threads, int cancel_fd);
+                   const char *socket, bool threads, bool stops,
+                   int cancel_fd);
 void pt_guest_clear(struct pt_guest *g);
 
 /* Does it run?  False after an error. */

@@ -106,7 +106,7 @@ static bool open_rings(struct live_recording *r)
 
     if (!pt_guest_open(&r->guest, r->options->guest.connect,
                        r->options->domain, r->options->guest.qmp, !files,
-                       r->options->signal_fd)) {
+                       true, r->options->signal_fd)) {
         return false;
     }
     r->n = files ? g_strv_length(files) : r->guest.n;

@@ -82,7 +82,7 @@ static bool open_guest(struct pt_recording *r, bool threads)
     const struct record_request *o = r->options;
 
     return pt_guest_open(&r->guest, o->guest.connect, o->domain, o->guest.qmp,
-                         threads, o->signal_fd);
+                         threads, threads, o->signal_fd);
 }
 
 /* Returns whether the guest stands still, or prints an error. */
