@@ -402,6 +402,7 @@ struct live_reading {
     const struct live_space *space;
     unsigned tables, pages;     /* that may be read */
     bool some;                  /* pages were read */
+    bool data;                  /* which are data is noted, none is read */
     GArray *list;               /* gets tables; or NULL: pages are read */
     bool more;                  /* there were too many */
 };
@@ -483,27 +484,35 @@ static void read_table(struct live_reading *r, uint64_t table, unsigned shift,
                 read_table(r, t.frame, shift - bits, at);
             }
         } else if (entry & NO_EXECUTE) {
-            if (shift == 12 && (entry & DIRTY)) {
+            if (r->data && shift == 12 && (entry & DIRTY)) {
                 uint64_t key = data_key(r->space, entry & PAGE_WALK_FRAME);
 
                 c->data[(key >> 1) % DATA] = key;
             }
         } else if (shift > 12) {
             read_table(r, entry & PAGE_WALK_FRAME, shift - bits, at);
-        } else if (!(entry & DIRTY)) {
+        } else if (!r->data && !(entry & DIRTY)) {
             read_page(r, at, entry & PAGE_WALK_FRAME);
         }
     }
 }
 
 static void begin_reading(struct live_reading *r, struct live_code *c,
-                          const struct live_space *s, GArray *list)
+                          const struct live_space *s, GArray *list, bool data)
 {
     *r = (struct live_reading){
-        .c = c, .root = s->root, .space = s, .list = list,
+        .c = c, .root = s->root, .space = s, .data = data, .list = list,
         .tables = TABLES, .pages = SPACE_PAGES,
     };
     read_table(r, s->root, 12 + index_bits(c) * (c->levels - 1), 0);
+}
+
+/* What is data and code is known as data before it is looked at as code. */
+static void read_data(struct live_code *c, const struct live_space *s)
+{
+    struct live_reading r;
+
+    begin_reading(&r, c, s, NULL, true);
 }
 
 /* Are all tables that were there still there? */
@@ -556,7 +565,7 @@ static bool look_at_space(struct live_code *c, struct live_space *s)
     struct live_reading r;
     bool same;
 
-    begin_reading(&r, c, s, tables);
+    begin_reading(&r, c, s, tables, false);
     same = owner && !r.more && tables->len && has_all(tables, s->tables);
     if (same) {
         owner->last = begin;
@@ -572,6 +581,7 @@ static bool look_at_space(struct live_code *c, struct live_space *s)
     }
     g_array_free(s->tables, TRUE);
     s->tables = tables;
+    read_data(c, s);
     return same;
 }
 
@@ -584,7 +594,7 @@ static void read_space(struct live_code *c, struct live_space *s)
     if (!look_at_space(c, s)) {
         drop_space(c, s->root);
     }
-    begin_reading(&r, c, s, NULL);
+    begin_reading(&r, c, s, NULL, false);
     if (r.some && !look_at_space(c, s)) {
         drop_space(c, s->root);
     }

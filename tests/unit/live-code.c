@@ -282,7 +282,7 @@ static void test_data(void)
 {
     const uint64_t elsewhere = USER + 16 * PAGE;
     struct guest g;
-    uint64_t root;
+    uint64_t root, t;
 
     begin(&g, (struct live_code_options){ 0 });
     root = fake_space_root(&g.space);
@@ -298,6 +298,12 @@ static void test_data(void)
     g_assert_cmpint(ask(&g, root, USER, g.now, g.now), ==, -2);
     /* That one is mapped twice, too, but nobody has written to it. */
     g_assert_cmpint(ask(&g, root, USER + PAGE, g.now, g.now), ==, 2);
+    /* It is written to, and as it was by when it is looked at again. */
+    t = g.now;
+    *entry_of(&g, root, elsewhere + PAGE) |= D;
+    g.now += 1000;
+    live_code_check(g.code);
+    g_assert_cmpint(ask(&g, root, USER + PAGE, t + 500, t + 500), ==, -2);
     end(&g);
 }
 
