@@ -732,8 +732,9 @@ def change_raw(r, data):
     if kind == 2:
         return data + data[64:], 'all chunks once more'
     data = bytearray(data)
+    first = 64 if len(data) > 64 else 0
     for _ in range(r.randrange(1, 9)):
-        data[r.randrange(64, len(data))] ^= 1 << r.randrange(8)
+        data[r.randrange(first, len(data))] ^= 1 << r.randrange(8)
     return bytes(data), 'bits flipped'
 
 
