@@ -377,6 +377,15 @@ ZyanStatus x86_decode_newer(const ZydisDecoder *decoder, const void *bytes,
     }
 }
 
+/* Zydis knows branches of Knights Corner, which others refuse, whatever its mode
+ * says. */
+static bool is_of_xeon_phi(const ZydisDecodedInstruction *zi)
+{
+    return zi->meta.isa_ext == ZYDIS_ISA_EXT_KNC ||
+           zi->meta.isa_ext == ZYDIS_ISA_EXT_KNCE ||
+           zi->meta.isa_ext == ZYDIS_ISA_EXT_KNCV;
+}
+
 ZyanStatus x86_decode(const ZydisDecoder *decoder, const void *bytes, size_t n,
                       ZydisDecodedInstruction *zi, const char **text)
 {
@@ -384,6 +393,9 @@ ZyanStatus x86_decode(const ZydisDecoder *decoder, const void *bytes, size_t n,
                                                       zi);
 
     *text = NULL;
+    if (ZYAN_SUCCESS(status) && is_of_xeon_phi(zi)) {
+        return ZYDIS_STATUS_DECODING_ERROR;
+    }
     return ZYAN_SUCCESS(status) || status == ZYDIS_STATUS_NO_MORE_DATA ?
            status : x86_decode_newer(decoder, bytes, n, zi, text);
 }
