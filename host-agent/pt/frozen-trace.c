@@ -110,7 +110,10 @@ static void decode(struct frozen_work *w, const struct frozen_stream *in)
     left = feed(&v);
     pt_flow_finish(v.flow);
     if (left) {
-        vcpu_trace_left(v.trace, left);
+        vcpu_trace_gap(v.trace, BTRAIL_GAP_PT_RING, left);
+    }
+    if (in->untraced) {
+        vcpu_trace_gap(v.trace, BTRAIL_GAP_NOT_TRACED, 0);
     }
     vcpu_trace_end(v.trace, BTRAIL_END_STOPPED, c->hz ? c->ns : clock_ns());
 

@@ -21,6 +21,7 @@
  * @vcpu:    its number
  * @bytes, @size: two pieces, the older one first
  * @wrapped: older bytes were overwritten
+ * @untraced: what it did last is not in them, as it was plugged meanwhile
  * @tsc_ahead: what its TSC has more than that of struct vcpu_trace_clock, modulo
  *           2^64
  * @host_tsc: as of struct pt_flow_options
@@ -32,6 +33,7 @@ struct frozen_stream {
     const uint8_t *bytes[2];
     size_t size[2];
     bool wrapped;
+    bool untraced;
     uint64_t tsc_ahead;
     struct kvm_tsc host_tsc;
     pt_code_fn *code;

@@ -239,11 +239,11 @@ void vcpu_trace_change(struct vcpu_trace *v, uint64_t cr3, uint64_t page,
                         btrail_stream_index(v->out) + held);
 }
 
-void vcpu_trace_left(struct vcpu_trace *v, uint64_t bytes)
+void vcpu_trace_gap(struct vcpu_trace *v, uint16_t reason, uint64_t bytes)
 {
     const struct btrail_event gap = {
         .index = btrail_stream_index(v->out), .type = BTRAIL_EVENT_GAP,
-        .reason = BTRAIL_GAP_PT_RING, .data = { BTRAIL_LOST_UNKNOWN, bytes },
+        .reason = reason, .data = { BTRAIL_LOST_UNKNOWN, bytes },
     };
     const struct btrail_slab slab = {
         .first_index = gap.index, .cr3 = v->label,

@@ -79,8 +79,9 @@ pt_code_fn vcpu_trace_read;
 void vcpu_trace_change(struct vcpu_trace *v, uint64_t cr3, uint64_t page,
                        unsigned held);
 
-/* So many bytes of the stream were not read. */
-void vcpu_trace_left(struct vcpu_trace *v, uint64_t bytes);
+/* Nobody knows what comes now, for a reason of BTRAIL_EVENT_GAP; so many bytes
+ * of the stream had it. */
+void vcpu_trace_gap(struct vcpu_trace *v, uint16_t reason, uint64_t bytes);
 
 /* An event whose only value is a time of the host: PAUSE, RESUME */
 void vcpu_trace_event(struct vcpu_trace *v, uint16_t type, uint16_t reason,

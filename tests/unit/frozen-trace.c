@@ -466,6 +466,7 @@ static void test_nothing(void)
     char *path;
 
     streams[0] = stream(s, 0, 0);
+    streams[0].untraced = true;
     for (unsigned i = 0; i < 5000; i++) {
         const uint8_t byte = g_test_rand_int();
 
@@ -474,7 +475,7 @@ static void test_nothing(void)
     streams[1] = stream(s, 1, 100);
     path = write_trace(&o, streams, 2, &count);
     trace = open_trace(path);
-    check_text(trace, 0, "end ");
+    check_text(trace, 0, "gap:not-traced/0 end ");
     g_assert_cmpuint(count.first, ==, 0);
     g_assert_cmpuint(count.flow.skipped + count.flow.host, ==, 5000);
     btrail_trace_close(trace);

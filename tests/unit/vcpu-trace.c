@@ -119,7 +119,7 @@ static void test_events(void)
     vcpu_trace_event(r.v, BTRAIL_EVENT_PAUSE, BTRAIL_PAUSE_VM_STOP, 50);
     vcpu_trace_event(r.v, BTRAIL_EVENT_RESUME, BTRAIL_PAUSE_VM_STOP, 60);
     give(&r, 1, NULL, 0);
-    vcpu_trace_left(r.v, 1000);
+    vcpu_trace_gap(r.v, BTRAIL_GAP_PT_RING, 1000);
     text = end(&r);
     g_assert_cmpstr(text, ==, "gap:overwritten/0 cr3:20480 time:7 2 "
                     "gap:ring-full/44 1 pause:50 resume:60 1 "

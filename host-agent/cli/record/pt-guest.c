@@ -126,8 +126,12 @@ static JsonNode *ask(struct pt_guest *g, const char *command,
     return node;
 }
 
-/* The threads of the guest's vCPUs as QEMU calls them, and their numbers */
-static bool find_threads(struct pt_guest *g, int cancel_fd)
+/*
+ * The threads of the guest's vCPUs as QEMU calls them, and their numbers.
+ * Returns how many; 0 after an error.
+ */
+static unsigned ask_threads(struct pt_guest *g, int cancel_fd, pid_t **threads,
+                            unsigned **numbers)
 {
     static const char command[] = "query-cpus-fast";
     g_autoptr(JsonNode) node = ask(g, command, cancel_fd);
@@ -136,13 +140,13 @@ static bool find_threads(struct pt_guest *g, int cancel_fd)
     unsigned n = list ? json_array_get_length(list) : 0;
 
     if (!node) {
-        return false;
+        return 0;
     }
     if (!n || n > BTRAIL_MAX_VCPUS) {
         return malformed(command);
     }
-    g->threads = g_new0(pid_t, n);
-    g->numbers = g_new0(unsigned, n);
+    *threads = g_new0(pid_t, n);
+    *numbers = g_new0(unsigned, n);
     for (unsigned i = 0; i < n; i++) {
         JsonNode *item = json_array_get_element(list, i);
         JsonObject *o = JSON_NODE_HOLDS_OBJECT(item) ?
@@ -154,11 +158,17 @@ static bool find_threads(struct pt_guest *g, int cancel_fd)
             number >= BTRAIL_MAX_VCPUS) {
             return malformed(command);
         }
-        g->threads[i] = (pid_t)thread;
-        g->numbers[i] = (unsigned)number;
+        (*threads)[i] = (pid_t)thread;
+        (*numbers)[i] = (unsigned)number;
     }
-    g->n = n;
-    return true;
+    return n;
+}
+
+static bool find_threads(struct pt_guest *g, int cancel_fd)
+{
+    g->n = ask_threads(g, cancel_fd, &g->own, &g->numbers);
+    g->threads = g_memdup2(g->own, g->n * sizeof(*g->own));
+    return g->n;
 }
 
 /* What they are called here, if QEMU is in a container */
@@ -215,6 +225,7 @@ void pt_guest_clear(struct pt_guest *g)
     domain_close(&g->domain);
     pt_guard_free(g->guard);
     g_free(g->threads);
+    g_free(g->own);
     g_free(g->numbers);
     *g = (struct pt_guest){ 0 };
 }
@@ -278,6 +289,26 @@ bool pt_guest_wait(struct pt_guest *g, gint64 until, int cancel_fd,
         return false;
     }
     return true;
+}
+
+unsigned pt_guest_plugged(struct pt_guest *g, unsigned *numbers)
+{
+    g_autofree unsigned *all = NULL;
+    g_autofree pid_t *threads = NULL;
+    unsigned n = ask_threads(g, -1, &threads, &all), plugged = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        unsigned k = 0;
+
+        while (k < g->n && (g->own[k] != threads[i] ||
+                            g->numbers[k] != all[i])) {
+            k++;
+        }
+        if (k == g->n) {
+            numbers[plugged++] = all[i];
+        }
+    }
+    return plugged;
 }
 
 static enum pt_guest_news stood(struct pt_guest *g, bool stands)

@@ -22,7 +22,7 @@
  * @name:    of the domain, or the monitor's socket
  * @qmp:     its monitor
  * @pid:     of QEMU; of who listens at the monitor's socket
- * @threads: of its vCPUs, as they are called here
+ * @threads: of its vCPUs, as they are called here; @own, as QEMU calls them
  * @numbers: of its vCPUs, as QEMU counts them
  * @n:       of both; 0 if they were not asked for
  * @stood:   it did not run when pt_guest_news() looked
@@ -32,6 +32,7 @@ struct pt_guest {
     struct qmp *qmp;
     pid_t pid;
     pid_t *threads;
+    pid_t *own;
     unsigned *numbers;
     unsigned n;
     struct domain domain;
@@ -92,6 +93,13 @@ bool pt_guest_go_on(struct pt_guest *g);
 
 /* Has it run, or was it reset, since this was asked last? */
 bool pt_guest_ran(struct pt_guest *g);
+
+/*
+ * Which vCPUs have been plugged since it was opened, in place of others, too:
+ * @numbers, for BTRAIL_MAX_VCPUS, gets theirs.  Returns how many; 0 also after
+ * an error.
+ */
+unsigned pt_guest_plugged(struct pt_guest *g, unsigned *numbers);
 
 /* How packets of events are decoded that were opened with a setup */
 void pt_guest_flow(const struct pt_host *host,

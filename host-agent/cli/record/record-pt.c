@@ -48,6 +48,7 @@ struct pt_recording {
     struct frozen_code **code;
     struct written_code **unwritten;
     struct frozen_stream *streams;
+    unsigned n_streams;         /* those of vCPUs without a ring are last */
     struct frozen_options decoding;
     struct btrail_store *store;
     struct output *output;
@@ -112,7 +113,8 @@ static bool open_memory(struct pt_recording *r)
         return false;
     }
     r->memory = guest_memory_open(r->stock->files);
-    if (r->n > r->stock->vcpus->len) {
+    /* Of those with events some can have been unplugged since. */
+    if (!r->events && r->n > r->stock->vcpus->len) {
         cli_error("--pt-ring: %u rings for %u vCPUs", r->n,
                   r->stock->vcpus->len);
         return false;
@@ -313,6 +315,33 @@ static void set_clock(struct pt_recording *r)
     }
 }
 
+/*
+ * What was plugged since the events were opened has none: a stream without
+ * records says so.  If it is another vCPU of a number that has a stream, that
+ * one does, at its end.
+ */
+static void add_plugged(struct pt_recording *r)
+{
+    g_autofree unsigned *plugged = g_new(unsigned, BTRAIL_MAX_VCPUS);
+    unsigned n = r->events ? pt_guest_plugged(&r->guest, plugged) : 0;
+
+    r->n_streams = r->n;
+    for (unsigned i = 0; i < n; i++) {
+        unsigned k = 0;
+
+        while (k < r->n && r->streams[k].vcpu != plugged[i]) {
+            k++;
+        }
+        if (k == r->n) {
+            k = r->n_streams++;
+            r->streams[k].vcpu = plugged[i];
+        }
+        r->streams[k].untraced = true;
+        cli_error("vCPU %u was plugged after tracing had begun: what it did "
+                  "since is not in the trace", plugged[i]);
+    }
+}
+
 /* The code of each stream, and how it is decoded */
 static bool prepare(struct pt_recording *r)
 {
@@ -331,7 +360,7 @@ static bool prepare(struct pt_recording *r)
     }
     r->code = g_new0(struct frozen_code *, r->n);
     r->unwritten = g_new0(struct written_code *, r->n);
-    r->streams = g_new0(struct frozen_stream, r->n);
+    r->streams = g_new0(struct frozen_stream, r->n + BTRAIL_MAX_VCPUS);
     for (unsigned i = 0; i < r->n; i++) {
         const struct pt_ring_bytes *ring = &r->rings[i];
         bool live = r->events;
@@ -348,6 +377,7 @@ static bool prepare(struct pt_recording *r)
             .code = written_code_read, .code_opaque = r->unwritten[i],
         };
     }
+    add_plugged(r);
     r->decoding.pae = code.levels == 3;
     /* In IA-32e mode a label does not say it of programs. */
     r->decoding.flow.modes = code.levels < 4;
@@ -366,7 +396,7 @@ static bool open_output(struct pt_recording *r)
     if (!r->store) {
         return false;
     }
-    frozen_trace_describe(meta, &r->decoding, r->streams, r->n);
+    frozen_trace_describe(meta, &r->decoding, r->streams, r->n_streams);
     btrail_json_add(meta, "S:qemu", qmp_version(r->guest.qmp),
                     "s:session", r->options->session.session,
                     "o:start", btrail_json_new(
@@ -378,7 +408,7 @@ static bool open_output(struct pt_recording *r)
         btrail_store_close(r->store, NULL);
         return false;
     }
-    r->output = output_new(r->store, NULL, frozen_trace_blocks(r->n));
+    r->output = output_new(r->store, NULL, frozen_trace_blocks(r->n_streams));
     return true;
 }
 
@@ -496,7 +526,7 @@ static int decode(struct pt_recording *r)
     if (g_strcmp0(r->options->session.names, "off")) {
         frozen_names_write(r->output, r->stock->files, &r->names);
     }
-    ret = frozen_trace_write(r->output, &r->decoding, r->streams, r->n,
+    ret = frozen_trace_write(r->output, &r->decoding, r->streams, r->n_streams,
                              &r->count);
     /* Its memory is not needed any more, however long writing takes. */
     r->ran = pt_guest_ran(&r->guest);
