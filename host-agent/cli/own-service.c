@@ -152,15 +152,8 @@ char *cli_own_service_start(GError **error)
                    "to another folder", socket);
         return NULL;
     }
-    if (g_mkdir_with_parents(folder, 0700) < 0) {
-        agent_error_errno(error, folder);
-        return NULL;
-    }
     /* Whoever listens in a folder of somebody else's would get the guest. */
-    if (!own_folder(folder, error)) {
-        g_prefix_error(error, "the folder of your own backtraild cannot be "
-                       "trusted: remove it, or set XDG_RUNTIME_DIR to a "
-                       "folder that only you may write to: ");
+    if (!own_folder_make(folder, "your own backtraild", error)) {
         return NULL;
     }
     if (listens(socket)) {

@@ -29,28 +29,22 @@ static char *folder_path(void)
 }
 
 /* Whoever owns the folder above could replace it. */
-static bool is_own(const char *folder, GError **error)
+static bool is_own(const char *folder)
 {
     g_autofree char *above = g_path_get_dirname(folder);
 
-    return own_folder(above, error) && own_folder(folder, error);
+    return own_folder(above, NULL) && own_folder(folder, NULL);
 }
 
 char *pt_sessions_folder(GError **error)
 {
+    static const char whose[] = "your sessions by Intel PT";
     g_autofree char *folder = folder_path();
+    g_autofree char *above = g_path_get_dirname(folder);
 
-    if (g_mkdir_with_parents(folder, 0700) < 0) {
-        agent_error_errno(error, folder);
-        return NULL;
-    }
-    if (!is_own(folder, error)) {
-        g_prefix_error(error, "the folder of your sessions by Intel PT cannot "
-                       "be trusted: remove it, or set XDG_RUNTIME_DIR to a "
-                       "folder that only you may write to: ");
-        return NULL;
-    }
-    return g_steal_pointer(&folder);
+    return own_folder_make(above, whose, error) &&
+           own_folder_make(folder, whose, error) ? g_steal_pointer(&folder) :
+                                                   NULL;
 }
 
 char *pt_sessions_path(const char *folder, int process, const char *suffix)
@@ -150,7 +144,7 @@ GPtrArray *pt_sessions_find(const char *connect, const char *domain,
 {
     GPtrArray *list = g_ptr_array_new_with_free_func(free_found);
     g_autofree char *folder = folder_path();
-    GDir *dir = is_own(folder, NULL) ? g_dir_open(folder, 0, NULL) : NULL;
+    GDir *dir = is_own(folder) ? g_dir_open(folder, 0, NULL) : NULL;
     const char *name;
 
     while (dir && (name = g_dir_read_name(dir))) {

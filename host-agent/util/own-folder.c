@@ -34,3 +34,17 @@ bool own_folder(const char *path, GError **error)
     }
     return true;
 }
+
+bool own_folder_make(const char *path, const char *whose, GError **error)
+{
+    if (g_mkdir_with_parents(path, 0700) < 0) {
+        return agent_error_errno(error, path);
+    }
+    if (!own_folder(path, error)) {
+        g_prefix_error(error, "the folder of %s cannot be trusted: remove it, "
+                       "or set XDG_RUNTIME_DIR to a folder that only you may "
+                       "write to: ", whose);
+        return false;
+    }
+    return true;
+}

@@ -14,4 +14,11 @@
  */
 bool own_folder(const char *path, GError **error);
 
+/*
+ * Makes a folder in the user's runtime folder, with those above it, unless it
+ * is there, and requires that it is this user's alone.  @whose says for people
+ * what it is of.
+ */
+bool own_folder_make(const char *path, const char *whose, GError **error);
+
 #endif /* BTRAIL_OWN_FOLDER_H */
