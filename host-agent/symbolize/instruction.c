@@ -156,10 +156,12 @@ unsigned instruction_text(const void *bytes, size_t n, unsigned bits,
     const char *newer;
 
     if (init_decoder(&decoder, bits) &&
-        ZYAN_SUCCESS(ZydisFormatterInit(&formatter,
-                                        ZYDIS_FORMATTER_STYLE_INTEL)) &&
-        ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, n, &zi,
-                                            operands))) {
+        ZYAN_SUCCESS(x86_decode_full(&decoder, bytes, n, &zi, operands,
+                                     &newer))) {
+        if (newer) {
+            strcpy(text, newer);
+            return zi.length;
+        }
         if (operands[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
             operands[0].imm.is_relative) {
             /*
@@ -172,16 +174,13 @@ unsigned instruction_text(const void *bytes, size_t n, unsigned bits,
                 zi.operand_width = 32;
             }
         }
-        if (ZYAN_SUCCESS(ZydisFormatterFormatInstruction(
+        if (ZYAN_SUCCESS(ZydisFormatterInit(&formatter,
+                                            ZYDIS_FORMATTER_STYLE_INTEL)) &&
+            ZYAN_SUCCESS(ZydisFormatterFormatInstruction(
                 &formatter, &zi, operands, zi.operand_count_visible, text,
                 INSTRUCTION_TEXT, address, NULL))) {
             return zi.length;
         }
-    }
-    if (init_decoder(&decoder, bits) &&
-        ZYAN_SUCCESS(x86_decode(&decoder, bytes, n, &zi, &newer)) && newer) {
-        strcpy(text, newer);
-        return zi.length;
     }
     strcpy(text, "(bad)");
     return 0;

@@ -386,16 +386,33 @@ static bool is_of_xeon_phi(const ZydisDecodedInstruction *zi)
            zi->meta.isa_ext == ZYDIS_ISA_EXT_KNCV;
 }
 
-ZyanStatus x86_decode(const ZydisDecoder *decoder, const void *bytes, size_t n,
-                      ZydisDecodedInstruction *zi, const char **text)
+/* What comes after Zydis, which has returned @status */
+static ZyanStatus decode_rest(const ZydisDecoder *decoder, const void *bytes,
+                              size_t n, ZyanStatus status,
+                              ZydisDecodedInstruction *zi, const char **text)
 {
-    ZyanStatus status = ZydisDecoderDecodeInstruction(decoder, NULL, bytes, n,
-                                                      zi);
-
     *text = NULL;
     if (ZYAN_SUCCESS(status) && is_of_xeon_phi(zi)) {
         return ZYDIS_STATUS_DECODING_ERROR;
     }
     return ZYAN_SUCCESS(status) || status == ZYDIS_STATUS_NO_MORE_DATA ?
            status : x86_decode_newer(decoder, bytes, n, zi, text);
+}
+
+ZyanStatus x86_decode(const ZydisDecoder *decoder, const void *bytes, size_t n,
+                      ZydisDecodedInstruction *zi, const char **text)
+{
+    ZyanStatus status = ZydisDecoderDecodeInstruction(decoder, NULL, bytes, n,
+                                                      zi);
+
+    return decode_rest(decoder, bytes, n, status, zi, text);
+}
+
+ZyanStatus x86_decode_full(const ZydisDecoder *decoder, const void *bytes,
+                           size_t n, ZydisDecodedInstruction *zi,
+                           ZydisDecodedOperand *operands, const char **text)
+{
+    ZyanStatus status = ZydisDecoderDecodeFull(decoder, bytes, n, zi, operands);
+
+    return decode_rest(decoder, bytes, n, status, zi, text);
 }

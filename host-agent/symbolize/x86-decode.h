@@ -25,6 +25,14 @@ ZyanStatus x86_decode(const ZydisDecoder *decoder, const void *bytes, size_t n,
                       ZydisDecodedInstruction *zi, const char **text);
 
 /**
+ * x86_decode_full - the same with operands, as ZydisDecoderDecodeFull()
+ * @operands: of ZYDIS_MAX_OPERAND_COUNT; set if @text gets NULL
+ */
+ZyanStatus x86_decode_full(const ZydisDecoder *decoder, const void *bytes,
+                           size_t n, ZydisDecodedInstruction *zi,
+                           ZydisDecodedOperand *operands, const char **text);
+
+/**
  * x86_decode_newer - decode one that Zydis does not know
  *
  * These are in 64-bit mode: what Intel's SDM and the extensions have that it had

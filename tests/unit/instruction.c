@@ -144,6 +144,11 @@ static void test_modes(void)
                      4);
     g_assert_cmpstr(text, ==, "(unknown)");
     g_assert_cmpuint(instruction_text("\x06", 1, 64, 0, text), ==, 0);
+    /* JKZD, which only the first Xeon Phi has, as instruction_decode() says */
+    strcpy(text, "?");
+    g_assert_cmpuint(instruction_text("\xc5\x78\x84\x10\0\0\0", 7, 64, 0,
+                                      text), ==, 0);
+    g_assert_cmpstr(text, ==, "(bad)");
     g_assert_cmpstr(text, ==, "(bad)");
 }
 
