@@ -209,36 +209,49 @@ static bool show_difference(struct enable *e)
     return ok || enable_fail(e, error->message);
 }
 
-/* Devices of the domain that the emulator lacks, for which libvirt may have
+/* Devices of @domain that the emulator lacks, for which libvirt may have
  * refused it; NULL if there are none.  To be freed. */
-static char *lacking(struct enable *e)
+static char *lacking(struct enable *e, const char *emulator, xmlDoc *domain)
 {
-    const char *emulator = e->emulator ? e->emulator : BACKTRAIL_EMULATOR;
     g_autofree char *text = virConnectGetDomainCapabilities(
         e->domain.connection, emulator, "x86_64", NULL, "qemu", 0);
     g_autoptr(xmlDoc) capabilities =
         text ? document_parse(text, strlen(text), NULL) : NULL;
-    g_autoptr(xmlDoc) domain = document_parse(e->after,
-                                              strlen(e->after), NULL);
-    g_auto(GStrv) lacks = capabilities && domain ?
+    g_auto(GStrv) lacks = capabilities ?
         capabilities_lacks(capabilities, domain) : NULL;
 
     return lacks && *lacks ? g_strjoinv(", ", lacks) : NULL;
 }
 
-static char *lacking_machine(struct enable *e)
+/* libvirt has refused the domain for a reason that it gave. */
+static bool refused(struct enable *e, const char *why)
 {
     const char *emulator = e->emulator ? e->emulator : BACKTRAIL_EMULATOR;
     g_autoptr(xmlDoc) domain = document_parse(e->after, strlen(e->after),
                                               NULL);
+    g_autofree char *machine = NULL, *lacks = NULL;
 
-    return domain ? machine_type_lacks(e->domain.connection, emulator, domain,
-                                       e->name) : NULL;
+    if (!domain) {
+        return enable_fail(e, why);
+    }
+    machine = machine_type_lacks(e->domain.connection, emulator, domain,
+                                 e->name);
+    if (machine) {
+        return enable_fail(e, machine);
+    }
+    lacks = lacking(e, emulator, domain);
+    if (lacks) {
+        cli_error("%s: %s; our QEMU has no %s: change that first (virsh "
+                  "edit %s), SPICE to <graphics type='vnc'/>, and remove "
+                  "channels and redirections of type 'spicevmc'", e->name,
+                  why, lacks, e->name);
+        return false;
+    }
+    return enable_fail(e, why);
 }
 
 static bool define(struct enable *e)
 {
-    g_autofree char *why = NULL, *lacks = NULL, *machine = NULL;
     virDomainPtr domain;
 
     if (!strcmp(e->before, e->after)) {
@@ -246,20 +259,9 @@ static bool define(struct enable *e)
     }
     domain = virDomainDefineXML(e->domain.connection, e->after);
     if (!domain) {
-        why = g_strdup(domain_last_error());
-        machine = lacking_machine(e);
-        if (machine) {
-            return enable_fail(e, machine);
-        }
-        lacks = lacking(e);
-        if (lacks) {
-            cli_error("%s: %s; our QEMU has no %s: change that first (virsh "
-                      "edit %s), SPICE to <graphics type='vnc'/>, and remove "
-                      "channels and redirections of type 'spicevmc'", e->name,
-                      why, lacks, e->name);
-            return false;
-        }
-        return enable_fail(e, why);
+        g_autofree char *why = g_strdup(domain_last_error());
+
+        return refused(e, why);
     }
     virDomainFree(domain);
     return true;
