@@ -182,23 +182,28 @@ void fake_close(struct fake_producer *f)
     }
 }
 
+bool fake_hear(struct fake_producer *f, uint16_t type)
+{
+    struct pollfd pfd = { .fd = f->sock, .events = POLLIN };
+    struct btrail_msg msg;
+
+    g_assert_cmpint(poll(&pfd, 1, WAIT_MS), ==, 1);
+    g_assert_cmpint(recv(f->sock, &msg, sizeof(msg), MSG_WAITALL), ==,
+                    sizeof(msg));
+    g_assert_cmphex(msg.magic, ==, BTRAIL_MSG_MAGIC);
+    g_assert_cmpint(msg.version, ==, BTRAIL_TRANSPORT_VERSION);
+    g_assert_cmpint(msg.value, ==, 0);
+    if (msg.type == type) {
+        return true;
+    }
+    g_assert_true(msg.type == BTRAIL_MSG_FLUSH ||
+                  msg.type == BTRAIL_MSG_RESEND_CODE);
+    return false;
+}
+
 void fake_expect(struct fake_producer *f, uint16_t type)
 {
-    for (;;) {
-        struct pollfd pfd = { .fd = f->sock, .events = POLLIN };
-        struct btrail_msg msg;
-
-        g_assert_cmpint(poll(&pfd, 1, WAIT_MS), ==, 1);
-        g_assert_cmpint(recv(f->sock, &msg, sizeof(msg), MSG_WAITALL), ==,
-                        sizeof(msg));
-        g_assert_cmphex(msg.magic, ==, BTRAIL_MSG_MAGIC);
-        g_assert_cmpint(msg.version, ==, BTRAIL_TRANSPORT_VERSION);
-        g_assert_cmpint(msg.value, ==, 0);
-        if (msg.type == type) {
-            return;
-        }
-        g_assert_true(msg.type == BTRAIL_MSG_FLUSH ||
-                      msg.type == BTRAIL_MSG_RESEND_CODE);
+    while (!fake_hear(f, type)) {
     }
 }
 

@@ -56,8 +56,14 @@ void fake_hello(struct fake_producer *f);
 void fake_end(struct fake_producer *f, uint16_t reason);
 void fake_close(struct fake_producer *f);
 
-/* The next message of this type; others are passed over.  Fails the test if
- * none comes. */
+/*
+ * Waits for the next message.  Is it of this type?  Fails the test if it is
+ * not, nor one that can come at any time, or if none comes.
+ */
+bool fake_hear(struct fake_producer *f, uint16_t type);
+
+/* The next message of this type; those that can come at any time are passed
+ * over. */
 void fake_expect(struct fake_producer *f, uint16_t type);
 
 /* Wait until the slab that comes next can be filled. */
