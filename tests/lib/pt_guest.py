@@ -37,29 +37,17 @@ twins)
         /bin/twin3
     done;;
 modules)
-    /bin/change modules /modules/twin1.ko /modules/twin3.ko &
-    while :; do
-        read -r _
-    done;;
+    /bin/change modules /modules/twin1.ko /modules/twin3.ko & ;;
 bpf)
-    /bin/change bpf &
-    while :; do
-        read -r _
-    done;;
+    /bin/change bpf & ;;
 events)
     /bin/work &
     /bin/busybox mount -t tracefs tracefs /trace
-    /bin/change patch /trace/events/syscalls/sys_enter_getppid/enable &
-    while :; do
-        read -r _
-    done;;
+    /bin/change patch /trace/events/syscalls/sys_enter_getppid/enable & ;;
 switches)
     /bin/work &
     /bin/busybox mount -t tracefs tracefs /trace
-    /bin/change patch /trace/events/sched/sched_switch/enable &
-    while :; do
-        read -r _
-    done;;
+    /bin/change patch /trace/events/sched/sched_switch/enable & ;;
 functions)
     /bin/work &
     /bin/busybox mount -t tracefs tracefs /trace
@@ -71,15 +59,9 @@ functions)
         echo function >/trace/current_tracer
     done;;
 maps | alias | spaces)
-    /bin/change $what &
-    while :; do
-        read -r _
-    done;;
+    /bin/change $what & ;;
 exec)
-    /bin/change exec 3 &
-    while :; do
-        read -r _
-    done;;
+    /bin/change exec 3 & ;;
 old32)
     /bin/old32 &
     while :; do
@@ -88,11 +70,11 @@ old32)
     done;;
 rewrite)
     /bin/work rewrite &
-    /bin/work rewrite &
-    while :; do
-        read -r _
-    done;;
+    /bin/work rewrite & ;;
 esac
+while :; do
+    read -r _
+done
 '''
 
 
