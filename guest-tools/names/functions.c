@@ -22,13 +22,17 @@
  * struct watched - a process that may have a map
  * @proc: its folder of /proc, which is no other process's when it has ended
  * @map:  the file, or -1: it stays readable when the process has ended
- * @at:   up to there it was sent
+ * @at:   up to there it was sent, or left out
+ * @begun: some of it was sent
+ * @within: at @at is the rest of a line that is too long
  */
 struct watched {
     uint32_t pid;
     int proc;
     int map;
     off_t at;
+    bool begun;
+    bool within;
 };
 
 static struct watched watched[WATCHED_MAX];
@@ -117,6 +121,8 @@ static void open_map(struct watched *w)
     w->map = !pid ? -1 : openat(w->proc, path, O_RDONLY | O_CLOEXEC |
                                 O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     w->at = 0;
+    w->begun = false;
+    w->within = false;
     if (w->map >= 0 && !is_own(w, w->map)) {
         close(w->map);
         w->map = -1;
@@ -147,22 +153,31 @@ static bool send_lines(struct watched *w, struct outbox *out)
     const char *last = n > 0 ? memrchr(text, '\n', (size_t)n) : NULL;
 
     m.size = last ? (uint32_t)(last - text) + 1 : 0;
-    /* No name is that long. */
+    /* No name is that long; and what it ends with is no line. */
     if (!last && n == sizeof(text)) {
         w->at += n;
+        w->within = true;
+        return true;
+    }
+    if (last && w->within) {
+        const char *first = memchr(text, '\n', (size_t)n);
+
+        w->at += first - text + 1;
+        w->within = false;
         return true;
     }
     /* Nothing but names has zeros. */
     if (!last || memchr(text, 0, m.size)) {
         return false;
     }
-    m.flags = w->at ? 0 : BTRAIL_GUEST_FUNCTIONS_BEGIN;
+    m.flags = w->begun ? 0 : BTRAIL_GUEST_FUNCTIONS_BEGIN;
     if (!outbox_put(out, BTRAIL_GUEST_FUNCTIONS, &m, sizeof(m),
                     (struct outbox_text) { text, m.size },
                     (struct outbox_text) { 0 }, OUTBOX_KEEP_LIST)) {
         return false;
     }
     w->at += m.size;
+    w->begun = true;
     return true;
 }
 
