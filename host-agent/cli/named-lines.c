@@ -11,7 +11,8 @@
 #include "lib/agent/batch.h"
 #include "symbolize/instruction.h"
 
-/* More instructions without a branch are not code. */
+/* Of more without a branch nobody reads all, as of what is not code; and each
+ * of a trace's records may have as many. */
 #define MAX_INSTRUCTIONS    4096
 
 /* Where the last record of a vCPU went */
@@ -79,10 +80,26 @@ static bool is_hole(const uint8_t *bytes, size_t n, unsigned bits,
            instruction_always_goes(&insn);
 }
 
+/* Why instructions end before the record, for people and in JSON */
+enum code_end {
+    CODE_LEADS_THERE,           /* or the last one says that it is none */
+    CODE_MISSING,
+    CODE_LIMIT,
+};
+
+static const struct {
+    const char *text;
+    const char *json;
+} code_ends[] = {
+    [CODE_MISSING] = { "what followed is not in the trace", "missing" },
+    [CODE_LIMIT] = { "what followed is more than is printed", "limit" },
+};
+
 /* Prints the instructions that were executed since the last record, as far as
  * they lead to it. */
-static void put_code(const struct named_lines *l, unsigned vcpu,
-                     const struct process *p, const struct named_record *r)
+static enum code_end put_code(const struct named_lines *l, unsigned vcpu,
+                              const struct process *p,
+                              const struct named_record *r)
 {
     struct symbolizer_where where = *r->where;
     uint64_t address = l->links[vcpu].to;
@@ -90,16 +107,20 @@ static void put_code(const struct named_lines *l, unsigned vcpu,
     unsigned i, line = 0;
 
     where.index = r->index;
-    for (i = 0; i < MAX_INSTRUCTIONS && address <= r->from; i++) {
+    for (i = 0; address <= r->from; i++) {
         char text[INSTRUCTION_TEXT];
         uint8_t bytes[INSTRUCTION_MAX];
+        unsigned bits, len;
         bool exact;
-        size_t n = symbolizer_code(l->o.in->names, p, &where, address, bytes,
-                                   sizeof(bytes), &exact);
-        unsigned bits = symbolizer_bits(l->o.in->names, p, &where,
-                                        address);
-        unsigned len = instruction_text(bytes, n, bits, address, text);
+        size_t n;
 
+        if (i == MAX_INSTRUCTIONS) {
+            return CODE_LIMIT;
+        }
+        n = symbolizer_code(l->o.in->names, p, &where, address, bytes,
+                            sizeof(bytes), &exact);
+        bits = symbolizer_bits(l->o.in->names, p, &where, address);
+        len = instruction_text(bytes, n, bits, address, text);
         if (l->o.json) {
             cli_fprintf(l->o.out, "%s{\"address\":\"0x%016" PRIx64
                         "\",\"text\":", i ? "," : "", address);
@@ -116,13 +137,11 @@ static void put_code(const struct named_lines *l, unsigned vcpu,
             break;
         }
         if (is_hole(bytes, n, bits, address, r)) {
-            if (!l->o.json) {
-                fputs("\t(what followed is not in the trace)\n", l->o.out);
-            }
-            break;
+            return CODE_MISSING;
         }
         address += len;
     }
+    return CODE_LEADS_THERE;
 }
 
 /* The mark that record @i of a batch is */
@@ -195,11 +214,16 @@ static void put_named_json(const struct named_lines *l, unsigned vcpu,
         cli_fprintf(out, ",\"line\":%u", line);
     }
     if (l->o.insn) {
+        enum code_end end = CODE_LEADS_THERE;
+
         fputs(",\"code\":[", out);
         if (linked) {
-            put_code(l, vcpu, r->process, r);
+            end = put_code(l, vcpu, r->process, r);
         }
         fputc(']', out);
+        if (end != CODE_LEADS_THERE) {
+            cli_fprintf(out, ",\"code_ends\":\"%s\"", code_ends[end].json);
+        }
     }
     fputs("}\n", out);
 }
@@ -217,7 +241,11 @@ static void put_named_text(const struct named_lines *l, unsigned vcpu,
     unsigned line = 0;
 
     if (l->o.insn && linked) {
-        put_code(l, vcpu, r->process, r);
+        enum code_end end = put_code(l, vcpu, r->process, r);
+
+        if (end != CODE_LEADS_THERE) {
+            cli_fprintf(out, "\t(%s)\n", code_ends[end].text);
+        }
     } else if (l->o.lines) {
         put_line(l, r->process, r->where, r->from, &file, &line);
     }
