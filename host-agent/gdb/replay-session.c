@@ -101,12 +101,15 @@ static bool halt(void *opaque, uint64_t *begin, uint64_t *end, GError **error)
     *begin = 0;
     *end = UINT64_MAX;
     for (guint i = 0; i < n; i++) {
-        uint64_t at = json_array_get_int_element(icounts, i);
+        gint64 at = btrail_json_element(icounts, i, -1);
 
-        if (at <= icount) {
-            *begin = MAX(*begin, at);
+        if (at < 0) {
+            continue;
+        }
+        if ((uint64_t)at <= icount) {
+            *begin = MAX(*begin, (uint64_t)at);
         } else {
-            *end = MIN(*end, at);
+            *end = MIN(*end, (uint64_t)at);
         }
     }
     return true;
@@ -131,8 +134,8 @@ static char *describe_checkpoints(void *opaque, GError **error)
     if (n) {
         g_string_append_printf(
             text, "icount       from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT
-            "\n", json_array_get_int_element(icounts, 0),
-            json_array_get_int_element(icounts, n - 1));
+            "\n", btrail_json_element(icounts, 0, -1),
+            btrail_json_element(icounts, n - 1, -1));
     }
     if (btrail_json_int(info, "merged", 0)) {
         g_string_append_printf(

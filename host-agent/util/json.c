@@ -94,14 +94,69 @@ static gboolean depth_is_sane(const char *text)
     return text != NULL;
 }
 
+/* The end of a number or a word, which can be empty */
+static const char *skip_word(const char *text)
+{
+    while (g_ascii_isalnum(*text) || *text == '.' || *text == '+' ||
+           *text == '-') {
+        text++;
+    }
+    return text;
+}
+
+/* Does the integer that @n digits are fit?  The number may go on after them. */
+static gboolean fits(const char *digits, size_t n, gboolean negative)
+{
+    return n <= strlen("9223372036854775808") &&
+           g_ascii_strtoull(digits, NULL, 10) <=
+           (guint64)G_MAXINT64 + negative;
+}
+
+/*
+ * json-glib makes another integer of one that does not fit, which can have the
+ * other sign.  Such a one gets a fraction, and so another type.  Numbers in
+ * octal and hexadecimal, which it knows, are no JSON.  Returns NULL if there are
+ * any; the text is to be freed.
+ */
+static char *check_numbers(const char *text)
+{
+    g_autoptr(GString) out = g_string_sized_new(strlen(text) + 1);
+    const char *begin = text;
+
+    while (*text) {
+        gboolean negative = *text == '-';
+        const char *digits = text + negative, *end = skip_word(text);
+        size_t n = strspn(digits, "0123456789");
+
+        if (*text == '"') {
+            text = skip_string(text + 1);
+            continue;
+        }
+        if (*digits == '0' && g_ascii_isalnum(digits[1]) &&
+            g_ascii_tolower(digits[1]) != 'e') {
+            return NULL;
+        }
+        if (n && digits + n == end && !fits(digits, n, negative)) {
+            g_string_append_len(out, begin, end - begin);
+            g_string_append(out, ".0");
+            begin = end;
+        }
+        text = end + (end == text);
+    }
+    g_string_append(out, begin);
+    return g_string_free(g_steal_pointer(&out), FALSE);
+}
+
 JsonNode *btrail_json_parse_object(const char *text)
 {
+    g_autofree char *checked = NULL;
     JsonNode *node;
 
-    if (!g_utf8_validate(text, -1, NULL) || !depth_is_sane(text)) {
+    if (!g_utf8_validate(text, -1, NULL) || !depth_is_sane(text) ||
+        !(checked = check_numbers(text))) {
         return NULL;
     }
-    node = json_from_string(text, NULL);
+    node = json_from_string(checked, NULL);
     if (node && !JSON_NODE_HOLDS_OBJECT(node)) {
         g_clear_pointer(&node, json_node_unref);
     }
@@ -132,12 +187,20 @@ JsonArray *btrail_json_array(JsonObject *object, const char *name)
            NULL;
 }
 
-gint64 btrail_json_int(JsonObject *object, const char *name, gint64 fallback)
+static gint64 int_of(JsonNode *node, gint64 fallback)
 {
-    JsonNode *node = json_object_get_member(object, name);
-
     return node && json_node_get_value_type(node) == G_TYPE_INT64 ?
            json_node_get_int(node) : fallback;
+}
+
+gint64 btrail_json_int(JsonObject *object, const char *name, gint64 fallback)
+{
+    return int_of(json_object_get_member(object, name), fallback);
+}
+
+gint64 btrail_json_element(JsonArray *array, guint i, gint64 fallback)
+{
+    return int_of(json_array_get_element(array, i), fallback);
 }
 
 gboolean btrail_json_is_true(JsonObject *object, const char *name)

@@ -15,6 +15,9 @@
  * NULL if it is not an object, not UTF-8, has what is not JSON outside of
  * strings or no escape inside of them, or is nested deeper than makes sense
  * (json-glib parses with recursion).
+ *
+ * An integer that does not fit into gint64 is a double, which nobody takes for
+ * an integer.  QEMU has such ones among others: its uint64 is of 64 bits.
  */
 JsonNode *btrail_json_parse_object(const char *text);
 
@@ -23,6 +26,8 @@ const char *btrail_json_string(JsonObject *object, const char *name);
 JsonObject *btrail_json_object(JsonObject *object, const char *name);
 JsonArray *btrail_json_array(JsonObject *object, const char *name);
 gint64 btrail_json_int(JsonObject *object, const char *name, gint64 fallback);
+/* The same of an element of an array, which must have it */
+gint64 btrail_json_element(JsonArray *array, guint i, gint64 fallback);
 gboolean btrail_json_is_true(JsonObject *object, const char *name);
 
 /**

@@ -221,6 +221,87 @@ static void test_text(void)
     g_assert_cmpstr(again, ==, pretty);
 }
 
+/* Integers are what they are, or none. */
+static void test_numbers(void)
+{
+    static const struct {
+        const char *text;
+        gint64 value;
+        gboolean other;         /* it is a number of another type */
+    } cases[] = {
+        { "0", 0 }, { "-0", 0 }, { "7", 7 }, { "-1", -1 },
+        { "1000000000000000000", G_GINT64_CONSTANT(1000000000000000000) },
+        { "9223372036854775806", G_MAXINT64 - 1 },
+        { "9223372036854775807", G_MAXINT64 },
+        { "9223372036854775808", 0, TRUE },
+        { "9999999999999999999", 0, TRUE },
+        { "18446744073709551615", 0, TRUE },
+        { "18446744073709551616", 0, TRUE },
+        { "18446744073709551623", 0, TRUE },
+        { "100000000000000000000000000000000007", 0, TRUE },
+        { "-9223372036854775807", -G_MAXINT64 },
+        { "-9223372036854775808", G_MININT64 },
+        { "-9223372036854775809", 0, TRUE },
+        { "-18446744073709551616", 0, TRUE },
+        { "-100000000000000000000000000000000007", 0, TRUE },
+        { "1.5", 0, TRUE }, { "0.0", 0, TRUE }, { "0e5", 0, TRUE },
+        { "1e3", 0, TRUE },
+        { "9223372036854775808.0", 0, TRUE },
+        { "9223372036854775808e0", 0, TRUE },
+        { "1e-300", 0, TRUE },
+        { "0.18446744073709551616", 0, TRUE },
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const char *t = cases[i].text;
+        g_autofree char *text = g_strdup_printf(
+            "{\"a\":%s,\"\\\"%s\":\"%s\",\"l\":[%s,5, %s ,{\"b\":\n%s}]}",
+            t, t, t, t, t, t);
+        g_autofree char *name = g_strdup_printf("\"%s", t);
+        g_autoptr(JsonNode) node = btrail_json_parse_object(text);
+        gint64 want = cases[i].other ? 42 : cases[i].value;
+        double exact = g_ascii_strtod(t, NULL);
+        JsonObject *o, *b;
+        JsonArray *list;
+
+        g_test_message("%s", text);
+        g_assert_nonnull(node);
+        o = json_node_get_object(node);
+        list = btrail_json_array(o, "l");
+        b = json_array_get_object_element(list, 3);
+        g_assert_cmpint(btrail_json_int(o, "a", 42), ==, want);
+        g_assert_cmpint(btrail_json_int(b, "b", 42), ==, want);
+        g_assert_cmpint(btrail_json_element(list, 0, 42), ==, want);
+        g_assert_cmpint(btrail_json_element(list, 1, 42), ==, 5);
+        g_assert_cmpint(btrail_json_element(list, 2, 42), ==, want);
+        g_assert_cmpint(btrail_json_element(list, 3, 42), ==, 42);
+        /* What is in strings stays. */
+        g_assert_cmpstr(btrail_json_string(o, name), ==, t);
+        g_assert_cmpfloat(json_object_get_double_member(o, "a"), ==, exact);
+    }
+}
+
+/* Numbers that json-glib reads and JSON does not have */
+static void test_no_numbers(void)
+{
+    static const char *const texts[] = {
+        "0x10", "0xffffffffffffffff", "-0x1", "010", "00", "-01",
+        "01777777777777777777777", "0b1", "--1", "1-1", "+1",
+        "--9223372036854775808", "1a",
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_autofree char *text = g_strdup_printf("{\"a\":%s}", texts[i]);
+        g_autofree char *list = g_strdup_printf("{\"a\":[0,%s]}", texts[i]);
+        g_autoptr(JsonNode) one = btrail_json_parse_object(text);
+        g_autoptr(JsonNode) two = btrail_json_parse_object(list);
+
+        g_test_message("%s", text);
+        g_assert_null(one);
+        g_assert_null(two);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -233,5 +314,7 @@ int main(int argc, char **argv)
     g_test_add_func("/json/time", test_time);
     g_test_add_func("/json/members", test_members);
     g_test_add_func("/json/text", test_text);
+    g_test_add_func("/json/numbers", test_numbers);
+    g_test_add_func("/json/no-numbers", test_no_numbers);
     return g_test_run();
 }

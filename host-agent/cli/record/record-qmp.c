@@ -124,8 +124,7 @@ static bool check_vcpus(struct file_recording *r)
     node = execute(r, "query-cpus-fast", NULL, -1, QMP_TIMEOUT_MS, NULL);
     n = node && JSON_NODE_HOLDS_ARRAY(node) ?
         json_array_get_length(json_node_get_array(node)) : 0;
-    last = json_array_get_int_element(wanted,
-                                      json_array_get_length(wanted) - 1);
+    last = btrail_json_element(wanted, json_array_get_length(wanted) - 1, -1);
     if (n && last >= n) {
         cli_error("the guest has no vCPU %" G_GINT64_FORMAT "; the last one it "
                   "has is %u", last, n - 1);
