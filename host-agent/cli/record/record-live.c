@@ -375,17 +375,9 @@ static bool open_output(struct live_recording *r)
         streams[i].size[0] = r->vcpus[i].ring.aux_size;
     }
     frozen_trace_describe(meta, &r->described, streams, r->n);
-    btrail_json_add(meta, "S:qemu", qmp_version(r->guest.qmp),
-                    "s:session", r->options->session.session,
-                    "s:mode", "continuous",
-                    "s:overflow", r->lossless ? "pause" : "drop",
-                    "o:start", btrail_json_new(
-                        "U:monotonic", r->began,
-                        "U:realtime", g_get_real_time() * 1000, NULL), NULL);
-    text = btrail_json_text(meta, FALSE);
-    if (btrail_store_meta(r->store, text, strlen(text))) {
-        cli_error("%s: %s", path, g_strerror(errno));
-        btrail_store_close(r->store, NULL);
+    btrail_json_add(meta, "s:mode", "continuous",
+                    "s:overflow", r->lossless ? "pause" : "drop", NULL);
+    if (!record_describe_pt(r->options, r->store, r->guest.qmp, r->began)) {
         return false;
     }
     r->output = output_new(r->store, NULL, frozen_trace_blocks(r->n));

@@ -388,24 +388,13 @@ static bool prepare(struct pt_recording *r)
 
 static bool open_output(struct pt_recording *r)
 {
-    const char *path = r->options->store.path;
-    JsonObject *meta = r->options->metadata;
-    g_autofree char *text = NULL;
-
     r->store = record_open_store(r->options);
     if (!r->store) {
         return false;
     }
-    frozen_trace_describe(meta, &r->decoding, r->streams, r->n_streams);
-    btrail_json_add(meta, "S:qemu", qmp_version(r->guest.qmp),
-                    "s:session", r->options->session.session,
-                    "o:start", btrail_json_new(
-                        "U:monotonic", clock_ns(),
-                        "U:realtime", g_get_real_time() * 1000, NULL), NULL);
-    text = btrail_json_text(meta, FALSE);
-    if (btrail_store_meta(r->store, text, strlen(text))) {
-        cli_error("%s: %s", path, g_strerror(errno));
-        btrail_store_close(r->store, NULL);
+    frozen_trace_describe(r->options->metadata, &r->decoding, r->streams,
+                          r->n_streams);
+    if (!record_describe_pt(r->options, r->store, r->guest.qmp, clock_ns())) {
         return false;
     }
     r->output = output_new(r->store, NULL, frozen_trace_blocks(r->n_streams));

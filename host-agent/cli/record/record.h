@@ -12,6 +12,7 @@
 #include "cli/guest-client.h"
 #include "client/session-options.h"
 #include "lib/agent/store.h"
+#include "monitor/qmp.h"
 #include "pt/frozen-trace.h"
 
 /**
@@ -73,6 +74,15 @@ bool record_parse_pt_size(const char *option, const char *text,
 
 /* Opens the file that is written, or prints an error and returns NULL. */
 struct btrail_store *record_open_store(const struct record_request *request);
+
+/*
+ * Writes the request's metadata into it, for a trace of rings of Intel PT that
+ * begins at @began of the host's CLOCK_MONOTONIC; or prints an error, closes
+ * the file and returns false.
+ */
+bool record_describe_pt(const struct record_request *request,
+                        struct btrail_store *store, const struct qmp *qmp,
+                        uint64_t began);
 
 /*
  * Writes the trace of rings of Intel PT, of a guest that stands still: of files,
