@@ -25,7 +25,7 @@ struct live_stream {
     struct live_trace *trace;
     struct pt_flow *flow;
     struct live_trace_ops ops;
-    void *opaque;
+    struct kvm_tsc host_tsc;
     struct live_code_view view;
 
     GByteArray *held;           /* what has come, */
@@ -51,7 +51,7 @@ static void change_stream(struct live_stream *s, uint64_t cr3, uint64_t page)
 {
     pt_flow_change(s->flow, cr3, page);
     if (s->ops.change) {
-        s->ops.change(s->opaque, cr3, page, pt_flow_held(s->flow));
+        s->ops.change(s->ops.code_opaque, cr3, page, pt_flow_held(s->flow));
     }
 }
 
@@ -109,29 +109,31 @@ enum pt_code_result live_trace_read(void *opaque, uint64_t cr3,
 }
 
 struct live_stream *live_trace_add(struct live_trace *t,
-                                   const struct live_trace_ops *ops,
-                                   const struct kvm_tsc *host_tsc,
-                                   void *opaque)
+                                   const struct kvm_tsc *host_tsc)
 {
     struct live_stream *s = g_new0(struct live_stream, 1);
-    struct pt_flow_options flow = t->o.flow;
 
     s->trace = t;
     s->view.code = t->code;
     s->view.passing = g_array_new(FALSE, FALSE,
                                   sizeof(struct live_code_place));
-    s->ops = *ops;
-    s->opaque = opaque;
-    if (host_tsc) {
-        flow.host_tsc = *host_tsc;
-    }
-    s->flow = pt_flow_new(&flow, ops->read ? ops->read : live_trace_read,
-                          ops->read ? opaque : s, ops->give, opaque);
+    s->host_tsc = host_tsc ? *host_tsc : t->o.flow.host_tsc;
     s->held = g_byte_array_new();
     s->arrivals = g_array_new(FALSE, FALSE, sizeof(struct live_arrival));
     s->cuts = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    g_ptr_array_add(t->streams, s);
     return s;
+}
+
+void live_stream_begin(struct live_stream *s, const struct live_trace_ops *ops)
+{
+    struct pt_flow_options flow = s->trace->o.flow;
+
+    s->ops = *ops;
+    flow.host_tsc = s->host_tsc;
+    s->flow = pt_flow_new(&flow, ops->read ? ops->read : live_trace_read,
+                          ops->read ? ops->code_opaque : s, ops->give,
+                          ops->give_opaque);
+    g_ptr_array_add(s->trace->streams, s);
 }
 
 /*

@@ -59,19 +59,24 @@ void live_trace_free(struct live_trace *t);
  * @read:   says code as live_trace_read() does, which it asks for that; or NULL
  * @change: the code of a page is no more what it was, but for records that were
  *          made and not given yet, of which there are @held; or NULL
+ * @give_opaque: for @give
+ * @code_opaque: for @read and @change
  */
 struct live_trace_ops {
     pt_flow_fn *give;
     pt_code_fn *read;
     void (*change)(void *opaque, uint64_t cr3, uint64_t page, unsigned held);
+    void *give_opaque;
+    void *code_opaque;
 };
 
 /* A stream; before any is fed.  @host_tsc: as of struct pt_flow_options, if it
  * is not that of the others; or NULL */
 struct live_stream *live_trace_add(struct live_trace *t,
-                                   const struct live_trace_ops *ops,
-                                   const struct kvm_tsc *host_tsc,
-                                   void *opaque);
+                                   const struct kvm_tsc *host_tsc);
+
+/* What is to be done with it; once, before any is fed */
+void live_stream_begin(struct live_stream *s, const struct live_trace_ops *ops);
 
 /* The stream is the first argument. */
 pt_code_fn live_trace_read;

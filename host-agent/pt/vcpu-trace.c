@@ -232,9 +232,11 @@ enum pt_code_result vcpu_trace_read(void *opaque, uint64_t cr3,
     return result;
 }
 
-void vcpu_trace_change(struct vcpu_trace *v, uint64_t cr3, uint64_t page,
+void vcpu_trace_change(void *opaque, uint64_t cr3, uint64_t page,
                        unsigned held)
 {
+    struct vcpu_trace *v = opaque;
+
     frozen_pages_change(v->pages, cr3, page,
                         btrail_stream_index(v->out) + held);
 }

@@ -70,13 +70,13 @@ struct vcpu_trace;
 struct vcpu_trace *vcpu_trace_new(const struct vcpu_trace_options *options);
 void vcpu_trace_free(struct vcpu_trace *v);
 
-/* For the flow; the vcpu_trace is the first argument of both. */
+/* For the flow; the vcpu_trace is the first argument of all. */
 pt_flow_fn vcpu_trace_give;
 pt_code_fn vcpu_trace_read;
 
 /* The code of a page is no more what it was, from the record after @held more
  * on: these may be of before. */
-void vcpu_trace_change(struct vcpu_trace *v, uint64_t cr3, uint64_t page,
+void vcpu_trace_change(void *opaque, uint64_t cr3, uint64_t page,
                        unsigned held);
 
 /* Nobody knows what comes now, for a reason of BTRAIL_EVENT_GAP; so many bytes

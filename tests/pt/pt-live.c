@@ -268,7 +268,6 @@ static void report(const struct live_trace *t, uint64_t bytes)
 
 int main(int argc, char **argv)
 {
-    static const struct live_trace_ops ops = { .give = give };
     const char *qmp = NULL, *out = NULL, *clock = NULL;
     struct live_trace_options o = { .code.now = guest_ns };
     struct stream streams[RINGS] = { 0 };
@@ -307,7 +306,10 @@ int main(int argc, char **argv)
         streams[i].events = g_array_new(FALSE, FALSE,
                                         sizeof(struct btrail_event));
         streams[i].out = btrail_stream_new(i, output_sink(output), false);
-        streams[i].live = live_trace_add(t, &ops, NULL, &streams[i]);
+        streams[i].live = live_trace_add(t, NULL);
+        live_stream_begin(streams[i].live, &(struct live_trace_ops){
+            .give = give, .give_opaque = &streams[i],
+        });
     }
     printf("ready\n");
     fflush(stdout);

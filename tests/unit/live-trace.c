@@ -86,8 +86,6 @@ static void change(void *opaque, uint64_t cr3, uint64_t page, unsigned held)
     g->held = held;
 }
 
-static const struct live_trace_ops ops = { give, read_code, change };
-
 /* Has code, in hex digits. */
 static void put(struct guest *g, uint64_t address, const char *hex)
 {
@@ -135,13 +133,15 @@ static void begin_at(struct guest *g, uint64_t at)
         .code = { .levels = 4, .now = now, .now_opaque = g,
                   .always = at == KERNEL },
     };
+    const struct live_trace_ops ops = { give, read_code, change, g, g };
 
     *g = (struct guest){ .now = 1000, .text = g_string_new(NULL), .at = at };
     fake_space_init(&g->space, PAGES);
     g->memory = fake_space_memory(&g->space);
     g->cr3 = fake_space_root(&g->space);
     g->trace = live_trace_new(g->memory, &o);
-    g->stream = live_trace_add(g->trace, &ops, NULL, g);
+    g->stream = live_trace_add(g->trace, NULL);
+    live_stream_begin(g->stream, &ops);
     put(g, at, "740e ffe0");                /* je +10; jmp *%rax */
     put(g, at + 0x10, "ffe0");              /* jmp *%rax */
     put(g, at + 0x20, "ffe0");

@@ -301,41 +301,13 @@ static void give(void *opaque, const struct btrail_record *records, size_t n,
     vcpu_trace_give(v->trace, records, n, events, n_events);
 }
 
-/* The flow asks for code through the trace, which notes what was read. */
-static enum pt_code_result read_code(void *opaque, uint64_t cr3,
-                                     uint64_t address,
-                                     const struct pt_moment *moment,
-                                     struct pt_code *code)
-{
-    struct live_vcpu *v = opaque;
-
-    return vcpu_trace_read(v->trace, cr3, address, moment, code);
-}
-
-static enum pt_code_result read_live(void *opaque, uint64_t cr3,
-                                     uint64_t address,
-                                     const struct pt_moment *moment,
-                                     struct pt_code *code)
-{
-    struct live_vcpu *v = opaque;
-
-    return live_trace_read(v->stream, cr3, address, moment, code);
-}
-
-static void change(void *opaque, uint64_t cr3, uint64_t page, unsigned held)
-{
-    struct live_vcpu *v = opaque;
-
-    vcpu_trace_change(v->trace, cr3, page, held);
-}
-
 static void add_streams(struct live_recording *r)
 {
-    static const struct live_trace_ops ops = { give, read_code, change };
-
     r->live = live_trace_new(r->memory, &r->decoding);
     for (unsigned i = 0; i < r->n; i++) {
         struct live_vcpu *v = &r->vcpus[i];
+        struct live_stream *stream = live_trace_add(
+            r->live, r->host_clock ? &r->host_clock->kvm[i] : NULL);
         const struct vcpu_trace_options o = {
             .vcpu = r->events ? r->guest.numbers[i] :
                     g_array_index(r->stock->vcpus, struct stock_vcpu,
@@ -343,23 +315,27 @@ static void add_streams(struct live_recording *r)
             .output = r->output, .pages = r->pages, .clock = &r->clock,
             .tsc_ahead = r->host_clock ? r->host_clock->kvm[i].offset -
                          r->host_clock->kvm[0].offset : 0,
-            .pae = r->described.pae, .code = read_live, .code_opaque = v,
+            .pae = r->described.pae,
+            .code = live_trace_read, .code_opaque = stream,
+        };
+        struct live_trace_ops ops = {
+            .give = give, .give_opaque = v,
+            .read = vcpu_trace_read, .change = vcpu_trace_change,
         };
 
         v->r = r;
-        v->trace = vcpu_trace_new(&o);
-        v->stream = live_trace_add(r->live, &ops, r->host_clock ?
-                                   &r->host_clock->kvm[i] : NULL, v);
+        v->stream = stream;
+        /* It is asked for code, to note what was read, and asks the stream. */
+        v->trace = ops.code_opaque = vcpu_trace_new(&o);
+        live_stream_begin(stream, &ops);
     }
 }
 
 static bool open_output(struct live_recording *r)
 {
-    const char *path = r->options->store.path;
     JsonObject *meta = r->options->metadata;
     g_autofree struct frozen_stream *streams = g_new0(struct frozen_stream,
                                                       r->n);
-    g_autofree char *text = NULL;
 
     r->store = record_open_store(r->options);
     if (!r->store) {
