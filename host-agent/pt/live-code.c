@@ -23,6 +23,9 @@
 /* And of all together until pages are checked: a guest can have any number. */
 #define ALL_TABLES  32768u
 #define ALL_PAGES   32768u
+/* Tables that are noted of an address space, and of all together */
+#define LISTED      16384u
+#define ALL_LISTED  (1u << 22)
 /* Processes that had the same page tables one after the other */
 #define OWNERS      4u
 /* How soon page tables are read again, and for how long they are young */
@@ -112,6 +115,7 @@ struct live_code {
     uint64_t recent[RECENT];    /* the newest first */
     unsigned n_recent;
     unsigned tables_left, pages_left;
+    unsigned listed;            /* tables that all spaces have noted */
     bool drop_all;
     uint64_t *data;             /* data_key() of DATA pages */
     struct live_change changes[CHANGES];
@@ -399,11 +403,11 @@ static bool look(struct live_code *c, uint64_t cr3, uint64_t page,
 struct live_reading {
     struct live_code *c;
     uint64_t root;
-    const struct live_space *space;
-    unsigned tables, pages;     /* that may be read */
+    unsigned tables, pages;     /* that may be read; of the last level: */
+    unsigned leaves;
     bool some;                  /* pages were read */
-    bool data;                  /* which are data is noted, none is read */
     GArray *list;               /* gets tables; or NULL: pages are read */
+    GArray *data;               /* gets frames of pages of data */
     bool more;                  /* there were too many */
 };
 
@@ -433,13 +437,46 @@ static void read_page(struct live_reading *r, uint64_t page, uint64_t physical)
     }
 }
 
-/* Goes through the tables of user mode, or reads the pages that they have and
- * that can be executed. */
+/* What is noted of a space, or of all, is as much as its tables say. */
+static bool has_room(const struct live_reading *r)
+{
+    return r->list->len < LISTED &&
+           r->c->listed + r->list->len < ALL_LISTED;
+}
+
+static void note_table(struct live_reading *r, uint64_t address, uint64_t frame)
+{
+    const struct live_table t = { address, frame };
+
+    if (has_room(r)) {
+        g_array_append_val(r->list, t);
+    } else {
+        r->more = true;
+    }
+}
+
+/* A page that can be executed is read, or one of data is noted. */
+static void take_page(struct live_reading *r, uint64_t at, uint64_t entry)
+{
+    uint64_t frame = entry & PAGE_WALK_FRAME;
+
+    if (!r->list) {
+        if (!(entry & (NO_EXECUTE | DIRTY))) {
+            read_page(r, at, frame);
+        }
+    } else if ((entry & NO_EXECUTE) && (entry & DIRTY)) {
+        g_array_append_val(r->data, frame);
+    }
+}
+
+/* Goes through the tables of user mode: notes them and what is data, or reads
+ * the pages that they have and that can be executed. */
 static void read_table(struct live_reading *r, uint64_t table, unsigned shift,
-                       uint64_t address)
+                       uint64_t address, bool executes)
 {
     struct live_code *c = r->c;
     unsigned bits = index_bits(c), n = 1u << bits;
+    unsigned *left = r->list && shift == 12 ? &r->leaves : &r->tables;
     bool top = shift == 12 + bits * (c->levels - 1);
     uint8_t entries[PAGE];
 
@@ -448,18 +485,20 @@ static void read_table(struct live_reading *r, uint64_t table, unsigned shift,
     } else if (top && c->levels == 3) {
         n = 4;
     }
-    if (!r->tables || !c->tables_left) {
-        r->more = true;
+    if (!*left || !c->tables_left) {
+        r->more |= shift > 12;
         return;
     }
-    r->tables--;
+    --*left;
     c->tables_left--;
+    c->count.tables++;
     if (!guest_memory_read(c->memory, table, entries,
                            n * (c->levels == 2 ? 4 : 8))) {
         return;
     }
     for (unsigned i = 0; i < n; i++) {
         uint64_t at = address + ((uint64_t)i << shift), entry = 0;
+        bool all = executes;
 
         if (c->levels == 2) {
             memcpy(&entry, entries + i * 4, 4);
@@ -474,45 +513,41 @@ static void read_table(struct live_reading *r, uint64_t table, unsigned shift,
         if (page_walk_is_large(c->levels, shift, entry)) {
             continue;           /* read as it is asked for */
         }
+        if (shift == 12) {
+            take_page(r, at, entry);
+            continue;
+        }
+        all &= !(entry & NO_EXECUTE);
         if (r->list) {
-            const struct live_table t = {
-                at | shift, entry & PAGE_WALK_FRAME,
-            };
-
-            g_array_append_val(r->list, t);
-            if (shift > 12 + bits) {
-                read_table(r, t.frame, shift - bits, at);
-            }
-        } else if (entry & NO_EXECUTE) {
-            if (r->data && shift == 12 && (entry & DIRTY)) {
-                uint64_t key = data_key(r->space, entry & PAGE_WALK_FRAME);
-
-                c->data[(key >> 1) % DATA] = key;
-            }
-        } else if (shift > 12) {
-            read_table(r, entry & PAGE_WALK_FRAME, shift - bits, at);
-        } else if (!r->data && !(entry & DIRTY)) {
-            read_page(r, at, entry & PAGE_WALK_FRAME);
+            note_table(r, at | shift, entry & PAGE_WALK_FRAME);
+        }
+        /* Where nothing is executed nothing is looked for, but tables. */
+        if (all || (r->list && shift > 12 + bits)) {
+            read_table(r, entry & PAGE_WALK_FRAME, shift - bits, at, all);
         }
     }
 }
 
 static void begin_reading(struct live_reading *r, struct live_code *c,
-                          const struct live_space *s, GArray *list, bool data)
+                          const struct live_space *s, GArray *list,
+                          GArray *data)
 {
     *r = (struct live_reading){
-        .c = c, .root = s->root, .space = s, .data = data, .list = list,
-        .tables = TABLES, .pages = SPACE_PAGES,
+        .c = c, .root = s->root, .list = list, .data = data,
+        .tables = TABLES, .leaves = TABLES, .pages = SPACE_PAGES,
     };
-    read_table(r, s->root, 12 + index_bits(c) * (c->levels - 1), 0);
+    read_table(r, s->root, 12 + index_bits(c) * (c->levels - 1), 0, true);
 }
 
 /* What is data and code is known as data before it is looked at as code. */
-static void read_data(struct live_code *c, const struct live_space *s)
+static void note_data(struct live_code *c, const struct live_space *s,
+                      const GArray *frames)
 {
-    struct live_reading r;
+    for (guint i = 0; i < frames->len; i++) {
+        uint64_t key = data_key(s, g_array_index(frames, uint64_t, i));
 
-    begin_reading(&r, c, s, NULL, true);
+        c->data[(key >> 1) % DATA] = key;
+    }
 }
 
 /* Are all tables that were there still there? */
@@ -560,12 +595,14 @@ static bool look_at_space(struct live_code *c, struct live_space *s)
 {
     uint64_t begin = live_code_now(c);
     GArray *tables = g_array_new(FALSE, FALSE, sizeof(struct live_table));
+    g_autoptr(GArray) data = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     struct live_owner *owner = s->n_owners ? &s->owners[s->n_owners - 1] :
                                NULL;
     struct live_reading r;
     bool same;
 
-    begin_reading(&r, c, s, tables, false);
+    c->listed -= s->tables->len;
+    begin_reading(&r, c, s, tables, data);
     same = owner && !r.more && tables->len && has_all(tables, s->tables);
     if (same) {
         owner->last = begin;
@@ -581,7 +618,8 @@ static bool look_at_space(struct live_code *c, struct live_space *s)
     }
     g_array_free(s->tables, TRUE);
     s->tables = tables;
-    read_data(c, s);
+    c->listed += tables->len;
+    note_data(c, s, data);
     return same;
 }
 
@@ -594,7 +632,7 @@ static void read_space(struct live_code *c, struct live_space *s)
     if (!look_at_space(c, s)) {
         drop_space(c, s->root);
     }
-    begin_reading(&r, c, s, NULL, false);
+    begin_reading(&r, c, s, NULL, NULL);
     if (r.some && !look_at_space(c, s)) {
         drop_space(c, s->root);
     }
@@ -623,9 +661,11 @@ static struct live_space *space_at(struct live_code *c, uint64_t root)
     struct live_space *s = g_hash_table_lookup(c->spaces, &root);
 
     if (!s) {
-        if (g_hash_table_size(c->spaces) >= c->max_spaces) {
+        if (g_hash_table_size(c->spaces) >= c->max_spaces ||
+            c->listed >= ALL_LISTED) {
             g_ptr_array_set_size(c->young, 0);
             g_hash_table_remove_all(c->spaces);
+            c->listed = 0;
             c->drop_all = true;
         }
         s = g_new0(struct live_space, 1);

@@ -43,6 +43,7 @@ struct live_code_options {
 /**
  * struct live_code_count
  * @spaces:  address spaces whose page tables were read, again and again
+ * @tables:  page tables that were read for them, and to see whose they are
  * @read:    pages that were read for them
  * @asked:   pages that were read as they were asked for
  * @checked: pages that were read again
@@ -50,6 +51,7 @@ struct live_code_options {
  */
 struct live_code_count {
     uint64_t spaces;
+    uint64_t tables;
     uint64_t read;
     uint64_t asked;
     uint64_t checked;

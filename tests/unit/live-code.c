@@ -674,6 +674,32 @@ static void test_32(void)
     end(&g);
 }
 
+/* To see whose page tables these are, each of them is read once. */
+static void test_cost(void)
+{
+    const struct live_code_count *count;
+    struct guest g;
+    uint64_t root, tables, reads;
+
+    begin(&g, (struct live_code_options){ 0 });
+    count = live_code_counted(g.code);
+    root = fake_space_root(&g.space);
+    put(&g, root, USER, 1);
+    put(&g, root, USER + (UINT64_C(1) << 21), 2);
+    put(&g, root, UINT64_C(0x7ffc12345000), 3);
+    live_code_see(g.code, root);
+    g_assert_cmpint(ask(&g, root, USER, g.now, g.now), ==, 1);
+    live_code_check(g.code);
+    tables = count->tables;
+    reads = count->read;
+    live_code_check(g.code);
+    /* The root, two of each level, and one more of the last: before and after
+     * pages are looked at */
+    g_assert_cmpuint(count->tables - tables, ==, 2 * (1 + 2 + 2 + 3));
+    g_assert_cmpuint(count->read, ==, reads);
+    end(&g);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -692,5 +718,6 @@ int main(int argc, char **argv)
     g_test_add_func("/live-code/race", test_race);
     g_test_add_func("/live-code/bounds", test_bounds);
     g_test_add_func("/live-code/32", test_32);
+    g_test_add_func("/live-code/cost", test_cost);
     return g_test_run();
 }
