@@ -111,14 +111,6 @@ void pt_event_close(struct pt_event *e)
     *e = PT_EVENT_NONE;
 }
 
-/* As record.c has it */
-struct btrail_store *record_open_store(const struct record_request *request)
-{
-    struct btrail_store *store;
-
-    return btrail_store_open(&store, &request->store) ? NULL : store;
-}
-
 static int start(struct record_request *r, const char *file)
 {
     JsonObject *facts;
