@@ -311,6 +311,12 @@ unsigned pt_guest_plugged(struct pt_guest *g, unsigned *numbers)
     return plugged;
 }
 
+void pt_guest_print_plugged(unsigned number)
+{
+    cli_error("vCPU %u was plugged after tracing had begun: what it did since "
+              "is not in the trace", number);
+}
+
 static enum pt_guest_news stood(struct pt_guest *g, bool stands)
 {
     bool before = g->stood;

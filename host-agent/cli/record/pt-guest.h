@@ -101,6 +101,9 @@ bool pt_guest_ran(struct pt_guest *g);
  */
 unsigned pt_guest_plugged(struct pt_guest *g, unsigned *numbers);
 
+/* Says of one of them that it is not traced. */
+void pt_guest_print_plugged(unsigned number);
+
 /* How packets of events are decoded that were opened with a setup */
 void pt_guest_flow(const struct pt_host *host,
                    const struct pt_event_setup *setup,

@@ -68,6 +68,7 @@ struct live_recording {
     struct live_trace_options decoding;
     struct frozen_options described;
     struct vcpu_trace_clock clock;
+    uint64_t numbers;           /* more than those of all vCPUs */
     struct pt_clock *host_clock;    /* of events; NULL if it is not known */
     unsigned n;
     struct live_vcpu *vcpus;
@@ -105,11 +106,15 @@ static bool open_rings(struct live_recording *r)
     g_autoptr(GError) error = NULL;
 
     if (!pt_guest_open(&r->guest, r->options->guest.connect,
-                       r->options->domain, r->options->guest.qmp, !files,
-                       true, r->options->signal_fd)) {
+                       r->options->domain, r->options->guest.qmp, true, true,
+                       r->options->signal_fd)) {
         return false;
     }
     r->n = files ? g_strv_length(files) : r->guest.n;
+    if (r->n > r->guest.n) {
+        cli_error("--pt-ring: %u rings for %u vCPUs", r->n, r->guest.n);
+        return false;
+    }
     r->vcpus = g_new0(struct live_vcpu, r->n);
     for (unsigned i = 0; files && i < r->n; i++) {
         if (!aux_ring_from_file(&r->vcpus[i].ring, files[i], clock_ns(),
@@ -170,11 +175,6 @@ static bool open_memory(struct live_recording *r)
         return false;
     }
     r->decoding.flow.modes = r->decoding.code.levels < 4;
-    if (r->n > r->stock->vcpus->len) {
-        cli_error("--pt-ring: %u rings for %u vCPUs", r->n,
-                  r->stock->vcpus->len);
-        return false;
-    }
     r->memory = guest_memory_open(r->stock->files);
     return true;
 }
@@ -309,9 +309,7 @@ static void add_streams(struct live_recording *r)
         struct live_stream *stream = live_trace_add(
             r->live, r->host_clock ? &r->host_clock->kvm[i] : NULL);
         const struct vcpu_trace_options o = {
-            .vcpu = r->events ? r->guest.numbers[i] :
-                    g_array_index(r->stock->vcpus, struct stock_vcpu,
-                                  i).number,
+            .vcpu = r->guest.numbers[i],
             .output = r->output, .pages = r->pages, .clock = &r->clock,
             .tsc_ahead = r->host_clock ? r->host_clock->kvm[i].offset -
                          r->host_clock->kvm[0].offset : 0,
@@ -345,9 +343,8 @@ static bool open_output(struct live_recording *r)
     r->described.pae = r->decoding.code.levels == 3;
     r->described.clock = r->clock;
     for (unsigned i = 0; i < r->n; i++) {
-        streams[i].vcpu = r->events ? r->guest.numbers[i] :
-                          g_array_index(r->stock->vcpus, struct stock_vcpu,
-                                        i).number;
+        streams[i].vcpu = r->guest.numbers[i];
+        r->numbers = MAX(r->numbers, streams[i].vcpu + UINT64_C(1));
         streams[i].size[0] = r->vcpus[i].ring.aux_size;
     }
     frozen_trace_describe(meta, &r->described, streams, r->n);
@@ -623,9 +620,41 @@ static void run(struct live_recording *r)
     }
 }
 
+/*
+ * What was plugged since the guest was opened has no ring: as record-pt.c has
+ * it, a stream of its own, or that of its number, says so at its end.
+ */
+static void end_plugged(struct live_recording *r, uint16_t end)
+{
+    g_autofree unsigned *plugged = g_new(unsigned, BTRAIL_MAX_VCPUS);
+    unsigned n = r->ended ? 0 : pt_guest_plugged(&r->guest, plugged);
+
+    for (unsigned i = 0; i < n; i++) {
+        const struct vcpu_trace_options o = {
+            .vcpu = plugged[i], .output = r->output, .pages = r->pages,
+            .clock = &r->clock,
+        };
+        struct vcpu_trace *trace;
+        unsigned k = 0;
+
+        while (k < r->n && r->guest.numbers[k] != plugged[i]) {
+            k++;
+        }
+        pt_guest_print_plugged(plugged[i]);
+        r->numbers = MAX(r->numbers, plugged[i] + UINT64_C(1));
+        trace = k < r->n ? r->vcpus[k].trace : vcpu_trace_new(&o);
+        vcpu_trace_gap(trace, BTRAIL_GAP_NOT_TRACED, 0);
+        if (k == r->n) {
+            vcpu_trace_end(trace, end, clock_ns());
+            vcpu_trace_free(trace);
+        }
+    }
+}
+
 /* Reads what is left, once the events are stopped. */
 static void end_streams(struct live_recording *r)
 {
+    uint16_t end = r->ended ? BTRAIL_END_SHUTDOWN : BTRAIL_END_STOPPED;
     g_autoptr(GError) error = NULL;
     bool some;
 
@@ -639,15 +668,15 @@ static void end_streams(struct live_recording *r)
         read_rings(r, &some);
     }
     live_trace_finish(r->live);
+    end_plugged(r, end);
     for (unsigned i = 0; i < r->n; i++) {
         const char *flaw = pt_event_flaw(r->vcpus[i].ring.flags &
                                          PERF_AUX_FLAG_PARTIAL);
 
         if (flaw) {
-            cli_error("vCPU %u: %s", i, flaw);
+            cli_error("vCPU %u: %s", r->guest.numbers[i], flaw);
         }
-        vcpu_trace_end(r->vcpus[i].trace, r->ended ? BTRAIL_END_SHUTDOWN :
-                       BTRAIL_END_STOPPED, clock_ns());
+        vcpu_trace_end(r->vcpus[i].trace, end, clock_ns());
     }
     frozen_pages_flush(r->pages);
 }
@@ -695,7 +724,7 @@ static int finish(struct live_recording *r)
         r->code = CLI_FAILED;
     }
     output_free(r->output);
-    meta = btrail_json_new("o:pt", count_json(r), NULL);
+    meta = btrail_json_new("o:pt", count_json(r), "U:vcpus", r->numbers, NULL);
     text = btrail_json_text(meta, FALSE);
     ret = btrail_store_meta(r->store, text, strlen(text));
     if (!ret) {

@@ -337,8 +337,7 @@ static void add_plugged(struct pt_recording *r)
             r->streams[k].vcpu = plugged[i];
         }
         r->streams[k].untraced = true;
-        cli_error("vCPU %u was plugged after tracing had begun: what it did "
-                  "since is not in the trace", plugged[i]);
+        pt_guest_print_plugged(plugged[i]);
     }
 }
 
