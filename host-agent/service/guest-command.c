@@ -36,19 +36,27 @@ static char *free_name(struct guest *g)
     }
 }
 
+static bool is_writing(const struct service_session *s, const char *file)
+{
+    bool is = folder_is_one_trace(s->command->file, file);
+
+    for (unsigned i = 0; !is && i < s->dumping->len; i++) {
+        is = folder_is_one_trace(g_ptr_array_index(s->dumping, i), file);
+    }
+    return is;
+}
+
 /* The session of @g that writes, or will write, the trace @file; or NULL */
 static const char *writer_of(struct guest *g, const char *file)
 {
-    const char *session = guest_dump_writing(&g->dumps, file);
-
-    for (unsigned i = 0; !session && i < g->members->len; i++) {
+    for (unsigned i = 0; i < g->members->len; i++) {
         const struct guest_member *m = guest_member_at(g->members, i);
 
-        if (folder_is_one_trace(m->session->command->file, file)) {
-            session = guest_member_name(m);
+        if (is_writing(m->session, file)) {
+            return guest_member_name(m);
         }
     }
-    return session;
+    return NULL;
 }
 
 /*

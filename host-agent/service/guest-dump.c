@@ -114,20 +114,6 @@ bool guest_dump_start(GQueue *dumps, struct guest_member *m, gint64 id,
     return true;
 }
 
-const char *guest_dump_writing(GQueue *dumps, const char *file)
-{
-    for (GList *l = dumps->head; l; l = l->next) {
-        const struct guest_dump *d = l->data;
-
-        if (!d->done &&
-            folder_is_one_trace(
-                btrail_json_string(d->status, "file"), file)) {
-            return btrail_json_string(d->status, "session");
-        }
-    }
-    return NULL;
-}
-
 void guest_dump_add_status(GQueue *dumps, const char *session,
                            JsonArray *status)
 {

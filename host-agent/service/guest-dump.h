@@ -18,9 +18,6 @@ bool guest_dump_start(GQueue *dumps, struct guest_member *m, gint64 id,
                       const char *file, enum service_session_why why,
                       GError **error);
 
-/* The session whose dump is being written to the trace @file, or NULL */
-const char *guest_dump_writing(GQueue *dumps, const char *file);
-
 /* Add the status of the dumps of a session, of all if @session is NULL. */
 void guest_dump_add_status(GQueue *dumps, const char *session,
                            JsonArray *status);

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "fake-device.h"
+#include "service/guest-command.h"
+#include "service/guest-member.h"
 
 #define START   "{\"do\":\"start\",\"session\":\"%s\",\"file\":\"%s\"," \
                 "\"names\":\"off\"}"
@@ -119,6 +121,56 @@ static void test_shared_folder(void)
     stop_service();
 }
 
+static void note_dumped(void *opaque, JsonObject *result, const GError *error)
+{
+    g_assert_no_error(error);
+    *(bool *)opaque = true;
+}
+
+/* What a trigger, or a panic, has a session write is no other one's, either. */
+static void test_dumped(void)
+{
+    static const enum service_session_why whys[] = {
+        SERVICE_SESSION_TRIGGER, SERVICE_SESSION_PANIC,
+    };
+    g_autoptr(JsonNode) node = NULL;
+    struct device d;
+    struct guest *g;
+    struct service_session *s;
+
+    start_service("");
+    connect_device(&d, "vm", 100);
+    start_session(&d, "{\"do\":\"start\",\"session\":\"s\",\"file\":\"s\","
+                  "\"names\":\"off\",\"mode\":\"last\","
+                  "\"size\":{\"bytes\":4194304}}");
+    fake_publish(&d.producer, 0, 0, FAKE_RECORDS, NULL, 0);
+    g = g_ptr_array_index(service->host.guests, 0);
+    s = guest_member_at(g->members, 0)->session;
+    for (unsigned i = 0; i < G_N_ELEMENTS(whys); i++) {
+        g_autoptr(JsonObject) start = btrail_json_new(
+            "s:do", "start", "s:session", "t", "s:names", "off", NULL);
+        g_autoptr(JsonNode) reply = NULL;
+        g_autoptr(GError) failed = NULL;
+        g_autofree char *name = NULL;
+        JsonObject *error;
+        bool done = false;
+
+        g_assert_true(service_session_dump(s, NULL, whys[i], NULL, &name,
+                                           note_dumped, &done, &failed));
+        /* By now it can be written; that it is, the main loop would say. */
+        json_object_set_string_member(start, "file", name);
+        guest_command(g, ++d.last_id, start);
+        g_assert_null(result_of(&d, &reply));
+        error = btrail_json_object(json_node_get_object(reply), "error");
+        g_assert_nonnull(strstr(btrail_json_string(error, "desc"),
+                                "dump of session 's'"));
+        wait_true(&done);
+    }
+    stop_session(&d, "s", FAKE_RECORDS, &node);
+    disconnect(&d);
+    stop_service();
+}
+
 /* Without a name, the first that is free */
 static void test_names(void)
 {
@@ -170,6 +222,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/guest-command/list", test_list, in_folder);
     g_test_add_data_func("/guest-command/shared-folder", test_shared_folder,
                          in_folder);
+    g_test_add_data_func("/guest-command/dumped", test_dumped, in_folder);
     g_test_add_data_func("/guest-command/names", test_names, in_folder);
     return g_test_run();
 }
