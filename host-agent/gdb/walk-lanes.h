@@ -8,17 +8,26 @@
 
 #include "gdb/lane.h"
 
-/* The runs of a task; @task is as it was named last */
+/* More threads in a trace are refused: memory is bounded. */
+#define WALK_LANES_MAX  1000000u
+
+/**
+ * struct walk_lane - the runs of a task
+ * @task:   as it was named last
+ * @kernel: its number, or 0; of two kernels, tasks of one number are two
+ * @runs:   of struct lane_run
+ */
 struct walk_lane {
     struct btrail_task task;
-    GArray *runs;               /* of struct lane_run */
+    unsigned kernel;
+    GArray *runs;
 };
 
 /*
  * The tasks of all processes with a name, or with a number, as struct walk_lane
  * in the order of their numbers, to be unreffed.  NULL with an error.
  *
- * Errors: COMMAND: the trace has none, or names none.
+ * Errors: COMMAND: the trace has none, names none, or has too many threads.
  */
 GArray *walk_lanes(const struct btrail_trace *trace, const char *process,
                    GError **error);

@@ -45,11 +45,15 @@ static void add_thread(struct walk *w, uint64_t id, int vcpu,
 static bool add_process(struct walk *w, const char *process, GError **error)
 {
     GArray *lanes = walk_lanes(w->trace, process, error);
+    g_autoptr(GHashTable) before = g_hash_table_new(NULL, NULL);
 
     for (unsigned i = 0; lanes && i < lanes->len; i++) {
         struct walk_lane *l = &g_array_index(lanes, struct walk_lane, i);
+        gpointer tid = GSIZE_TO_POINTER(l->task.tid);
+        gsize n = GPOINTER_TO_SIZE(g_hash_table_lookup(before, tid));
 
-        add_thread(w, l->task.tid, -1, &l->task,
+        g_hash_table_insert(before, tid, GSIZE_TO_POINTER(n + 1));
+        add_thread(w, l->task.tid + n * WALK_ID_AGAIN, -1, &l->task,
                    lane_new(w->trace, w->symbols, g_array_ref(l->runs)));
     }
     g_clear_pointer(&lanes, g_array_unref);

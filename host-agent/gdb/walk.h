@@ -13,10 +13,14 @@
 #include "gdb/walk-window.h"
 #include "symbolize/stack-edge.h"
 
+/* More than any number of a thread */
+#define WALK_ID_AGAIN   (UINT64_C(1) << 32)
+
 /**
  * struct walk_thread
  * @id:     gdb's number of it, from 1: of a vCPU one more than its own, of a
- *          thread of the guest its own
+ *          thread of the guest its own, or, of a later one with the same, that
+ *          and a multiple of WALK_ID_AGAIN
  * @vcpu:   -1 for a thread of the guest
  * @walker: where it was when it was at the walk's @moves
  * @window: what gdb has of it as branch trace, or NULL

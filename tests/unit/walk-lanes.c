@@ -12,17 +12,22 @@
 #define VCPUS   3u
 #define TURNS   800u
 #define NESTED  2u              /* number of a nested guest's kernel */
+#define LATER   3u              /* number of one that is booted later */
 
 /* A thread, and what it is called first, and from the middle on */
 struct thread {
     uint32_t pid, tid;
     unsigned nested;
     const char *names[2];
+    unsigned kernel;            /* 0: the first one */
 };
 
 static const struct thread threads[] = {
     { 10, 10, 0, { "sh", "sh" } },
+    /* Another kernel counts again, and so do processes that come later. */
+    { 10, 10, 0, { "late", "late" }, LATER },
     { 10, 11, 0, { "worker", "worker" } },
+    { 50, 11, 0, { "sh", "sh" } },
     { 20, 20, 0, { "sh", "ls" } },
     { 30, 30, 0, { "init", "sh" } },
     { 40, 40, 0, { "other", "other" } },
@@ -70,6 +75,9 @@ static void put_turn(struct btrail_writer *w, const struct turn *t)
         if (thread->nested) {
             events[1].reason = BTRAIL_KERNEL_NESTED;
             events[1].data[0] = thread->nested;
+        }
+        if (thread->kernel) {
+            events[1].data[0] = thread->kernel;
         }
         events[2].data[0] = (uint64_t)thread->pid << 32 | thread->tid;
         memcpy(&events[2].data[1], thread->names[t->half],
@@ -133,6 +141,7 @@ static bool is_wanted(const struct thread *t, const char *name, int pid)
                                  &threads[turns[i].thread] : NULL;
 
         if (o && o->tid && o->pid == t->pid && o->nested == t->nested &&
+            o->kernel == t->kernel &&
             (name ? !strcmp(o->names[turns[i].half], name) :
              o->pid == (unsigned)pid)) {
             return true;
@@ -191,6 +200,8 @@ static unsigned check_lanes(const struct btrail_trace *trace,
         g_assert_cmpuint(lane->task.tid, ==, threads[i].tid);
         g_assert_cmpuint(lane->task.pid, ==, threads[i].pid);
         g_assert_cmpuint(lane->task.nested, ==, threads[i].nested);
+        g_assert_cmpuint(lane->kernel, ==, threads[i].nested ?:
+                         threads[i].kernel ?: 1);
         g_assert_cmpstr(lane->task.name, ==, threads[i].names[1]);
         check_runs(lane, i);
     }
@@ -205,13 +216,14 @@ static void test_random(void)
         struct btrail_trace *trace = make_trace(path, TURNS, true);
 
         /* Threads of other names are of the process, too. */
-        g_assert_cmpuint(check_lanes(trace, "sh", "sh", 0), ==, 4);
+        g_assert_cmpuint(check_lanes(trace, "sh", "sh", 0), ==, 5);
+        g_assert_cmpuint(check_lanes(trace, "late", "late", 0), ==, 1);
         g_assert_cmpuint(check_lanes(trace, "ls", "ls", 0), ==, 1);
         g_assert_cmpuint(check_lanes(trace, "worker", "worker", 0), ==, 2);
         g_assert_cmpuint(check_lanes(trace, "inner", "inner", 0), ==, 2);
         g_assert_cmpuint(check_lanes(trace, "shy", "shy", 0), ==, 2);
         /* Of all kernels, and in any base */
-        g_assert_cmpuint(check_lanes(trace, "10", NULL, 10), ==, 4);
+        g_assert_cmpuint(check_lanes(trace, "10", NULL, 10), ==, 5);
         g_assert_cmpuint(check_lanes(trace, "0x14", NULL, 20), ==, 1);
         btrail_trace_close(trace);
         sample_remove(path);
@@ -252,10 +264,59 @@ static void test_none(void)
     sample_remove(path);
 }
 
+/* Adds threads of one record each. */
+static void put_threads(struct btrail_writer *w, unsigned first, unsigned n)
+{
+    g_autofree struct btrail_record *records =
+        g_new0(struct btrail_record, n);
+    g_autofree struct btrail_event *events = g_new0(struct btrail_event, n);
+    const struct btrail_slab slab = {
+        .first_index = first, .cr3 = 0x1000, .records = records,
+        .n_records = n, .events = events, .n_events = n,
+    };
+
+    for (unsigned i = 0; i < n; i++) {
+        events[i] = (struct btrail_event) {
+            .index = first + i, .type = BTRAIL_EVENT_TASK,
+            .data = { UINT64_C(1) << 32 | (first + i + 1), 0x6873 },
+        };
+    }
+    g_assert_cmpint(btrail_writer_append(w, 0, &slab), ==, 0);
+    g_assert_cmpint(btrail_writer_flush(w), ==, 0);
+}
+
+static void test_too_many(void)
+{
+    const unsigned piece = 10000;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GArray) lanes = NULL;
+    char *path = sample_path();
+    struct btrail_trace *trace;
+    struct btrail_writer *w;
+
+    g_assert_cmpint(btrail_writer_open(&w, path, 0), ==, 0);
+    for (unsigned i = 0; i < WALK_LANES_MAX; i += piece) {
+        put_threads(w, i, piece);
+    }
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    lanes = walk_lanes(trace, "sh", &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(lanes->len, ==, WALK_LANES_MAX);
+    btrail_trace_close(trace);
+    put_threads(w, WALK_LANES_MAX, 1);
+    g_assert_cmpint(btrail_writer_close(w), ==, 0);
+    g_assert_cmpint(btrail_trace_open(&trace, path), ==, 0);
+    check_fails(trace, "sh", "the trace has more than 1000000 threads; walk "
+                "along its vCPUs");
+    btrail_trace_close(trace);
+    sample_remove(path);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/walk-lanes/random", test_random);
     g_test_add_func("/walk-lanes/none", test_none);
+    g_test_add_func("/walk-lanes/too-many", test_too_many);
     return g_test_run();
 }
