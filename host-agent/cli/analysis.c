@@ -10,6 +10,8 @@
 #include "cli/analysis.h"
 #include "cli/disk-image.h"
 #include "cli/guest-files.h"
+#include "lib/agent/budget.h"
+#include "lib/agent/trace-files.h"
 #include "util/closest.h"
 
 /* Has the filter choose what --comm and --cpu say. */
@@ -131,7 +133,18 @@ void analysis_clear(struct analysis *a)
 
 int analysis_failed(const struct analysis *a, int ret)
 {
-    cli_error("%s: %s", a->trace.path, cli_strerror(ret));
+    const struct btrail_budget *b = ret == -BTRAIL_ERR_MEMORY ?
+        btrail_trace_decoding(a->trace.trace) : NULL;
+
+    if (b && btrail_budget_refused(b)) {
+        cli_error("%s: out of memory: to decode the records of its %u vCPUs at "
+                  "the same time takes more than the %" PRIu64 " MiB that are "
+                  "for a trace of its size", a->trace.path,
+                  btrail_trace_streams(a->trace.trace),
+                  btrail_budget_size(b) >> 20);
+    } else {
+        cli_error("%s: %s", a->trace.path, cli_strerror(ret));
+    }
     return CLI_FAILED;
 }
 
