@@ -10,6 +10,7 @@
 #include "analyze/wake-order.h"
 #include "lib/agent/merged.h"
 #include "lib/agent/meta.h"
+#include "lib/agent/trace-files.h"
 #include "util/hash.h"
 #include "util/search.h"
 
@@ -573,6 +574,40 @@ static uint64_t read_from(const struct states_walk *w)
     return w->options->begin - MIN(w->options->begin, MARGIN);
 }
 
+static void note_lost(const struct btrail_event *e, bool *lost)
+{
+    if (e->type == BTRAIL_EVENT_TASK) {
+        *lost = false;
+    } else if (e->type == BTRAIL_EVENT_GAP && e->data[0]) {
+        *lost = true;
+    }
+}
+
+/*
+ * Are records missing in a chunk since its last TASK event?  Then the one in
+ * force says of which task the last records before them are.  Only what is
+ * before @index counts, and before the time from which on events are read.
+ */
+static bool is_lost(const struct states_walk *w,
+                    const struct btrail_trace *trace, unsigned vcpu, size_t i,
+                    uint64_t index)
+{
+    struct btrail_cursor *cursor;
+    struct btrail_batch b;
+    bool lost = false;
+
+    if (btrail_cursor_open(&cursor, trace, vcpu, BTRAIL_CURSOR_EVENTS_ONLY)) {
+        return true;
+    }
+    btrail_cursor_take_chunk(cursor, i, false);
+    while (!btrail_cursor_next(cursor, &b) && b.time.host < read_from(w) &&
+           b.index <= index) {
+        note_lost(b.event, &lost);
+    }
+    btrail_cursor_close(cursor);
+    return lost;
+}
+
 /*
  * What is in force before the time from which on events are read, if the next
  * event begins a chunk, which says only after it what is in force: that is what
@@ -583,20 +618,24 @@ static void look_back(const struct states_walk *w,
                       const struct btrail_trace *trace, unsigned vcpu,
                       struct btrail_batch *b)
 {
+    const GArray *chunks = btrail_trace_find_stream(trace, vcpu)->chunks;
     struct btrail_cursor *cursor;
     struct btrail_batch before;
-    bool lost = false;
+    bool lost;
+    size_t i;
 
     if (!b->index || btrail_cursor_open(&cursor, trace, vcpu, 0)) {
         return;
     }
+    i = BTRAIL_UP_TO(chunks->data, chunks->len, struct btrail_index_entry,
+                     end_index, b->index - 1);
+    lost = i < chunks->len && is_lost(w, trace, vcpu, i, b->index - 1);
     if (!btrail_cursor_seek(cursor, b->index - 1)) {
         while (!btrail_cursor_next(cursor, &before) &&
                before.time.host < read_from(w) && before.index <= b->index) {
-            const struct btrail_event *e = before.event;
-
-            lost = e && e->type == BTRAIL_EVENT_GAP && e->data[0] ? true :
-                   e && e->type == BTRAIL_EVENT_TASK ? false : lost;
+            if (before.event) {
+                note_lost(before.event, &lost);
+            }
             b->task = before.task;
             b->task.known &= !lost;
             b->kernel = before.kernel;
@@ -626,6 +665,16 @@ static int begin_lane(struct states_walk *w, const struct btrail_trace *trace,
           btrail_cursor_next(cursor, &b);
     if (!ret && !b.task.known && b.event->type == BTRAIL_EVENT_TIME) {
         look_back(w, trace, info->vcpu, &b);
+    } else if (!ret && b.task.known) {
+        const GArray *chunks = btrail_trace_find_stream(trace,
+                                                        info->vcpu)->chunks;
+
+        /* As btrail_cursor_seek_time() finds it */
+        b.task.known = !is_lost(
+            w, trace, info->vcpu,
+            read_from(w) ? BTRAIL_UP_TO(chunks->data, chunks->len,
+                                        struct btrail_index_entry, time_max,
+                                        read_from(w) - 1) : 0, b.index);
     }
     if (!ret && b.task.known && b.event->type != BTRAIL_EVENT_TASK &&
         !b.task.nested) {

@@ -443,10 +443,10 @@ struct scene {
     unsigned vcpu;
 };
 
-/* From @begin on.  If that is not 0, each has a chunk of its own, and those of
- * a GAP have no record. */
+/* From @begin on; @chunk in each chunk, 0: all.  If that is 1, those of a GAP
+ * have no record. */
 static struct thread_states *play(const struct scene *scenes, unsigned n,
-                                  bool whole, uint64_t begin)
+                                  bool whole, uint64_t begin, unsigned chunk)
 {
     static const struct btrail_record record;
     struct btrail_writer *w;
@@ -463,7 +463,7 @@ static struct thread_states *play(const struct scene *scenes, unsigned n,
         };
         bool gap = c->type == BTRAIL_EVENT_GAP;
 
-        slab.n_records = !gap || !begin;
+        slab.n_records = !gap || chunk != 1;
         index[c->vcpu] += gap ? c->thread : 0;
         slab.first_index = index[c->vcpu];
         add_event(&slab, events, slab.first_index, BTRAIL_EVENT_TIME, 0,
@@ -474,7 +474,7 @@ static struct thread_states *play(const struct scene *scenes, unsigned n,
                       gap ? c->thread : task_data(c->thread));
         }
         g_assert_cmpint(btrail_writer_append(w, c->vcpu, &slab), ==, 0);
-        if (begin) {
+        if (chunk && !((i + 1) % chunk)) {
             g_assert_cmpint(btrail_writer_flush(w), ==, 0);
         }
         index[c->vcpu] += slab.n_records;
@@ -495,7 +495,7 @@ static enum thread_state state_at(const struct thread_states *states,
     return thread_part(t, thread_part_before(t, START + us * 1000))->state;
 }
 
-#define PLAY(scenes, whole) play(scenes, G_N_ELEMENTS(scenes), whole, 0)
+#define PLAY(scenes, whole) play(scenes, G_N_ELEMENTS(scenes), whole, 0, 0)
 #define TASK(us, thread, left) { us, BTRAIL_EVENT_TASK, left, thread, 0 }
 
 /* Where records are missing, or nobody knows who runs, nothing is known of
@@ -551,13 +551,86 @@ static void test_idle(void)
             { BACK + 100, BTRAIL_EVENT_TIME, 0, 0, 1 },
         };
         struct thread_states *states = play(scenes, G_N_ELEMENTS(scenes), true,
-                                            START + (BEGIN - 10) * 1000);
+                                            START + (BEGIN - 10) * 1000, 1);
 
         g_assert_cmpint(state_at(states, 2, BEGIN - 5), ==, THREAD_RUNNING);
         g_assert_cmpint(state_at(states, 2, BEGIN + 50), ==,
                         lost ? THREAD_UNKNOWN : THREAD_BLOCKED);
         g_assert_cmpint(state_at(states, 2, BEGIN + 150), ==,
                         lost ? THREAD_UNKNOWN : THREAD_RUNNABLE);
+        g_assert_cmpint(state_at(states, 5, BACK + 50), ==, THREAD_RUNNING);
+        thread_states_free(states);
+    }
+}
+
+/*
+ * Records are missing long before the time that is asked for, in the chunk that
+ * has that time; or the task was named since then, as the next chunk does.
+ */
+static void test_lost(void)
+{
+    static const unsigned chunks[] = { 0, 1, 5 };
+    enum { BEGIN = 300000 };
+
+    for (unsigned how = 0; how < 4 * G_N_ELEMENTS(chunks); how++) {
+        bool gap = how & 1, seen = how & 2;
+        unsigned chunk = chunks[how / 4];
+        const struct scene scenes[] = {
+            TASK(0, 2, 0), TASK(100, 3, BTRAIL_TASK_LEFT_BLOCKED),
+            { 200, gap ? BTRAIL_EVENT_GAP : BTRAIL_EVENT_TIME,
+              BTRAIL_GAP_OVERFLOW, 5, 0 },
+            { 300, seen ? BTRAIL_EVENT_TASK : BTRAIL_EVENT_TIME, 0, 3, 0 },
+            { BEGIN - 110000, BTRAIL_EVENT_TIME, 0, 0, 0 },
+            { BEGIN - 90000, BTRAIL_EVENT_TIME, 0, 0, 0 },
+            { BEGIN, BTRAIL_EVENT_TIME, 0, 0, 0 },
+            TASK(BEGIN + 200, 2, BTRAIL_TASK_LEFT_RUNNABLE),
+            { BEGIN + 300, BTRAIL_EVENT_TIME, 0, 0, 0 },
+        };
+        struct thread_states *states = play(scenes, G_N_ELEMENTS(scenes), true,
+                                            START + BEGIN * 1000, chunk);
+        const struct states_thread *t = find(states, 3);
+
+        if (gap && !seen && !chunk) {
+            /* It need not have run since then. */
+            g_assert_true(!t || state_at(states, 3, BEGIN + 50) ==
+                          THREAD_UNKNOWN);
+        } else {
+            g_assert_cmpint(state_at(states, 3, BEGIN + 50), ==,
+                            THREAD_RUNNING);
+            g_assert_cmpint(state_at(states, 3, BEGIN + 250), ==,
+                            THREAD_RUNNABLE);
+        }
+        g_assert_cmpint(state_at(states, 2, BEGIN + 250), ==, THREAD_RUNNING);
+        thread_states_free(states);
+    }
+}
+
+/* The same of a vCPU that is idle since then, in the chunk before */
+static void test_lost_idle(void)
+{
+    enum { BEGIN = 300000, BACK = 500000, CHUNK = 6 };
+
+    for (unsigned how = 0; how < 4; how++) {
+        bool gap = how & 1, seen = how & 2;
+        const struct scene scenes[] = {
+            TASK(0, 2, 0), { 0, BTRAIL_EVENT_TASK, 0, 4, 1 },
+            { 100, BTRAIL_EVENT_TASK, BTRAIL_TASK_LEFT_BLOCKED, 1, 1 },
+            { 200, gap ? BTRAIL_EVENT_GAP : BTRAIL_EVENT_TIME,
+              BTRAIL_GAP_OVERFLOW, 5, 1 },
+            { 300, seen ? BTRAIL_EVENT_TASK : BTRAIL_EVENT_TIME, 0, 1, 1 },
+            { 400, BTRAIL_EVENT_TIME, 0, 0, 1 },
+            /* Another chunk */
+            TASK(BEGIN, 3, BTRAIL_TASK_LEFT_BLOCKED),
+            { BEGIN + 100, BTRAIL_EVENT_WAKE, 0, 2, 0 },
+            TASK(BEGIN + 200, 2, BTRAIL_TASK_LEFT_RUNNABLE),
+            { BACK, BTRAIL_EVENT_TASK, BTRAIL_TASK_LEFT_RUNNABLE, 5, 1 },
+            { BACK + 100, BTRAIL_EVENT_TIME, 0, 0, 1 },
+        };
+        struct thread_states *states = play(scenes, G_N_ELEMENTS(scenes), true,
+                                            START + (BEGIN - 10) * 1000, CHUNK);
+
+        g_assert_cmpint(state_at(states, 2, BEGIN + 50), ==,
+                        gap && !seen ? THREAD_UNKNOWN : THREAD_BLOCKED);
         g_assert_cmpint(state_at(states, 5, BACK + 50), ==, THREAD_RUNNING);
         thread_states_free(states);
     }
@@ -670,6 +743,8 @@ int main(int argc, char **argv)
     g_test_add_func("/thread-states/limit", test_limit);
     g_test_add_func("/thread-states/unknown", test_unknown);
     g_test_add_func("/thread-states/idle", test_idle);
+    g_test_add_func("/thread-states/lost", test_lost);
+    g_test_add_func("/thread-states/lost-idle", test_lost_idle);
     g_test_add_func("/thread-states/no-wakes", test_no_wakes);
     g_test_add_func("/thread-states/order", test_order);
     g_test_add_func("/thread-states/two-late", test_two_late);
