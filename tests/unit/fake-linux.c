@@ -792,6 +792,7 @@ void fake_linux_init(struct fake_linux *f, unsigned flags)
         { "init_top_pgt", page_address(f, PML4) },
         { "vmcoreinfo_data", f->vmcoreinfo },
         { "static_key_initialized", f->sorted },
+        { "text_poke_bp.part.0", FAKE_WRITER },
     }, FAKE_NAMED, flags);
 }
 

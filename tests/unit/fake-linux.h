@@ -23,9 +23,10 @@
                         "its own) #1 SMP a day (1970-01-01)\n"
 #define FAKE_PID        100
 #define FAKE_SYMBOLS    300
-#define FAKE_NAMED      27              /* of them, that are looked for */
+#define FAKE_NAMED      28              /* of them, that are looked for */
 #define FAKE_SWITCH_TO  (FAKE_STEXT + 0x208)
 #define FAKE_SET_NAME   (FAKE_STEXT + 0x218)
+#define FAKE_WRITER     (FAKE_STEXT + 0x300)
 #define FAKE_WAKE       (FAKE_STEXT + 0x1300)
 #define FAKE_WAKE_NEW   (FAKE_STEXT + 0x1400)
 #define FAKE_JUMPS      300             /* entries of the table of jumps; those */
