@@ -161,7 +161,8 @@ void frozen_pages_read(struct frozen_pages_vcpu *v, uint64_t cr3,
 static void write_page(struct frozen_pages_vcpu *v, uint64_t label,
                        uint64_t cr3, uint64_t index, uint64_t page)
 {
-    const struct pt_moment moment = { .records = index };
+    /* It was executed, so it is known: what matters is its bytes. */
+    const struct pt_moment moment = { .tsc = UINT64_MAX, .records = index };
     struct btrail_code_entry entry = {
         .vcpu = v->vcpu, .order = v->order, .index = index, .cr3 = label,
         .linear = page, .physical = UINT64_MAX,

@@ -22,8 +22,10 @@
 #include <unistd.h>
 
 #include "fuzz.h"
+#include "pt/code-writes.h"
 #include "pt/frozen-code.h"
 #include "pt/frozen-trace.h"
+#include "pt/settled-code.h"
 #include "pt/written-code.h"
 
 #define FUZZ_RETURNS    1
@@ -127,6 +129,16 @@ static struct frozen_count decode(struct world *w, unsigned threads)
     };
     struct frozen_code *codes[VCPUS];
     struct written_code *unwritten[VCPUS];
+    struct settled_code *settled[VCPUS];
+    /* What writes code is at some addresses of the kernel. */
+    uint8_t bits[] = { 0xf0, 0x0f, 0xff, 0 };
+    const struct linux_code_writers writers = {
+        .start = UINT64_C(0xffffffff81000000), .steps = sizeof(bits) * 8,
+        .bits = bits, .count = 2, .image = UINT64_C(0xffffffff81000000),
+        .image_end = UINT64_C(0xffffffff81010000),
+    };
+    struct code_writes_count writes;
+    uint64_t after[VCPUS];
     int fd = memfd_create("trace", MFD_CLOEXEC);
     char path[64];
     const struct btrail_store_options options = { path, .replace = true };
@@ -140,13 +152,22 @@ static struct frozen_count decode(struct world *w, unsigned threads)
         codes[i] = frozen_code_new(memory, &code);
         unwritten[i] = written_code_new(memory, w->levels, frozen_code_read,
                                         codes[i]);
-        w->streams[i].code = written_code_read;
-        w->streams[i].code_opaque = unwritten[i];
+        settled[i] = settled_code_new(writers.image, writers.image_end,
+                                      written_code_read, unwritten[i]);
+        w->streams[i].code = settled_code_read;
+        w->streams[i].code_opaque = settled[i];
     }
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     fuzz_require(!btrail_store_open(&store, &options));
     output = output_new(store, NULL, frozen_trace_blocks(VCPUS));
     w->o.threads = threads;
+    code_writes_find(&writers, &w->o, w->streams, VCPUS, VCPUS, NULL, NULL,
+                     after, &writes);
+    for (unsigned i = 0; i < VCPUS; i++) {
+        fuzz_require(after[i] <= CODE_WRITES_TSC ||
+                     after[i] == CODE_WRITES_NEVER);
+        settled_code_set(settled[i], after[i]);
+    }
     fuzz_require(!frozen_trace_write(output, &w->o, w->streams, VCPUS,
                                      &count));
     output_finish(output);
@@ -155,6 +176,7 @@ static struct frozen_count decode(struct world *w, unsigned threads)
     check(fd, &count);
     close(fd);
     for (unsigned i = 0; i < VCPUS; i++) {
+        settled_code_free(settled[i]);
         written_code_free(unwritten[i]);
         frozen_code_free(codes[i]);
     }

@@ -17,6 +17,9 @@
 #include "cli/pt-share.h"
 #include "cli/record/record-pt.h"
 #include "drain/session-description.h"
+#include "guest-linux/code-writers.h"
+#include "guest-linux/kernel.h"
+#include "pt/code-writes.h"
 #include "pt/frozen-code.h"
 #include "pt/frozen-names.h"
 #include "pt/frozen-trace.h"
@@ -24,6 +27,7 @@
 #include "pt/pt-host.h"
 #include "pt/pt-open.h"
 #include "pt/pt-ring.h"
+#include "pt/settled-code.h"
 #include "pt/stock-memory.h"
 #include "pt/written-code.h"
 #include "util/agent-error.h"
@@ -47,8 +51,11 @@ struct pt_recording {
     struct pt_clock *clock;     /* of theirs; NULL if it is not known */
     struct frozen_code **code;
     struct written_code **unwritten;
+    struct linux_code_writers *writers;     /* NULL: not known */
+    struct settled_code **settled;
     struct frozen_stream *streams;
     unsigned n_streams;         /* those of vCPUs without a ring are last */
+    unsigned plugged;           /* how many vCPUs have none */
     struct frozen_options decoding;
     struct btrail_store *store;
     struct output *output;
@@ -323,10 +330,9 @@ static void set_clock(struct pt_recording *r)
 static void add_plugged(struct pt_recording *r)
 {
     g_autofree unsigned *plugged = g_new(unsigned, BTRAIL_MAX_VCPUS);
-    unsigned n = r->events ? pt_guest_plugged(&r->guest, plugged) : 0;
-
     r->n_streams = r->n;
-    for (unsigned i = 0; i < n; i++) {
+    r->plugged = r->events ? pt_guest_plugged(&r->guest, plugged) : 0;
+    for (unsigned i = 0; i < r->plugged; i++) {
         unsigned k = 0;
 
         while (k < r->n && r->streams[k].vcpu != plugged[i]) {
@@ -338,6 +344,37 @@ static void add_plugged(struct pt_recording *r)
         }
         r->streams[k].untraced = true;
         pt_guest_print_plugged(plugged[i]);
+    }
+}
+
+/* Of a kernel that is not found nothing says what it has written. */
+static struct linux_code_writers *find_writers(struct pt_recording *r)
+{
+    const struct btrail_memory *head = &r->stock->files->head;
+    struct linux_code_writers *writers = NULL;
+    struct linux_kernel *kernel;
+    g_autofree char *why = NULL;
+
+    kernel = linux_kernel_find(r->memory, head->note, head->note_size,
+                               vcpu_at(r, 0)->registers.cr3, &why);
+    if (kernel) {
+        writers = linux_code_writers_new(kernel);
+        linux_kernel_free(kernel);
+    }
+    return writers;
+}
+
+/* Takes the code of a stream as what it is if the kernel stays the same. */
+static void settle(struct pt_recording *r, unsigned i)
+{
+    struct frozen_stream *s = &r->streams[i];
+
+    if (r->writers) {
+        r->settled[i] = settled_code_new(r->writers->image,
+                                         r->writers->image_end, s->code,
+                                         s->code_opaque);
+        s->code = settled_code_read;
+        s->code_opaque = r->settled[i];
     }
 }
 
@@ -359,6 +396,8 @@ static bool prepare(struct pt_recording *r)
     }
     r->code = g_new0(struct frozen_code *, r->n);
     r->unwritten = g_new0(struct written_code *, r->n);
+    r->settled = g_new0(struct settled_code *, r->n);
+    r->writers = find_writers(r);
     r->streams = g_new0(struct frozen_stream, r->n + BTRAIL_MAX_VCPUS);
     for (unsigned i = 0; i < r->n; i++) {
         const struct pt_ring_bytes *ring = &r->rings[i];
@@ -375,6 +414,7 @@ static bool prepare(struct pt_recording *r)
             .wrapped = !live || ring->wrapped,
             .code = written_code_read, .code_opaque = r->unwritten[i],
         };
+        settle(r, i);
     }
     add_plugged(r);
     r->decoding.pae = code.levels == 3;
@@ -504,6 +544,33 @@ static void go_on(struct pt_recording *r)
     pt_guest_go_on(&r->guest);
 }
 
+/* Whoever asks it to end is heard once decoding begins. */
+static bool goes_on(void *opaque)
+{
+    const struct pt_recording *r = opaque;
+    struct pollfd ready[] = {
+        { r->options->signal_fd, POLLIN, 0 }, { r->cancel_fd, POLLIN, 0 },
+    };
+
+    return poll(ready, G_N_ELEMENTS(ready), 0) <= 0;
+}
+
+/* From when on code is what it is now, which is known before any is decoded */
+static void find_writes(struct pt_recording *r)
+{
+    g_autofree uint64_t *after = g_new(uint64_t, r->n);
+    struct code_writes_count count;
+
+    if (!r->writers) {
+        return;
+    }
+    code_writes_find(r->writers, &r->decoding, r->streams, r->n,
+                     MAX(r->stock->vcpus->len, r->n + r->plugged), goes_on, r, after, &count);
+    for (unsigned i = 0; i < r->n; i++) {
+        settled_code_set(r->settled[i], after[i]);
+    }
+}
+
 static int decode(struct pt_recording *r)
 {
     int ret;
@@ -514,6 +581,7 @@ static int decode(struct pt_recording *r)
     if (g_strcmp0(r->options->session.names, "off")) {
         frozen_names_write(r->output, r->stock->files, &r->names);
     }
+    find_writes(r);
     ret = frozen_trace_write(r->output, &r->decoding, r->streams, r->n_streams,
                              &r->count);
     /* Its memory is not needed any more, however long writing takes. */
@@ -538,6 +606,7 @@ static void clear_trace(struct pt_recording *r)
         if (r->code) {
             frozen_code_free(r->code[i]);
             written_code_free(r->unwritten[i]);
+            settled_code_free(r->settled[i]);
         }
         if (r->rings) {
             pt_ring_clear(&r->rings[i]);
@@ -546,6 +615,8 @@ static void clear_trace(struct pt_recording *r)
     scanner_result_clear(&r->names);
     g_clear_pointer(&r->code, g_free);
     g_clear_pointer(&r->unwritten, g_free);
+    g_clear_pointer(&r->settled, g_free);
+    g_clear_pointer(&r->writers, linux_code_writers_free);
     g_clear_pointer(&r->rings, g_free);
     g_clear_pointer(&r->streams, g_free);
     g_clear_pointer(&r->memory, guest_memory_free);
