@@ -6,7 +6,9 @@
  * same branches in other places fits the same packets, and so nobody would see
  * that it is not what was executed.  A page that a program has written to has
  * the dirty bit in its page table (SDM vol. 3, 4.8); programs of files have
- * none.  What is written through another mapping is not seen.
+ * none.  The program can have written through another mapping of the same page
+ * of memory, too, which its page tables have (data-frames.h).  What others have
+ * written is not seen, nor what it has unmapped since.
  */
 
 #ifndef BTRAIL_WRITTEN_CODE_H
@@ -31,7 +33,7 @@ void written_code_free(struct written_code *w);
 
 /*
  * The written_code is the first argument.  PT_CODE_CHANGED for a page that can
- * be executed in user mode and was written to in it
+ * be executed in user mode and was written to in it, here or elsewhere
  */
 pt_code_fn written_code_read;
 

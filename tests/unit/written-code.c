@@ -75,6 +75,12 @@ static void test_long(void)
     check(4, 0x1fff, 0x402ff0, true);
     check(4, 0x1000, 0x403000, false);
     check(4, 0x1000, 0x404000, false);
+    /* The same page of memory is there as data, too. */
+    put(4, 5, 0x7000 | 7 | 0x40 | UINT64_C(1) << 63);
+    check(4, 0x1000, 0x407000, false);
+    put(4, 7, 0x7000 | 5);
+    check(4, 0x1000, 0x407000, true);
+    check(4, 0x1000, 0x401000, false);
     check(4, 0x1000, 0x612345, false);
     check(4, 0x1000, 0x812345, true);
     check(4, 0x1000, 0x7fffffff, true);
@@ -105,9 +111,11 @@ static void test_32(void)
     put32(1, 1, 0x2000 | 7);
     put32(1, 2, 0x800000 | 7 | 0x80 | 0x40);    /* 4 MB */
     put32(2, 2, 0x6000 | 7 | 0x40);
-    put32(2, 3, 0x6000 | 7);
+    put32(2, 3, 0x7000 | 7);
+    put32(2, 4, 0x6000 | 5);
     check(2, 0x1000, 0x402000, true);
     check(2, 0x1000, 0x403000, false);
+    check(2, 0x1000, 0x404000, true);
     check(2, 0x1000, 0xbfffff, true);
 }
 
