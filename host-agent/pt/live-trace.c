@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "pt/live-trace.h"
-#include "pt/packets.h"
+#include "pt/packet-scan.h"
 #include "util/hash.h"
 
 #define HELD        ((size_t)64 << 20)
@@ -34,10 +34,7 @@ struct live_stream {
     GArray *arrivals;           /* from that of the first on */
     GArray *cuts;               /* of uint64_t: offsets of PSBs */
 
-    struct pt_split split;      /* the scan */
-    uint64_t scanned;           /* offset of its next packet */
-    bool in_step;
-    unsigned items;
+    struct packet_scan scan;
 };
 
 struct live_trace {
@@ -137,97 +134,18 @@ void live_stream_begin(struct live_stream *s, const struct live_trace_ops *ops)
 }
 
 /*
- * The scan
+ * What is seen of what comes
  */
 
-static void see_packet(struct live_stream *s, const struct pt_packet *p,
-                       uint64_t at)
-{
-    switch (p->type) {
-    case PT_PACKET_PSB:
-        s->items = 0;
-        g_array_append_val(s->cuts, at);
-        break;
-    case PT_PACKET_PIP:
-        if (p->form || s->trace->o.flow.bare) {
-            live_code_see(s->trace->code, p->value);
-        }
-        break;
-    case PT_PACKET_BBP:
-        s->items = p->form;
-        break;
-    case PT_PACKET_BEP:
-        s->items = 0;
-        break;
-    }
-}
-
-/* The size of a packet that says nothing here, as most do; 0: it may */
-static unsigned common_size(uint8_t byte)
-{
-    /* By which bytes of an address TIP and its like have */
-    static const uint8_t sizes[] = { 1, 3, 5, 7, 7, 0, 9, 0 };
-
-    if (!(byte & 1)) {
-        return byte != 2;               /* PAD, TNT */
-    }
-    switch (byte & 0x1f) {
-    case 0x0d:                          /* TIP */
-    case 0x1d:                          /* FUP */
-    case 0x11:                          /* TIP.PGE */
-    case 0x01:                          /* TIP.PGD */
-        return sizes[byte >> 5];
-    default:
-        return 0;
-    }
-}
-
-static uint8_t common_sizes[256];
-
-static void __attribute__((constructor)) make_sizes(void)
-{
-    for (unsigned i = 0; i < G_N_ELEMENTS(common_sizes); i++) {
-        common_sizes[i] = common_size(i);
-    }
-}
-
-static size_t scan(void *opaque, const uint8_t *p, size_t n)
+static void see_packet(void *opaque, const struct pt_packet *p, uint64_t at)
 {
     struct live_stream *s = opaque;
-    uint64_t begin = s->scanned;
-    size_t i = 0;
 
-    while (i < n) {
-        struct pt_packet packet;
-        int size;
-
-        if (!s->in_step) {
-            i += pt_packet_seek_psb(p + i, n - i);
-            if (n - i < PT_PACKET_MAX) {
-                break;
-            }
-            s->in_step = true;
-        }
-        size = s->items ? 0 : common_sizes[p[i]];
-        if (size && (size_t)size <= n - i) {
-            i += size;
-            continue;
-        }
-        size = pt_packet_read(p + i, n - i, s->items, &packet);
-        if (!size) {
-            break;
-        }
-        if (size < 0) {
-            s->in_step = false;
-            s->items = 0;
-            i++;
-            continue;
-        }
-        see_packet(s, &packet, begin + i);
-        i += size;
+    if (p->type == PT_PACKET_PSB) {
+        g_array_append_val(s->cuts, at);
+    } else if (p->form || s->trace->o.flow.bare) {
+        live_code_see(s->trace->code, p->value);
     }
-    s->scanned = begin + i;
-    return i;
 }
 
 /*
@@ -373,7 +291,7 @@ void live_trace_feed(struct live_stream *s, const uint8_t *p, size_t n,
     if (n) {
         g_array_append_val(s->arrivals, a);
         g_byte_array_append(s->held, p, n);
-        pt_split_feed(&s->split, p, n, scan, s);
+        packet_scan_feed(&s->scan, p, n, see_packet, s);
     }
     live_code_poll(s->trace->code);
 }
@@ -383,10 +301,7 @@ void live_trace_missing(struct live_stream *s)
     live_code_check(s->trace->code);
     decode_stream(s, true);
     pt_flow_missing(s->flow);
-    s->scanned = s->offset;
-    s->split.n = 0;
-    s->in_step = false;
-    s->items = 0;
+    packet_scan_missing(&s->scan, s->offset);
 }
 
 void live_trace_decode(struct live_trace *t)

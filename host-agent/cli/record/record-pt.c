@@ -565,7 +565,8 @@ static void find_writes(struct pt_recording *r)
         return;
     }
     code_writes_find(r->writers, &r->decoding, r->streams, r->n,
-                     MAX(r->stock->vcpus->len, r->n + r->plugged), goes_on, r, after, &count);
+                     MAX(r->stock->vcpus->len, r->n + r->plugged), goes_on, r,
+                     after, &count);
     for (unsigned i = 0; i < r->n; i++) {
         settled_code_set(r->settled[i], after[i]);
     }
