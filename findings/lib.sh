@@ -192,3 +192,127 @@ EOF
     grep -q '^@end' "$DIR/lines" || skip "Linux $version did not run its script"
     sed -n 's/^@ //p' "$DIR/lines"
 }
+
+# get_qemu SUITE VERSION: unpacks this QEMU to $DIR/SUITE-qemu
+get_qemu() {
+    from "$1"
+    get_all "$DIR/$1-qemu" "qemu-system-x86=$2"
+    say "$1: QEMU $2"
+}
+
+# bare: makes $DIR/bare of $DIR/bare.S, which bare_qemu() runs instead of a
+# kernel: 32-bit, at 1 MB, without paging.  Its end is a write to port 0xf4.
+bare() {
+    need as ld nm
+    {
+        say '.long 0x1badb002, 0, -0x1badb002'
+        cat "$DIR/bare.S"
+    } | as --32 -o "$DIR/bare.o" -
+    ld -m elf_i386 -Ttext=0x100000 -z noexecstack -o "$DIR/bare" \
+        "$DIR/bare.o"
+    nm "$DIR/bare" | sed -n 's/^0*\([0-9a-f]*\) [tT] \(.*\)/s,\\b\1\\b,\2,g/p' \
+        >"$DIR/bare.names"
+}
+
+# bare_qemu SUITE OPTION...: runs $DIR/bare and prints what plugins say, with the
+# program's names for its addresses
+bare_qemu() {
+    local root=$DIR/$1-qemu status=0
+    shift
+    QEMU_MODULE_DIR=$root/usr/lib/x86_64-linux-gnu/qemu \
+        timeout 60 "$BASH" -c "$(declare -f within); within \"\$@\"" - \
+        "$root" usr/bin/qemu-system-x86_64 \
+        -L "$root/usr/share/qemu" -L "$root/usr/share/seabios" \
+        -accel tcg -cpu max -nodefaults -display none -no-reboot \
+        -device isa-debug-exit,iobase=0xf4 -kernel "$DIR/bare" "$@" \
+        >"$DIR/qemu.log" 2>&1 </dev/null || status=$?
+    # What is written to the port is 0, which QEMU's status has as 1.
+    if [ "$status" != 1 ] || ! grep -q '^plugin:' "$DIR/qemu.log"; then
+        tail -n 5 "$DIR/qemu.log" >&2
+        skip "the program did not come to its end"
+    fi
+    sed -n 's/^plugin: //p' "$DIR/qemu.log" | sed -f "$DIR/bare.names"
+}
+
+# plugin API: builds $DIR/plugin.c, which defines translated(), ended() and
+# register_more(), for QEMU's plugins of this version, to $DIR/plugin-API.so
+plugin() {
+    need gcc
+    cat >"$DIR/plugin.h" <<'EOH'
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+
+#if API < 7
+#define ID(type) uint64_t id, type
+#define OPAQUE
+#else
+#define ID(type) type
+#define OPAQUE , void *opaque
+#endif
+
+/* Of QEMU's qemu-plugin.h, which Debian does not have */
+void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id,
+    void (*cb)(ID(struct qemu_plugin_tb *) OPAQUE) OPAQUE);
+void qemu_plugin_register_atexit_cb(uint64_t id, void (*cb)(ID(void *)),
+                                    void *opaque);
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *,
+                                                 size_t i);
+uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
+    void (*cb)(unsigned vcpu, void *opaque), int flags, void *opaque);
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn,
+    void (*cb)(unsigned vcpu, uint32_t info, uint64_t at, void *opaque),
+    int flags, int rw, void *opaque);
+bool qemu_plugin_mem_is_store(uint32_t info);
+#if API >= 7
+void qemu_plugin_register_vcpu_discon_cb(uint64_t id, int type,
+    void (*cb)(unsigned vcpu, int type, uint64_t from, uint64_t to,
+               void *opaque), void *opaque);
+#endif
+
+/* Where bare() has the program, and what this finding defines */
+#define BASE 0x100000
+#define SIZE 0x1000
+static void translated(struct qemu_plugin_insn *insn, void *offset);
+static void ended(void);
+static void register_more(uint64_t id);
+
+static void on_translated(ID(struct qemu_plugin_tb *tb) OPAQUE)
+{
+    for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+        uint64_t at = qemu_plugin_insn_vaddr(insn);
+
+        if (at >= BASE && at < BASE + SIZE) {
+            translated(insn, (void *)(at - BASE));
+        }
+    }
+}
+
+static void on_end(ID(void *opaque))
+{
+    ended();
+    fflush(stdout);
+}
+
+int qemu_plugin_version = API;
+
+int qemu_plugin_install(uint64_t id, const void *info, int argc, char **argv)
+{
+#if API < 7
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translated);
+#else
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translated, NULL);
+#endif
+    qemu_plugin_register_atexit_cb(id, on_end, NULL);
+    register_more(id);
+    return 0;
+}
+EOH
+    gcc -shared -fPIC -DAPI="$1" -o "$DIR/plugin-$1.so" "$DIR/plugin.c"
+}
