@@ -283,6 +283,191 @@ static QEMU_ALWAYS_INLINE bool read_all(TaskReader *r, vaddr addr, void *buf,
            read_in_page(r, addr + left, (char *)buf + left, size - left);
 }
 
+/* The bits of a task's state */
+typedef struct TaskStates {
+    uint32_t dead;
+    uint32_t interruptible;
+    uint32_t uninterruptible;
+} TaskStates;
+
+static TaskStates states_of(const struct btrail_tasks *tasks)
+{
+    return (TaskStates) {
+        tasks->dead, tasks->interruptible, tasks->uninterruptible
+    };
+}
+
+/* A task, of which all that is read is in one piece; it begins at @ram. */
+typedef struct KnownTask {
+    vaddr addr;             /* 0: none */
+    const char *ram;
+} KnownTask;
+
+/*
+ * What is needed to read tasks that were read before.  The guest has executed
+ * for long since, so little of that is in a cache, or in the TLB: it is in few
+ * lines, and these are in few pages.  Only where tasks are is remembered; what
+ * they have is read each time.
+ */
+typedef struct KnownTasks {
+    /* All of this is of one kernel, as long as the memory is laid out so. */
+    uint64_t layout;        /* as that of a page */
+    const struct btrail_tasks *kernel;
+    /* The task that runs on the CPU with this base of GS */
+    vaddr gs_base;
+    const char *current;    /* NULL: that is not known */
+    KnownTask last;         /* that was switched to */
+    TaskStates states;
+    uint32_t kernel_flag;
+    /* The description's offsets, which are below BTRAIL_TASKS_MAX_OFFSET */
+    uint16_t flags;
+    uint16_t tid;
+    uint16_t pid;
+    uint16_t name;
+    uint16_t state;
+    uint16_t on_queue;
+    uint16_t delayed;
+    bool has_state;
+    bool has_delayed;
+    bool has_wakes;
+    /* In a set, those that came last are first. */
+    KnownTask of[64][4] QEMU_ALIGNED(64);
+} QEMU_ALIGNED(64) KnownTasks;
+
+QEMU_BUILD_BUG_ON(BTRAIL_TASKS_MAX_OFFSET > UINT16_MAX + 1);
+
+static __thread KnownTasks known_tasks;
+
+/* Tasks are aligned to a cache line; many are at the same offset in a page. */
+static QEMU_ALWAYS_INLINE KnownTask *known_set(vaddr addr)
+{
+    return known_tasks.of[(addr >> 6 ^ addr >> TARGET_PAGE_BITS) %
+                          ARRAY_SIZE(known_tasks.of)];
+}
+
+/* Returns NULL if there is none. */
+static QEMU_ALWAYS_INLINE const char *find_known(const KnownTask *set,
+                                                 vaddr addr)
+{
+    return likely(set[0].addr == addr) ? set[0].ram :
+           set[1].addr == addr ? set[1].ram :
+           set[2].addr == addr ? set[2].ram :
+           set[3].addr == addr ? set[3].ram : NULL;
+}
+
+/* Does what is known hold?  Not of nested guests, see new_reader() */
+static QEMU_ALWAYS_INLINE bool has_known(const CPUX86State *env)
+{
+    const struct btrail_tasks *kernel = env->branch_trace.kernel;
+
+    return kernel && kernel == known_tasks.kernel &&
+           known_tasks.layout == qatomic_read(&x86_branch_trace_layouts) &&
+           !(env->hflags & HF_GUEST_MASK);
+}
+
+/* To know others, forgets all that is known. */
+static void begin_to_know(const struct btrail_tasks *tasks, uint64_t layout)
+{
+    known_tasks = (KnownTasks) {
+        .layout = layout,
+        .kernel = tasks,
+        .states = states_of(tasks),
+        .kernel_flag = tasks->kernel,
+        .flags = tasks->task_flags,
+        .tid = tasks->tid,
+        .pid = tasks->pid,
+        .name = tasks->name,
+        .state = tasks->state,
+        .on_queue = tasks->on_queue,
+        .delayed = tasks->delayed,
+        .has_state = tasks->state,
+        .has_delayed = tasks->delayed,
+        .has_wakes = tasks->wake,
+    };
+}
+
+/*
+ * Where a task is, from its first byte on; NULL if what is read of it is not in
+ * one piece, or not all of it is there.
+ */
+static const char *look_for_task(TaskReader *r,
+                                 const struct btrail_tasks *tasks, vaddr addr)
+{
+    const struct {
+        uint32_t offset;
+        uint32_t size;
+    } members[] = {
+        { tasks->task_flags, sizeof(uint32_t) },
+        { tasks->tid, sizeof(uint32_t) },
+        { tasks->pid, sizeof(uint32_t) },
+        { tasks->name, BTRAIL_TASKS_NAME },
+        { tasks->state, tasks->state ? sizeof(uint32_t) : 0 },
+        { tasks->on_queue, tasks->state ? sizeof(uint8_t) : 0 },
+        { tasks->delayed, tasks->delayed ? sizeof(uint8_t) : 0 },
+    };
+    uint32_t from = UINT32_MAX, to = 0;
+    const char *begin = NULL;
+    vaddr page;
+
+    for (unsigned i = 0; i < ARRAY_SIZE(members); i++) {
+        if (members[i].size) {
+            from = MIN(from, members[i].offset);
+            to = MAX(to, members[i].offset + members[i].size);
+        }
+    }
+    page = (addr + from) & TARGET_PAGE_MASK;
+    for (uint64_t n = 0; n < addr + to - page; n += TARGET_PAGE_SIZE) {
+        const char *ram = find_page(r, page + n);
+
+        if (!n) {
+            begin = ram;
+        }
+        if (!ram || ram != begin + n) {
+            return NULL;
+        }
+    }
+    return begin + (int64_t)(addr - page);
+}
+
+/* A task was read that was not known. */
+static void know_task(TaskReader *r, const struct btrail_tasks *tasks,
+                      vaddr addr)
+{
+    KnownTask *set = known_set(addr);
+    const char *ram;
+
+    if (!r->layout) {
+        return;
+    }
+    if (known_tasks.layout != r->layout || known_tasks.kernel != tasks) {
+        begin_to_know(tasks, r->layout);
+    }
+    if (find_known(set, addr)) {
+        return;
+    }
+    ram = look_for_task(r, tasks, addr);
+    if (ram) {
+        memmove(set + 1, set, 3 * sizeof(*set));
+        set[0] = (KnownTask) { addr, ram };
+    }
+}
+
+/* The same of a CPU's pointer to the one that runs; after know_task() */
+static void know_current(TaskReader *r, const struct btrail_tasks *tasks,
+                         uint64_t gs_base)
+{
+    vaddr addr = gs_base + tasks->current;
+    const char *ram;
+
+    if (r->layout && -(addr | TARGET_PAGE_MASK) >= sizeof(uint64_t)) {
+        ram = find_page(r, addr & TARGET_PAGE_MASK);
+        if (ram) {
+            known_tasks.gs_base = gs_base;
+            known_tasks.current = ram + (addr & ~TARGET_PAGE_MASK);
+        }
+    }
+}
+
 /* The bytes before the first NUL, the others of which become NUL, too */
 static uint64_t before_nul(uint64_t bytes, bool *has_nul)
 {
@@ -293,13 +478,25 @@ static uint64_t before_nul(uint64_t bytes, bool *has_nul)
     return nul ? bytes & ((nul & -nul) - 1) : bytes;
 }
 
+/* A name, from its bytes: a string with NULs after it */
+static QEMU_ALWAYS_INLINE void set_name(char *name, uint64_t low, uint64_t high)
+{
+    bool ends;
+
+    /* The last byte is NUL, whatever the guest has there. */
+    high &= UINT64_MAX >> 8;
+    low = before_nul(low, &ends);
+    high = ends ? 0 : before_nul(high, &ends);
+    stq_le_p(name, low);
+    stq_le_p(name + 8, high);
+}
+
 /* Reads a string, and only as far as it goes; fills @name with NULs. */
 static bool read_name(TaskReader *r, vaddr addr, char *name)
 {
     unsigned left = -(addr | TARGET_PAGE_MASK);
     uint64_t low, high;
     const char *ram;
-    bool ends;
 
     if (likely(left >= BTRAIL_TASKS_NAME)) {
         ram = find_page(r, addr & TARGET_PAGE_MASK);
@@ -321,12 +518,7 @@ static bool read_name(TaskReader *r, vaddr addr, char *name)
         low = ldq_le_p(name);
         high = ldq_le_p(name + 8);
     }
-    /* The last byte is NUL, whatever the guest has there. */
-    high &= UINT64_MAX >> 8;
-    low = before_nul(low, &ends);
-    high = ends ? 0 : before_nul(high, &ends);
-    stq_le_p(name, low);
-    stq_le_p(name + 8, high);
+    set_name(name, low, high);
     return true;
 }
 
@@ -482,9 +674,24 @@ static bool read_u8(TaskReader *r, vaddr addr, uint8_t *value)
  * else changes that before the task has left: it is locked, or on a CPU.  But
  * who wakes it then changes its state to one that says only that.
  */
+static QEMU_ALWAYS_INLINE uint16_t why_left(const TaskStates *states,
+                                            uint32_t state, uint8_t on_queue,
+                                            uint8_t delayed)
+{
+    if (on_queue && !(state && delayed)) {
+        return BTRAIL_TASK_LEFT_RUNNABLE;
+    }
+    return state & states->dead ? BTRAIL_TASK_LEFT_DEAD :
+           BTRAIL_TASK_LEFT_BLOCKED |
+           (state & states->interruptible ? BTRAIL_TASK_LEFT_INTERRUPTIBLE :
+            state & states->uninterruptible ?
+            BTRAIL_TASK_LEFT_UNINTERRUPTIBLE : 0);
+}
+
 static uint16_t read_left(TaskReader *r, const struct btrail_tasks *tasks,
                           uint64_t task)
 {
+    TaskStates states = states_of(tasks);
     uint8_t on_queue, delayed = 0;
     uint32_t state;
 
@@ -493,59 +700,118 @@ static uint16_t read_left(TaskReader *r, const struct btrail_tasks *tasks,
         (tasks->delayed && !read_u8(r, task + tasks->delayed, &delayed))) {
         return 0;
     }
-    if (on_queue && !(state && delayed)) {
-        return BTRAIL_TASK_LEFT_RUNNABLE;
-    }
-    return state & tasks->dead ? BTRAIL_TASK_LEFT_DEAD :
-           BTRAIL_TASK_LEFT_BLOCKED |
-           (state & tasks->interruptible ? BTRAIL_TASK_LEFT_INTERRUPTIBLE :
-            state & tasks->uninterruptible ? BTRAIL_TASK_LEFT_UNINTERRUPTIBLE :
-            0);
+    return why_left(&states, state, on_queue, delayed);
 }
 
 /*
- * What is needed to report a task.  The guest has executed for long since the
- * last one, so little of that is still in the CPU's caches; to wait for one line
- * after the other would take most of the time.
+ * What is needed to report a task: to wait for one cache line after the other
+ * would take most of the time.
  */
-static void fetch_task(const X86BranchTrace *bt,
-                       const struct btrail_tasks *tasks, uint64_t addr)
+static QEMU_ALWAYS_INLINE void fetch_task(const X86BranchTrace *bt,
+                                          uint64_t addr)
 {
-    if (tasks) {
-        __builtin_prefetch(pages_at(addr + tasks->tid));
-        __builtin_prefetch(pages_at(addr + tasks->name));
-        __builtin_prefetch(pages_at(addr + tasks->task_flags));
-    }
+    __builtin_prefetch(&x86_branch_trace_layouts);
+    __builtin_prefetch(&known_tasks.layout);
+    __builtin_prefetch(&known_tasks.flags);
+    __builtin_prefetch(known_set(addr));
     branch_trace_stream_fetch(bt->stream);
 }
 
-static void switch_task(CPUX86State *env)
+/* Reads a task that is known, without its name. */
+static QEMU_ALWAYS_INLINE bool read_known(const char *ram,
+                                          BranchTraceTask *task)
+{
+    task->tid = ldl_le_p(ram + known_tasks.tid);
+    task->pid = ldl_le_p(ram + known_tasks.pid);
+    task->kernel = (uint32_t)ldl_le_p(ram + known_tasks.flags) &
+                   known_tasks.kernel_flag;
+    return task->tid <= MAX_PID && task->pid <= MAX_PID;
+}
+
+static QEMU_ALWAYS_INLINE uint16_t read_known_left(const char *ram)
+{
+    if (!known_tasks.has_state) {
+        return 0;
+    }
+    return why_left(&known_tasks.states, ldl_le_p(ram + known_tasks.state),
+                    ldub_p(ram + known_tasks.on_queue),
+                    known_tasks.has_delayed ?
+                    ldub_p(ram + known_tasks.delayed) : 0);
+}
+
+/* From one task that is known to another; returns false if they are not. */
+static QEMU_ALWAYS_INLINE bool switch_known(CPUX86State *env)
 {
     X86BranchTrace *bt = &env->branch_trace;
-    const struct btrail_tasks *tasks;
+    uint64_t next = env->regs[R_ESI];
+    uint64_t task = env->regs[R_EDI];
+    const char *was, *ram;
+    BranchTraceTask read;
+    bool known;
+
+    if (!has_known(env) || !known_tasks.current ||
+        known_tasks.gs_base != env->segs[R_GS].base ||
+        ldq_le_p(known_tasks.current) != task) {
+        return false;
+    }
+    was = likely(known_tasks.last.addr == task) ? known_tasks.last.ram :
+          find_known(known_set(task), task);
+    ram = find_known(known_set(next), next);
+    if (!was || !ram) {
+        return false;
+    }
+    __builtin_prefetch(ram + known_tasks.name);
+    known_tasks.last = (KnownTask) { next, ram };
+    known = read_known(ram, &read);
+    set_name(read.name, ldq_le_p(ram + known_tasks.name),
+             ldq_le_p(ram + known_tasks.name + 8));
+    bt->task = known ? next : 0;
+    branch_trace_stream_task(bt->stream, known ? &read : NULL,
+                             read_known_left(was));
+    return true;
+}
+
+/* Apart, so that what is usual is in few cache lines */
+static G_NO_INLINE void switch_any(CPUX86State *env)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+    const struct btrail_tasks *tasks = bt->kernel;
     TaskReader reader = new_reader(env);
     uint64_t next = env->regs[R_ESI];
     uint64_t task;
 
-    fetch_task(bt, bt->kernel, next);
-    if (!bt->tasks) {
-        return;
-    }
-    x86_branch_trace_check_kernel(env);
-    tasks = bt->kernel;
-    if (!tasks) {
-        return;
-    }
-    bt->task_unread = false;
-    memset(bt->wakes, 0, sizeof(bt->wakes));
     /* In any other code than it should be, RDI is something else. */
     if (read_current(&reader, tasks, env->segs[R_GS].base, &task) &&
         task == env->regs[R_EDI] && can_be_task(next)) {
         report_task(&reader, tasks, next, next + tasks->name,
                     read_left(&reader, tasks, task));
+        know_task(&reader, tasks, task);
+        know_task(&reader, tasks, next);
+        know_current(&reader, tasks, env->segs[R_GS].base);
     } else {
         bt->task = 0;
         branch_trace_stream_task(bt->stream, NULL, 0);
+    }
+}
+
+static void switch_task(CPUX86State *env)
+{
+    X86BranchTrace *bt = &env->branch_trace;
+
+    fetch_task(bt, env->regs[R_ESI]);
+    if (!bt->tasks) {
+        return;
+    }
+    if (unlikely(!bt->kernel)) {
+        x86_branch_trace_check_kernel(env);
+        if (!bt->kernel) {
+            return;
+        }
+    }
+    bt->task_unread = false;
+    memset(bt->wakes, 0, sizeof(bt->wakes));
+    if (unlikely(!switch_known(env))) {
+        switch_any(env);
     }
 }
 
@@ -565,13 +831,13 @@ static void rename_task(CPUX86State *env)
     }
 }
 
-/* Are wake-ups to be reported of what runs now? */
-static const struct btrail_tasks *reports_wakes(CPUX86State *env)
+/* Are wake-ups to be reported of what runs now, if the kernel has them? */
+static bool reports_wakes(const CPUX86State *env)
 {
     const X86BranchTrace *bt = &env->branch_trace;
 
-    return bt->tasks && bt->kernel && bt->kernel->wake &&
-           (bt->privilege & BTRAIL_PRIVILEGE_KERNEL) ? bt->kernel : NULL;
+    return bt->tasks && bt->kernel &&
+           (bt->privilege & BTRAIL_PRIVILEGE_KERNEL);
 }
 
 static bool is_on_same_stack(uint64_t a, uint64_t b)
@@ -591,6 +857,7 @@ static void begin_to_wake(CPUX86State *env)
     if (!reports_wakes(env)) {
         return;
     }
+    fetch_task(bt, env->regs[R_EDI]);
     for (unsigned i = 0; i < ARRAY_SIZE(bt->wakes); i++) {
         /* A call that was as deep as this one, or deeper, has returned. */
         if (bt->wakes[i].sp <= sp && is_on_same_stack(bt->wakes[i].sp, sp)) {
@@ -621,21 +888,41 @@ static uint64_t take_wake(X86BranchTrace *bt, uint64_t sp)
     return task;
 }
 
+static G_NO_INLINE bool read_woken(CPUX86State *env, uint64_t addr,
+                                   BranchTraceTask *task)
+{
+    const struct btrail_tasks *tasks = env->branch_trace.kernel;
+    TaskReader reader = new_reader(env);
+
+    if (!can_be_task(addr) || !read_numbers(&reader, tasks, addr, task)) {
+        return false;
+    }
+    know_task(&reader, tasks, addr);
+    return true;
+}
+
 static void report_wake(CPUX86State *env, uint16_t flags)
 {
-    uint64_t addr = take_wake(&env->branch_trace, env->regs[R_ESP]);
-    const struct btrail_tasks *tasks = reports_wakes(env);
-    TaskReader reader = new_reader(env);
+    X86BranchTrace *bt = &env->branch_trace;
+    uint64_t addr = take_wake(bt, env->regs[R_ESP]);
+    const char *ram = NULL;
     BranchTraceTask task;
     bool known;
 
-    if (tasks) {
-        fetch_task(&env->branch_trace, tasks, addr);
-        known = can_be_task(addr) &&
-                read_numbers(&reader, tasks, addr, &task);
-        branch_trace_stream_wake(env->branch_trace.stream,
-                                 known ? &task : NULL, flags);
+    if (!reports_wakes(env)) {
+        return;
     }
+    if (likely(has_known(env))) {
+        if (!known_tasks.has_wakes) {
+            return;
+        }
+        ram = find_known(known_set(addr), addr);
+    } else if (!bt->kernel->wake) {
+        return;
+    }
+    known = likely(ram) ? read_known(ram, &task) :
+            read_woken(env, addr, &task);
+    branch_trace_stream_wake(bt->stream, known ? &task : NULL, flags);
 }
 
 /*
