@@ -15,6 +15,7 @@
 #include "qemu/atomic.h"
 #include "qemu/bitops.h"
 #include "qemu/main-loop.h"
+#include "qemu/memalign.h"
 #include "qemu/timer.h"
 #include "system/cpus.h"
 #include "stream.h"
@@ -25,9 +26,6 @@
  */
 #define SLAB_EVENT_RESERVE  6
 #define SINK_EVENT_RESERVE  (2 * SLAB_EVENT_RESERVE)
-
-/* These are asked for before they are written. */
-#define EVENTS_AHEAD        4
 
 /* One slab is always kept for the end of the stream. */
 #define RESERVE             1
@@ -43,35 +41,54 @@
 /* Over longer times, the host may have slept, or moved to another machine. */
 #define CALIBRATION_MAX_NS  (100 * SCALE_MS)
 
+#define CACHE_LINE          64
+
 /* Other threads read @cpu, @cpu_index and, atomically, @state. */
 struct BranchTraceStream {
-    CPUState *cpu;              /* NULL while unplugged, and after the end */
-    int cpu_index;
-    const BranchTraceProducerOps *ops;
+    /*
+     * What a switch of tasks needs, between which much else is executed: in
+     * few cache lines, which branch_trace_stream_fetch() asks for.
+     */
     BranchTraceCursor *cursor;
+    uint64_t *places;           /* see BranchTraceShared */
+    int cpu_index;
+
+    /* The slab in progress: a shared one, or the sink */
+    bool in_sink;
+    bool has_task;              /* one of the events is a TASK event: */
+    bool switched;              /* which says that the task is another one */
+    unsigned last_task;         /* the last of these */
+    unsigned n_events;
+    unsigned max_events;
+    struct btrail_record *records;
+    struct btrail_event *events;
+    uint64_t first_index;
+    uint64_t task_index;        /* of the last TASK event */
+
+    struct btrail_event task;   /* the last one; type 0: there was none */
+
+    /* The last TIME event.  To read the host's ticks costs less than a clock. */
+    uint64_t time_ticks;
+    uint64_t fresh_ticks;       /* FRESH_NS; 0: that is not known yet */
+    uint64_t time_host;
+    bool owes_time;             /* something has none of its own */
+
+    bool has_kernel;            /* one of the events is a KERNEL event */
+    uintptr_t threshold;        /* of the cursor: the slab is full */
+    struct btrail_event kernel; /* the last one; type 0: there was none */
+
+    uint64_t first_cr3;         /* of the slab in progress */
+    CPUState *cpu;              /* NULL while unplugged, and after the end */
+    const BranchTraceProducerOps *ops;
     BranchTraceCursor unplugged_cursor;
     BranchTraceBuffer *buf;
     const BranchTraceFilter *filter;
     const BranchTracePolicy *policy;
-    uint64_t *places;           /* see BranchTraceShared */
 
     /* In shared memory, written only */
     struct btrail_shm_vcpu *shm;
     struct btrail_slab_desc *desc;
     uint8_t *slabs;
-
-    /* The slab in progress: a shared one, or the sink */
-    bool in_sink;
-    struct btrail_record *records;
-    struct btrail_event *events;
-    uintptr_t threshold;        /* of the cursor: the slab is full */
-    uint64_t first_index;
-    uint64_t first_cr3;
-    unsigned n_events;
-    bool has_task;              /* one of the events is a TASK event: */
-    unsigned last_task;         /* the last of these */
-    bool switched;              /* which says that the task is another one */
-    bool has_kernel;            /* one of the events is a KERNEL event */
 
     /*
      * The sink is a slab of the device's own.  Records go there when no slab
@@ -83,23 +100,16 @@ struct BranchTraceStream {
     uint64_t sink_gap;          /* lost just before the sink's first record */
     uint16_t sink_gap_reason;
 
-    /* The last TIME event.  To read the host's ticks costs less than a clock. */
-    uint64_t time_host;
-    uint64_t time_ticks;
-    uint64_t fresh_ticks;       /* FRESH_NS; 0: that is not known yet */
-    bool owes_time;             /* something has none of its own */
-    /* That of a halt: how many events there were with it, or 0; and what the
-       two were before it */
+    /* The TIME event of a halt: how many events there were with it, or 0; and
+       what the last one was before it */
     bool halted;
     unsigned halt_event;
     uint64_t halt_host;
     uint64_t halt_ticks;
 
     uint64_t cr3;
-    struct btrail_event task;   /* the last one; type 0: there was none */
     const BranchTraceKernels *tasks;    /* NULL if they are not noticed */
     bool kernels;               /* the agent knows KERNEL events */
-    struct btrail_event kernel; /* the last one; type 0: there was none */
     struct btrail_event left;   /* the task that it has ended, but for that of a
                                    nested guest */
     BranchTraceQueue queue;     /* of slabs */
@@ -216,9 +226,7 @@ static void stream_put_event(BranchTraceStream *s, uint64_t index,
                              uint16_t type, uint16_t reason,
                              uint64_t data0, uint64_t data1, uint64_t data2)
 {
-    assert(s->n_events < s->buf->events_per_slab);
-    /* The agent has their cache lines. */
-    __builtin_prefetch(&s->events[s->n_events + EVENTS_AHEAD], 1);
+    assert(s->n_events < s->max_events);
     s->events[s->n_events++] = (struct btrail_event) {
         .index = index,
         .type = type,
@@ -227,14 +235,25 @@ static void stream_put_event(BranchTraceStream *s, uint64_t index,
     };
 }
 
+/* Copied here only: what is read of events waits for the agent's cache. */
+static void stream_put_task_event(BranchTraceStream *s,
+                                  const struct btrail_event *e)
+{
+    assert(s->n_events < s->max_events);
+    s->has_task = true;
+    s->last_task = s->n_events;
+    s->task_index = e->index;
+    s->events[s->n_events++] = *e;
+}
+
 /* The task in force, from @index on */
 static void stream_put_task(BranchTraceStream *s, uint64_t index)
 {
-    s->has_task = true;
-    s->last_task = s->n_events;
+    struct btrail_event e = s->task;
+
+    e.index = index;
     s->switched = false;
-    stream_put_event(s, index, s->task.type, s->task.reason, s->task.data[0],
-                     s->task.data[1], s->task.data[2]);
+    stream_put_task_event(s, &e);
 }
 
 /* The kernel in force, which ends the task in force, from @index on */
@@ -500,7 +519,7 @@ static bool stream_events_full(BranchTraceStream *s)
 {
     unsigned reserve = s->in_sink ? SINK_EVENT_RESERVE : SLAB_EVENT_RESERVE;
 
-    return s->n_events + reserve >= s->buf->events_per_slab;
+    return s->n_events + reserve >= s->max_events;
 }
 
 static void stream_make_room(BranchTraceStream *s)
@@ -687,11 +706,14 @@ void branch_trace_stream_set_tasks(BranchTraceStream *s,
 
 void branch_trace_stream_fetch(const BranchTraceStream *s)
 {
-    __builtin_prefetch(&s->cursor);
-    __builtin_prefetch(&s->n_events);
+    const char *event;
+
     __builtin_prefetch(&s->time_ticks);
-    __builtin_prefetch(&s->task);
-    __builtin_prefetch(&s->kernel);
+    __builtin_prefetch(&s->threshold);
+    /* The agent has the lines of events; one can be in two. */
+    event = (const char *)&s->events[s->n_events];
+    __builtin_prefetch(event, 1);
+    __builtin_prefetch(event + sizeof(*s->events), 1);
 }
 
 /*
@@ -726,7 +748,6 @@ void branch_trace_stream_task(BranchTraceStream *s,
 {
     struct btrail_event e = { .type = BTRAIL_EVENT_TASK };
     uint64_t index = branch_trace_stream_index(s);
-    struct btrail_event *last;
     bool again, timed;
 
     if (task) {
@@ -740,14 +761,15 @@ void branch_trace_stream_task(BranchTraceStream *s,
     } else {
         return;
     }
-    if (e.type == s->task.type && e.reason == s->task.reason &&
-        !memcmp(e.data, s->task.data, sizeof(e.data))) {
+    if (e.data[0] == s->task.data[0] && e.data[1] == s->task.data[1] &&
+        e.data[2] == s->task.data[2] && e.reason == s->task.reason &&
+        e.type == s->task.type) {
         return;
     }
     s->task = e;
-    /* The agent can write there: it may be other events that were removed. */
+    /* It may be other events that were removed. */
     again = s->has_task && s->last_task < s->n_events &&
-            s->events[s->last_task].index == index;
+            s->task_index == index;
     if (again && s->switched) {
         /* The task before has made no record; why it has left does not count. */
         left = s->events[s->last_task].reason & BTRAIL_TASK_LEFT_ALL;
@@ -760,20 +782,17 @@ void branch_trace_stream_task(BranchTraceStream *s,
         }
         stream_time_here(s);
     }
-    if (again) {
-        e.index = index;
-        s->events[s->last_task] = e;
-    } else {
-        stream_put_task(s, index);
-    }
-    last = &s->events[s->last_task];
-    last->reason |= task ? left : 0;
+    e.index = index;
+    e.reason |= task ? left : 0;
     if (task && stream_has_moved(s, task->tid)) {
-        last->clock = (uint32_t)((timed ? s->time_host : get_clock()) /
-                                 BTRAIL_CLOCK_NS) ?: 1;
+        e.clock = (uint32_t)((timed ? s->time_host : get_clock()) /
+                             BTRAIL_CLOCK_NS) ?: 1;
     }
     s->switched = true;
-    if (!again) {
+    if (again) {
+        s->events[s->last_task] = e;
+    } else {
+        stream_put_task_event(s, &e);
         stream_make_room(s);
     }
 }
@@ -1106,14 +1125,16 @@ BranchTraceStream *branch_trace_stream_new(CPUState *cpu,
                                            const BranchTraceKernels *tasks)
 {
     BranchTraceBuffer *buf = &shared->buf;
-    BranchTraceStream *s = g_new0(BranchTraceStream, 1);
+    BranchTraceStream *s = qemu_memalign(CACHE_LINE, sizeof(*s));
     uint8_t *area = branch_trace_buffer_area(buf, cpu->cpu_index);
 
+    memset(s, 0, sizeof(*s));
     s->cpu = cpu;
     s->cpu_index = cpu->cpu_index;
     s->ops = branch_trace_producer();
     s->cursor = s->ops->cursor(cpu);
     s->buf = buf;
+    s->max_events = buf->events_per_slab;
     s->filter = filter;
     s->policy = &shared->policy;
     s->places = shared->places;
@@ -1141,5 +1162,5 @@ void branch_trace_stream_free(BranchTraceStream *s)
     g_free(s->slab_end);
     g_free(s->sink_records);
     g_free(s->sink_events);
-    g_free(s);
+    qemu_vfree(s);
 }
