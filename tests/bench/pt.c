@@ -3,9 +3,9 @@
  * How fast are streams of Intel PT decoded?
  *
  * pt-bench trace=FILE stream=FILE known=FILE [returns=all|compressed]
- * [bare=1] [libipt=0] [check=1] [threads=N]: of what tests/pt/pt-encode has
- * written.  It measures CPU time of one thread, with blocks that are made of
- * nothing; then, by the clock, what N threads (2) do, each with a core for
+ * [bare=1] [libipt=0] [check=1]: of what tests/pt/pt-encode has written.  It
+ * measures CPU time of one thread, with blocks that are made of nothing; then,
+ * by the clock, what two threads do with two streams, each with a core for
  * itself if nobody else has work.
  */
 
@@ -13,15 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <glib.h>
 
 #include "backtrail/trace.h"
 #include "pt.h"
-#include "pt/flow-pieces.h"
 #include "pt/flow.h"
-#include "pt/packets.h"
+#include "pt/packet-scan.h"
 #include "pt/trace-code.h"
 #include "util/clock.h"
 
@@ -341,10 +339,11 @@ static double decode(struct stream *s, const struct pt_flow_options *o)
 }
 
 /*
- * Pieces of a stream, and the whole: the code is that of the end, as in the
- * memory of a guest that stands still
+ * The streams of two vCPUs, which have a thread each; all have the code of the
+ * end, as in the memory of a guest that stands still
  */
 
+#define VCPUS   2
 #define ROUNDS  5
 
 static uint64_t last_index(void *opaque, const struct pt_moment *m)
@@ -354,115 +353,165 @@ static uint64_t last_index(void *opaque, const struct pt_moment *m)
     return s->first + s->n;
 }
 
-struct sum {
-    uint64_t records, hash;
-    bool hashes;
+struct vcpu {
+    const struct stream *s;
+    const struct pt_flow_options *o;
+    struct btrail_code *code;
+    struct trace_code *provider;
+    uint64_t records;
 };
 
-static void add(struct sum *sum, uint64_t number)
+static void take_vcpu(void *opaque, const struct btrail_record *records,
+                      size_t n, const struct pt_flow_event *events,
+                      size_t n_events)
 {
-    sum->hash = (sum->hash ^ number) * UINT64_C(0x9e3779b97f4a7c15);
-    sum->hash ^= sum->hash >> 29;
+    struct vcpu *v = opaque;
+
+    v->records += n;
 }
 
-static void take_sum(void *opaque, const struct btrail_record *records,
-                     size_t n, const struct pt_flow_event *events,
-                     size_t n_events)
+static gpointer decode_vcpu(gpointer opaque)
 {
-    struct sum *sum = opaque;
-    size_t e = 0;
+    struct vcpu *v = opaque;
+    struct pt_flow *f = pt_flow_new(v->o, trace_code_read, v->provider,
+                                    take_vcpu, v);
 
-    for (size_t i = 0; sum->hashes && i <= n; i++) {
-        for (; e < n_events && events[e].at == i; e++) {
-            add(sum, (uint64_t)events[e].type << 8 | events[e].gap);
-            add(sum, events[e].value);
-            add(sum, events[e].offset);
-        }
-        if (i < n) {
-            add(sum, records[i].from);
-            add(sum, records[i].to);
-        }
-    }
-    sum->records += n;
+    pt_flow_feed(f, (uint8_t *)v->s->bytes, v->s->size);
+    pt_flow_finish(f);
+    pt_flow_free(f);
+    return NULL;
 }
 
-static uint64_t decode_pieces(const struct flow_pieces_options *o,
-                              const struct stream *s, struct sum *sum,
-                              uint64_t *cpu)
+/* By the clock, one after the other or at the same time */
+static uint64_t decode_vcpus(struct vcpu *vcpus, bool together)
 {
-    struct flow_pieces_count count;
-    uint64_t begin = clock_ns(), begin_cpu = clock_process_ns(getpid());
+    uint64_t begin = clock_ns();
+    GThread *threads[VCPUS];
 
-    *sum = (struct sum){ .hashes = sum->hashes };
-    if (o->threads) {
-        flow_pieces_decode(o, (uint8_t *)s->bytes, s->size, take_sum, sum,
-                           &count);
-    } else {
-        struct pt_flow *f = pt_flow_new(&o->flow, o->code, o->code_opaque[0],
-                                        take_sum, sum);
-
-        pt_flow_feed(f, (uint8_t *)s->bytes, s->size);
-        pt_flow_finish(f);
-        pt_flow_free(f);
-    }
-    begin = clock_ns() - begin;
-    *cpu = MIN(*cpu, clock_process_ns(getpid()) - begin_cpu);
-    if (sum->hashes) {
-        printf("%u threads: %" PRIu64 " records, hash %" PRIx64, o->threads,
-               sum->records, sum->hash);
-        if (o->threads) {
-            printf(", %" PRIu64 " of %" PRIu64 " pieces again", count.again,
-                   count.pieces);
+    for (unsigned i = 0; i < VCPUS; i++) {
+        threads[i] = g_thread_new("pt", decode_vcpu, &vcpus[i]);
+        if (!together) {
+            g_thread_join(threads[i]);
         }
-        printf("\n");
     }
-    return begin;
+    for (unsigned i = 0; together && i < VCPUS; i++) {
+        g_thread_join(threads[i]);
+    }
+    return clock_ns() - begin;
 }
 
-/* How many times as fast threads are; 0 if they do not give the same */
-static double pieces(struct stream *s, const struct pt_flow_options *flow,
-                     unsigned threads)
+/* How many times as fast two threads are */
+static double two_cores(struct stream *s, const struct pt_flow_options *o)
 {
-    g_autofree void **providers = g_new0(void *, threads + 1);
-    struct flow_pieces_options one = {
-        .flow = *flow, .code = trace_code_read, .code_opaque = providers,
-    }, many = one;
-    struct sum a = { .hashes = true }, b = a;
+    struct vcpu vcpus[VCPUS] = { 0 };
     uint64_t best[2] = { UINT64_MAX, UINT64_MAX };
-    uint64_t cpu[2] = { UINT64_MAX, UINT64_MAX };
-    g_autofree struct btrail_code **codes = g_new0(struct btrail_code *,
-                                                   threads + 1);
 
-    for (unsigned i = 0; i <= threads; i++) {
-        if (btrail_code_open(&codes[i], s->trace)) {
+    for (unsigned i = 0; i < VCPUS; i++) {
+        vcpus[i].s = s;
+        vcpus[i].o = o;
+        if (btrail_code_open(&vcpus[i].code, s->trace)) {
             die("the trace's code cannot be read");
         }
-        providers[i] = trace_code_new(codes[i], s->vcpu, last_index, s);
+        vcpus[i].provider = trace_code_new(vcpus[i].code, s->vcpu, last_index,
+                                           s);
     }
-    many.threads = threads;
-    decode_pieces(&one, s, &a, &cpu[0]);
-    decode_pieces(&many, s, &b, &cpu[1]);
-    if (a.records != b.records || a.hash != b.hash) {
-        printf("threads give something else\n");
-        best[1] = 0;
+    for (unsigned i = 0; i < ROUNDS * 2; i++) {
+        best[i % 2] = MIN(best[i % 2], decode_vcpus(vcpus, i % 2));
     }
-    a.hashes = b.hashes = false;
-    cpu[0] = cpu[1] = UINT64_MAX;
-    for (unsigned i = 0; best[1] && i < ROUNDS; i++) {
-        best[0] = MIN(best[0], decode_pieces(&one, s, &a, &cpu[0]));
-        best[1] = MIN(best[1], decode_pieces(&many, s, &b, &cpu[1]));
+    for (unsigned i = 0; i < VCPUS; i++) {
+        trace_code_free(vcpus[i].provider);
+        btrail_code_close(vcpus[i].code);
     }
-    printf("CPU time of %u threads: %.2f times that of one\n", threads,
-           (double)cpu[1] / cpu[0]);
-    for (unsigned i = 0; i <= threads; i++) {
-        trace_code_free(providers[i]);
-        btrail_code_close(codes[i]);
+    return (double)best[0] / best[1];
+}
+
+/*
+ * The look through a stream, as live-trace.c does it, in pieces that are what
+ * comes in some milliseconds
+ */
+
+#define SCANNED (UINT64_C(1) << 28)
+#define AT_ONCE (128u << 10)
+
+struct seen {
+    uint64_t n, hash;
+};
+
+static void see(void *opaque, const struct pt_packet *packet, uint64_t offset)
+{
+    struct seen *seen = opaque;
+
+    seen->n++;
+    seen->hash = (seen->hash ^ (offset << 8 | packet->type)) *
+                 UINT64_C(0x9e3779b97f4a7c15);
+}
+
+/* The same, one packet after the other */
+static struct seen see_each(const struct stream *s)
+{
+    const uint8_t *p = (uint8_t *)s->bytes;
+    struct seen seen = { 0 };
+    bool in_step = false;
+    unsigned items = 0;
+    size_t i = 0;
+
+    while (i < s->size) {
+        struct pt_packet packet;
+        int size;
+
+        i += in_step ? 0 : pt_packet_find_psb(p + i, s->size - i);
+        size = pt_packet_read(p + i, s->size - i, items, &packet);
+        if (!size) {
+            break;
+        }
+        in_step = size > 0;
+        items = in_step && packet.type == PT_PACKET_BBP ? packet.form :
+                !in_step || packet.type == PT_PACKET_PSB ||
+                packet.type == PT_PACKET_BEP ? 0 : items;
+        if (packet.type == PT_PACKET_PSB || packet.type == PT_PACKET_PIP) {
+            see(&seen, &packet, i);
+        }
+        i += MAX(size, 1);
     }
-    return best[1] ? (double)best[0] / best[1] : 0;
+    return seen;
+}
+
+static struct seen scan_stream(const struct stream *s, uint64_t *ns)
+{
+    struct packet_scan scan = { .in_step = false };
+    uint64_t begin = clock_cpu_ns();
+    struct seen seen = { 0 };
+
+    for (size_t i = 0; i < s->size; i += AT_ONCE) {
+        packet_scan_feed(&scan, (uint8_t *)s->bytes + i,
+                         MIN(s->size - i, AT_ONCE), see, &seen);
+    }
+    *ns = MIN(*ns, clock_cpu_ns() - begin);
+    return seen;
+}
+
+/* Bytes a nanosecond; 0 if it does not see what is there */
+static double scan(const struct stream *s)
+{
+    struct seen expected = see_each(s);
+    uint64_t ns = UINT64_MAX;
+
+    for (uint64_t bytes = 0, i = 0; bytes < SCANNED || i < ROUNDS; i++) {
+        struct seen seen = scan_stream(s, &ns);
+
+        if (seen.n != expected.n || seen.hash != expected.hash) {
+            printf("the scan sees something else\n");
+            return 0;
+        }
+        bytes += s->size;
+    }
+    printf("saw %" PRIu64 " PSBs and PIPs in %zu bytes\n", expected.n,
+           s->size);
+    return (double)s->size / ns;
 }
 
 /* How fast a PSB is found where there are few */
-static double scan(const struct stream *s)
+static double find_psbs(const struct stream *s)
 {
     uint64_t begin = clock_cpu_ns(), bytes = 0, psbs = 0;
 
@@ -502,7 +551,7 @@ int main(int argc, char **argv)
         .tsc_per_ctc = { 125, 1 }, .mtc_shift = 3, .bus_ratio = 30,
         .bare = argument(argv, "bare", NULL),
     };
-    double mrps = 0, libipt = 0, ratio;
+    double mrps = 0, libipt = 0, ratio, psbs;
 
     read_known(&s, argument(argv, "known", NULL));
     if (!stream || !g_file_get_contents(stream, &s.bytes, &s.size, NULL) ||
@@ -542,9 +591,11 @@ int main(int argc, char **argv)
 #else
         (void)code_at;
 #endif
-        ratio = pieces(&s, &o, MAX(atoi(argument(argv, "threads", "2")), 1));
-        printf("decode_mrps=%.1f vs_libipt=%.1f scan_gbps=%.1f two_cores=%.2f"
-               "\n", mrps, libipt ? mrps / libipt : 0, scan(&s), ratio);
+        ratio = two_cores(&s, &o);
+        psbs = find_psbs(&s);
+        printf("decode_mrps=%.1f vs_libipt=%.1f scan_gbps=%.2f psb_gbps=%.1f "
+               "two_cores=%.2f\n", mrps, libipt ? mrps / libipt : 0, scan(&s),
+               psbs, ratio);
     }
     trace_code_free(s.provider);
     btrail_code_close(s.code);
