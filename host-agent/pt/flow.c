@@ -21,8 +21,6 @@
  */
 #define STEPS       (1u << 16)
 #define STEPS_BYTE  64u
-/* After a PSB+, whatever was before: so many bytes has it at least, with FUP */
-#define PSB_BYTES   25u
 /* The CPU has as many: SDM, "Indirect Transfer Compression for Returns" */
 #define CALLS       64u
 
@@ -118,21 +116,6 @@ struct pt_flow {
     uint64_t since, since_records;
 };
 
-static void begin_stream(struct pt_flow *f)
-{
-    memcpy(f->clock.tsc_per_ctc, f->o.tsc_per_ctc,
-           sizeof(f->clock.tsc_per_ctc));
-    f->clock.mtc_shift = f->o.mtc_shift;
-    f->clock.bus_ratio = f->o.bus_ratio;
-    f->clock.host = f->o.host_tsc;
-    f->limit = f->size;
-    f->steps = STEPS;
-    f->bits = 64;
-    f->in_guest = f->knows_guest = f->o.bare;
-    f->gap = true;
-    f->gap_reason = PT_GAP_BEGIN;
-}
-
 struct pt_flow *pt_flow_new(const struct pt_flow_options *options,
                             pt_code_fn *code, void *code_opaque,
                             pt_flow_fn *give, void *give_opaque)
@@ -144,11 +127,20 @@ struct pt_flow *pt_flow_new(const struct pt_flow_options *options,
     f->blocks = linked_blocks_new(options->memory, code, code_opaque);
     f->give = give;
     f->give_opaque = give_opaque;
-    f->size = BATCH;
+    memcpy(f->clock.tsc_per_ctc, options->tsc_per_ctc,
+           sizeof(f->clock.tsc_per_ctc));
+    f->clock.mtc_shift = options->mtc_shift;
+    f->clock.bus_ratio = options->bus_ratio;
+    f->clock.host = options->host_tsc;
+    f->size = f->limit = BATCH;
     f->records = g_new(struct btrail_record, f->size);
     f->size_events = 256;
     f->events = g_new(struct pt_flow_event, f->size_events);
-    begin_stream(f);
+    f->steps = STEPS;
+    f->bits = 64;
+    f->in_guest = f->knows_guest = options->bare;
+    f->gap = true;
+    f->gap_reason = PT_GAP_BEGIN;
     return f;
 }
 
@@ -1210,21 +1202,8 @@ static void read_time(struct pt_flow *f, const struct pt_packet *p)
     }
 }
 
-/*
- * What follows a PSB+ must not depend on what was before, but for the guest's
- * place: flow-pieces.h.
- */
-static void begin_anew(struct pt_flow *f)
-{
-    if (f->state == FLOW) {
-        f->steps = STEPS_BYTE * PSB_BYTES;
-        f->steps_at = f->end;
-    }
-}
-
 static void end_psb(struct pt_flow *f)
 {
-    f->told_tsc = 0;
     for (unsigned i = 0; i < f->n_psb_times; i++) {
         read_time(f, &f->psb_times[i]);
     }
@@ -1242,13 +1221,11 @@ static void end_psb(struct pt_flow *f)
             f->mode = 0;
             clear_calls(f);
             confirm(f);
-            begin_anew(f);
             return;
         }
         lose(f, same ? f->reason : PT_GAP_LOST, LOST);
     }
     take_psb(f);
-    begin_anew(f);
 }
 
 /* Between PSB and PSBEND: what the CPU is like. */
@@ -1468,134 +1445,6 @@ void pt_flow_finish(struct pt_flow *f)
     }
     f->sure_events = f->n_events;
     hand_out(f);
-}
-
-/*
- * Pieces of a stream
- */
-
-struct pt_flow_place {
-    struct pt_flow f;           /* without what it points to but: */
-    struct btrail_record *records;
-    struct pt_flow_event *events;
-};
-
-struct pt_flow_place *pt_flow_leave(struct pt_flow *f)
-{
-    struct pt_flow_place *p = g_new(struct pt_flow_place, 1);
-
-    forget_block(f);
-    if (f->via) {
-        go(f, f->ip, NULL);
-    }
-    hand_out(f);
-    p->f = *f;
-    for (unsigned i = 0; i < CALLS; i++) {
-        p->f.calls[i].block = NULL;
-    }
-    p->records = g_memdup2(f->records, f->n * sizeof(*f->records));
-    p->events = g_memdup2(f->events, f->n_events * sizeof(*f->events));
-    return p;
-}
-
-/* It is where @to is, with what is its own. */
-static void become(struct pt_flow *f, const struct pt_flow *to)
-{
-    struct pt_flow own = *f;
-
-    *f = *to;
-    f->o = own.o;
-    f->blocks = own.blocks;
-    f->give = own.give;
-    f->give_opaque = own.give_opaque;
-    f->records = own.records;
-    f->size = own.size;
-    f->events = own.events;
-    f->size_events = own.size_events;
-}
-
-void pt_flow_enter(struct pt_flow *f, const struct pt_flow_place *p)
-{
-    become(f, &p->f);
-    if (f->size < p->f.size) {
-        f->size = p->f.size;
-        f->records = g_renew(struct btrail_record, f->records, f->size);
-    }
-    if (f->size_events < p->f.size_events) {
-        f->size_events = p->f.size_events;
-        f->events = g_renew(struct pt_flow_event, f->events, f->size_events);
-    }
-    if (f->n) {
-        memcpy(f->records, p->records, f->n * sizeof(*f->records));
-    }
-    if (f->n_events) {
-        memcpy(f->events, p->events, f->n_events * sizeof(*f->events));
-    }
-    memset(&f->count, 0, sizeof(f->count));
-    set_limit(f);
-}
-
-void pt_flow_restart(struct pt_flow *f, uint64_t offset)
-{
-    static const struct pt_flow nothing;
-
-    become(f, &nothing);
-    begin_stream(f);
-    f->begin = f->at = f->end = f->counted = f->steps_at = offset;
-}
-
-bool pt_flow_drop(struct pt_flow *f)
-{
-    if (f->state != FLOW || f->n != f->sure || f->n_events != f->sure_events) {
-        return false;
-    }
-    f->n = f->n_events = f->sure = f->sure_events = 0;
-    memset(&f->count, 0, sizeof(f->count));
-    set_limit(f);
-    return true;
-}
-
-static bool same_clock(const struct guest_clock *a, const struct guest_clock *b)
-{
-    return a->now == b->now && a->known == b->known && a->base == b->base &&
-           a->cycles == b->cycles && a->ratio == b->ratio &&
-           a->after_tsc == b->after_tsc && a->has_ctc == b->has_ctc &&
-           a->has_origin == b->has_origin && a->ctc == b->ctc &&
-           a->ctcs == b->ctcs && a->origin == b->origin;
-}
-
-/* Nothing is known of what comes but where the guest is. */
-static bool is_settled(const struct pt_flow *f)
-{
-    return f->state == FLOW && !f->n && !f->n_events && !f->n_tnt &&
-           !f->depth && !f->items && !f->fup_alone && !f->has_fup &&
-           !f->has_pip && !f->mode && !f->overflow && !f->in_psb &&
-           !f->has_exit && !f->entering && !f->gap && !f->split.n;
-}
-
-bool pt_flow_is_same(const struct pt_flow_place *a,
-                     const struct pt_flow_place *b)
-{
-    const struct pt_flow *f = &a->f, *g = &b->f;
-
-    return is_settled(f) && is_settled(g) && f->ip == g->ip &&
-           f->cr3 == g->cr3 && f->bits == g->bits && f->steps == g->steps &&
-           f->steps_at == g->steps_at && f->last_ip == g->last_ip &&
-           f->flushed == g->flushed && f->in_guest == g->in_guest &&
-           f->knows_guest == g->knows_guest && f->begin == g->begin &&
-           f->end == g->end && f->counted == g->counted &&
-           f->told_cr3 == g->told_cr3 && f->told_bits == g->told_bits &&
-           f->told_tsc == g->told_tsc && f->knows_told == g->knows_told &&
-           same_clock(&f->clock, &g->clock);
-}
-
-void pt_flow_place_free(struct pt_flow_place *p)
-{
-    if (p) {
-        g_free(p->records);
-        g_free(p->events);
-        g_free(p);
-    }
 }
 
 unsigned pt_flow_held(const struct pt_flow *f)

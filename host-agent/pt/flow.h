@@ -163,31 +163,6 @@ void pt_flow_give(struct pt_flow *f);
 /* The stream ends here.  Gives out all that is left. */
 void pt_flow_finish(struct pt_flow *f);
 
-/*
- * Pieces of a stream, for flow-pieces.h.  A place is all that a flow knows of
- * where it is; blocks are no part of it.
- */
-struct pt_flow_place;
-
-/* Gives out what is sure, and says where it is. */
-struct pt_flow_place *pt_flow_leave(struct pt_flow *f);
-void pt_flow_place_free(struct pt_flow_place *p);
-
-/* It goes on from a place of another flow with the same options, as that would
- * have, and counts from there.  What it has not given is forgotten. */
-void pt_flow_enter(struct pt_flow *f, const struct pt_flow_place *p);
-
-/* It begins anew, at an offset.  What it has not given is forgotten. */
-void pt_flow_restart(struct pt_flow *f, uint64_t offset);
-
-/* It forgets what was not given yet, and its counts; false if it does not know
- * where the guest is, or not for certain. */
-bool pt_flow_drop(struct pt_flow *f);
-
-/* Does the same come of both, whatever comes?  False if it may not. */
-bool pt_flow_is_same(const struct pt_flow_place *a,
-                     const struct pt_flow_place *b);
-
 /* Records that were made, and not given yet */
 unsigned pt_flow_held(const struct pt_flow *f);
 
@@ -195,7 +170,7 @@ unsigned pt_flow_held(const struct pt_flow *f);
 void pt_flow_change(struct pt_flow *f, uint64_t cr3, uint64_t address);
 
 const struct pt_flow_count *pt_flow_counted(const struct pt_flow *f);
-/* Adds those of another flow, or of another piece. */
+/* Adds those of another flow. */
 void pt_flow_add_counts(struct pt_flow_count *sum,
                         const struct pt_flow_count *c);
 
