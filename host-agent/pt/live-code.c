@@ -23,7 +23,8 @@
 /* And of all together until pages are checked: a guest can have any number. */
 #define ALL_TABLES  32768u
 #define ALL_PAGES   32768u
-/* Tables that are noted of an address space, and of all together */
+/* Tables, and pages of code, that are noted of an address space; and of all
+ * together */
 #define LISTED      16384u
 #define ALL_LISTED  (1u << 22)
 /* Processes that had the same page tables one after the other */
@@ -34,6 +35,14 @@
 #define YOUNG_NS    UINT64_C(30000000)
 /* Between looks at a page that often changes all can have happened. */
 #define QUIET_NS    UINT64_C(100000000)
+/* For longer than that a program is not left alone: more than between looks at
+ * a guest that has executed nothing */
+#define ALONE_NS    UINT64_C(25000000)
+/* How often it was: what was before is not known any more. */
+#define ALONE       8u
+/* What so many looks have found, each some time after the one before, is taken
+ * to be there also when nobody looks. */
+#define LOOKS       8u
 /* Where Linux of 64 bits is.  Its modules and what it makes of BPF come after
  * that, or are mapped page by page. */
 #define IMAGE       UINT64_C(0xffffffff80000000)
@@ -56,11 +65,19 @@ struct live_owner {
     uint64_t first;
     uint64_t last;
     bool remaps;                /* some of its pages have become others */
+    uint64_t seen;              /* begin of the last look at all of its pages */
+    uint64_t forgotten;         /* what was before is as if it was alone */
+    struct {
+        uint64_t from, until;
+    } alone[ALONE];             /* the last one is the newest */
+    unsigned n_alone;
+    uint64_t counted;           /* when the last one of these was */
+    unsigned looks;
 };
 
-/* An entry that leads to another table */
+/* An entry that leads to another table, or to a page of code */
 struct live_table {
-    uint64_t address;           /* that it begins with, plus its level */
+    uint64_t address;           /* that it begins with, plus a table's level */
     uint64_t frame;
 };
 
@@ -70,10 +87,12 @@ struct live_space {
     uint64_t next;              /* when its pages are to be read again */
     uint64_t hash;              /* of its root */
     GArray *tables;             /* of struct live_table, in their order */
+    GArray *code;               /* the same, of all pages that it has had */
     struct live_owner owners[OWNERS];       /* the last one is the newest */
     unsigned n_owners;
     uint64_t process;           /* another number for each owner */
-    bool stale;                 /* blocks of another owner are to be dropped */
+    bool stale;                 /* blocks of another owner are to be dropped; */
+    bool doubtful;              /* or all, and pages are asked for again */
 };
 
 /* A page that was asked for: with blocks, perhaps */
@@ -102,7 +121,7 @@ struct live_code {
     unsigned levels;
     uint64_t root_mask;
     size_t max_spaces, max_pages;
-    uint64_t quiet;
+    uint64_t quiet, alone;
     bool always;
     uint64_t (*now)(void *opaque);
     void *now_opaque;
@@ -115,7 +134,7 @@ struct live_code {
     uint64_t recent[RECENT];    /* the newest first */
     unsigned n_recent;
     unsigned tables_left, pages_left;
-    unsigned listed;            /* tables that all spaces have noted */
+    unsigned listed;            /* of what all spaces have noted */
     bool drop_all;
     uint64_t *data;             /* data_key() of DATA pages */
     struct live_change changes[CHANGES];
@@ -133,6 +152,7 @@ static void free_space(gpointer p)
     struct live_space *s = p;
 
     g_array_free(s->tables, TRUE);
+    g_array_free(s->code, TRUE);
     g_free(s);
 }
 
@@ -149,6 +169,7 @@ struct live_code *live_code_new(const struct guest_memory *memory,
     c->max_spaces = o->spaces ? o->spaces : SPACES;
     c->max_pages = o->pages ? o->pages : PAGES;
     c->quiet = o->quiet ? o->quiet : QUIET_NS;
+    c->alone = o->alone ? o->alone : ALONE_NS;
     c->always = o->always;
     c->now = o->now ? o->now : clock_now;
     c->now_opaque = o->now_opaque;
@@ -407,8 +428,10 @@ struct live_reading {
     unsigned leaves;
     bool some;                  /* pages were read */
     GArray *list;               /* gets tables; or NULL: pages are read */
-    GArray *data;               /* gets frames of pages of data */
-    bool more;                  /* there were too many */
+    GArray *code;               /* gets pages of code, */
+    GArray *data;               /* and frames of pages of data */
+    bool more;                  /* there were too many tables, */
+    bool more_code;             /* or not all pages of code were seen */
 };
 
 static void read_page(struct live_reading *r, uint64_t page, uint64_t physical)
@@ -437,34 +460,35 @@ static void read_page(struct live_reading *r, uint64_t page, uint64_t physical)
     }
 }
 
-/* What is noted of a space, or of all, is as much as its tables say. */
-static bool has_room(const struct live_reading *r)
-{
-    return r->list->len < LISTED &&
-           r->c->listed + r->list->len < ALL_LISTED;
-}
-
-static void note_table(struct live_reading *r, uint64_t address, uint64_t frame)
+/* Returns false if there is no room: as much is noted as tables say. */
+static bool note(const struct live_reading *r, GArray *list, uint64_t address,
+                 uint64_t frame)
 {
     const struct live_table t = { address, frame };
 
-    if (has_room(r)) {
-        g_array_append_val(r->list, t);
-    } else {
-        r->more = true;
+    if (list->len >= LISTED ||
+        r->c->listed + r->list->len + r->code->len >= ALL_LISTED) {
+        return false;
     }
+    g_array_append_val(list, t);
+    return true;
 }
 
-/* A page that can be executed is read, or one of data is noted. */
-static void take_page(struct live_reading *r, uint64_t at, uint64_t entry)
+/* A page that can be executed is read, or noted, as one of data is. */
+static void take_page(struct live_reading *r, uint64_t at, uint64_t entry,
+                      bool large)
 {
     uint64_t frame = entry & PAGE_WALK_FRAME;
+    bool execute = !(entry & NO_EXECUTE), dirty = entry & DIRTY;
 
     if (!r->list) {
-        if (!(entry & (NO_EXECUTE | DIRTY))) {
+        /* A large one is read as it is asked for. */
+        if (execute && !dirty && !large) {
             read_page(r, at, frame);
         }
-    } else if ((entry & NO_EXECUTE) && (entry & DIRTY)) {
+    } else if (execute && !dirty) {
+        r->more_code |= !note(r, r->code, at, frame);
+    } else if (!execute && dirty && !large) {
         g_array_append_val(r->data, frame);
     }
 }
@@ -487,6 +511,7 @@ static void read_table(struct live_reading *r, uint64_t table, unsigned shift,
     }
     if (!*left || !c->tables_left) {
         r->more |= shift > 12;
+        r->more_code = true;
         return;
     }
     --*left;
@@ -494,6 +519,7 @@ static void read_table(struct live_reading *r, uint64_t table, unsigned shift,
     c->count.tables++;
     if (!guest_memory_read(c->memory, table, entries,
                            n * (c->levels == 2 ? 4 : 8))) {
+        r->more_code = true;
         return;
     }
     for (unsigned i = 0; i < n; i++) {
@@ -510,16 +536,15 @@ static void read_table(struct live_reading *r, uint64_t table, unsigned shift,
             (!(entry & USER) && !(top && c->levels == 3))) {
             continue;
         }
-        if (page_walk_is_large(c->levels, shift, entry)) {
-            continue;           /* read as it is asked for */
-        }
-        if (shift == 12) {
-            take_page(r, at, entry);
+        if (shift == 12 || page_walk_is_large(c->levels, shift, entry)) {
+            if (executes) {
+                take_page(r, at, entry, shift > 12);
+            }
             continue;
         }
         all &= !(entry & NO_EXECUTE);
         if (r->list) {
-            note_table(r, at | shift, entry & PAGE_WALK_FRAME);
+            r->more |= !note(r, r->list, at | shift, entry & PAGE_WALK_FRAME);
         }
         /* Where nothing is executed nothing is looked for, but tables. */
         if (all || (r->list && shift > 12 + bits)) {
@@ -530,10 +555,10 @@ static void read_table(struct live_reading *r, uint64_t table, unsigned shift,
 
 static void begin_reading(struct live_reading *r, struct live_code *c,
                           const struct live_space *s, GArray *list,
-                          GArray *data)
+                          GArray *code, GArray *data)
 {
     *r = (struct live_reading){
-        .c = c, .root = s->root, .list = list, .data = data,
+        .c = c, .root = s->root, .list = list, .code = code, .data = data,
         .tables = TABLES, .leaves = TABLES, .pages = SPACE_PAGES,
     };
     read_table(r, s->root, 12 + index_bits(c) * (c->levels - 1), 0, true);
@@ -569,8 +594,9 @@ static bool has_all(const GArray *now, const GArray *before)
     return true;
 }
 
-/* The process is another one: what it executes has nothing of before. */
-static void drop_space(struct live_code *c, uint64_t root)
+/* What it has is asked for again; or the process is another one, of which what
+ * was before is nothing. */
+static void drop_space(struct live_code *c, struct live_space *s)
 {
     GHashTableIter iter;
     gpointer value;
@@ -579,11 +605,101 @@ static void drop_space(struct live_code *c, uint64_t root)
     while (g_hash_table_iter_next(&iter, &value, NULL)) {
         const struct live_page *p = value;
 
-        if (p->key[0] == root && !(p->key[1] >> 63)) {
+        if (p->key[0] == s->root && !(p->key[1] >> 63)) {
             c->change(c->opaque, p->cr3, p->key[1]);
-            g_hash_table_iter_remove(&iter);
+            if (s->stale) {
+                g_hash_table_iter_remove(&iter);
+            }
         }
     }
+    s->stale = s->doubtful = false;
+}
+
+/* A program has mapped something else where it had a page of code. */
+static void replace(struct live_code *c, struct live_space *s,
+                    struct live_owner *owner, uint64_t page, uint64_t begin)
+{
+    uint64_t last;
+
+    owner->remaps = s->doubtful = true;
+    if (code_store_last(c->store, s->root, page, &last)) {
+        put(c, s->root, page, CODE_STORE_NONE, NULL, begin, live_code_now(c));
+    }
+}
+
+/*
+ * Compares the pages of code that a process has with those that it has had: is
+ * there another one at an address?  Keeps both.
+ */
+static void keep_code(struct live_code *c, struct live_space *s,
+                      struct live_owner *owner, const GArray *now,
+                      uint64_t begin)
+{
+    GArray *all = g_array_sized_new(FALSE, FALSE, sizeof(struct live_table),
+                                    MAX(now->len, s->code->len));
+    const struct live_table *n = (const struct live_table *)now->data;
+    const struct live_table *b = (const struct live_table *)s->code->data;
+    unsigned i = 0, k = 0;
+
+    while (i < now->len || k < s->code->len) {
+        if (i < now->len && (k >= s->code->len ||
+                             n[i].address <= b[k].address)) {
+            if (k < s->code->len && n[i].address == b[k].address) {
+                if (n[i].frame != b[k].frame) {
+                    replace(c, s, owner, n[i].address, begin);
+                }
+                k++;
+            }
+            g_array_append_val(all, n[i]);
+            i++;
+        } else {
+            /* Those that are gone are what there is least room for. */
+            if (all->len + now->len - i < LISTED &&
+                c->listed + all->len + now->len - i < ALL_LISTED) {
+                g_array_append_val(all, b[k]);
+            }
+            k++;
+        }
+    }
+    g_array_free(s->code, TRUE);
+    s->code = all;
+}
+
+/* All that it can execute was seen: for how long was it not? */
+static void see_all(const struct live_code *c, struct live_space *s,
+                    struct live_owner *o, uint64_t begin, uint64_t end)
+{
+    if (!o->seen) {
+        o->forgotten = end;
+    } else if (end - o->seen > c->alone) {
+        if (o->n_alone == ALONE) {
+            o->forgotten = o->alone[0].until;
+            memmove(o->alone, o->alone + 1,
+                    --o->n_alone * sizeof(o->alone[0]));
+        }
+        o->alone[o->n_alone].from = o->seen;
+        o->alone[o->n_alone++].until = end;
+        s->doubtful = true;
+    }
+    o->seen = begin;
+    if (!o->looks || begin - o->counted >= c->quiet / LOOKS) {
+        o->counted = begin;
+        o->looks += o->looks < LOOKS;
+    }
+}
+
+static bool was_alone(const struct live_owner *o, uint64_t from,
+                      uint64_t until)
+{
+    if (from < o->forgotten || until > o->seen) {
+        return true;
+    }
+    for (unsigned i = 0; i < o->n_alone; i++) {
+        if (from < o->alone[i].until && until > o->alone[i].from) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /*
@@ -598,11 +714,14 @@ static bool look_at_space(struct live_code *c, struct live_space *s)
     g_autoptr(GArray) data = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     struct live_owner *owner = s->n_owners ? &s->owners[s->n_owners - 1] :
                                NULL;
+    GArray *code = g_array_new(FALSE, FALSE, sizeof(struct live_table));
     struct live_reading r;
+    uint64_t end;
     bool same;
 
-    c->listed -= s->tables->len;
-    begin_reading(&r, c, s, tables, data);
+    c->listed -= s->tables->len + s->code->len;
+    begin_reading(&r, c, s, tables, code, data);
+    end = live_code_now(c);
     same = owner && !r.more && tables->len && has_all(tables, s->tables);
     if (same) {
         owner->last = begin;
@@ -613,14 +732,31 @@ static bool look_at_space(struct live_code *c, struct live_space *s)
         }
         s->process++;
         s->owners[s->n_owners++] = (struct live_owner){
-            .first = live_code_now(c), .last = begin,
+            .first = end, .last = begin,
         };
+        g_array_set_size(s->code, 0);
     }
+    owner = &s->owners[s->n_owners - 1];
     g_array_free(s->tables, TRUE);
     s->tables = tables;
     c->listed += tables->len;
+    keep_code(c, s, owner, code, begin);
+    c->listed += s->code->len;
+    g_array_free(code, TRUE);
+    if (!r.more_code) {
+        see_all(c, s, owner, begin, end);
+    }
     note_data(c, s, data);
     return same;
+}
+
+/* Not while blocks are made */
+static void look_and_drop(struct live_code *c, struct live_space *s)
+{
+    s->stale |= !look_at_space(c, s);
+    if (s->stale || s->doubtful) {
+        drop_space(c, s);
+    }
 }
 
 static void read_space(struct live_code *c, struct live_space *s)
@@ -629,12 +765,10 @@ static void read_space(struct live_code *c, struct live_space *s)
     uint64_t age;
 
     c->count.spaces++;
-    if (!look_at_space(c, s)) {
-        drop_space(c, s->root);
-    }
-    begin_reading(&r, c, s, NULL, NULL);
-    if (r.some && !look_at_space(c, s)) {
-        drop_space(c, s->root);
+    look_and_drop(c, s);
+    begin_reading(&r, c, s, NULL, NULL, NULL);
+    if (r.some) {
+        look_and_drop(c, s);
     }
     age = live_code_now(c) - s->first;
     s->next = live_code_now(c) + CLAMP(age / 4, SOONEST_NS, LATEST_NS);
@@ -671,6 +805,7 @@ static struct live_space *space_at(struct live_code *c, uint64_t root)
         s = g_new0(struct live_space, 1);
         s->root = root;
         s->tables = g_array_new(FALSE, FALSE, sizeof(struct live_table));
+        s->code = g_array_new(FALSE, FALSE, sizeof(struct live_table));
         g_hash_table_insert(c->spaces, &s->root, s);
     }
     return s;
@@ -757,12 +892,7 @@ static void look_at_spaces(struct live_code *c)
     }
     g_hash_table_iter_init(&iter, roots);
     while (g_hash_table_iter_next(&iter, &value, NULL)) {
-        struct live_space *s = g_hash_table_lookup(c->spaces, value);
-
-        if (!look_at_space(c, s) || s->stale) {
-            drop_space(c, s->root);
-            s->stale = false;
-        }
+        look_and_drop(c, g_hash_table_lookup(c->spaces, value));
     }
 }
 
@@ -807,6 +937,29 @@ static void hold(struct live_code_view *v, uint64_t cr3, uint64_t page)
     g_array_append_val(v->passing, place);
 }
 
+/* Whose page tables have a page that was seen then?  Returns whether they were
+ * looked at, so that what the store has said can be out of date. */
+static bool look_at_owner(struct live_code_view *v, uint64_t cr3,
+                          uint64_t page, uint64_t seen)
+{
+    struct live_code *c = v->code;
+    struct live_space *s;
+
+    if (page >> 63 || c->levels < 2 || c->levels > 5) {
+        return false;
+    }
+    s = space_at(c, cr3 & c->root_mask);
+    if (s->n_owners &&
+        s->owners[s->n_owners - 1].last >= MAX(v->until, seen)) {
+        return false;
+    }
+    if (!look_at_space(c, s)) {
+        /* This is where blocks are made: what it had is dropped afterwards. */
+        s->stale = true;
+    }
+    return true;
+}
+
 /*
  * Did one process have these page tables from @from until @until, and was the
  * page seen while it did?  The kernel's pages are those of all.
@@ -823,20 +976,16 @@ static bool is_owners(struct live_code_view *v, uint64_t cr3, uint64_t page,
         return true;
     }
     s = space_at(c, cr3 & c->root_mask);
-    if ((!s->n_owners || s->owners[s->n_owners - 1].last < v->until ||
-         s->owners[s->n_owners - 1].last < a->seen[1]) &&
-        !look_at_space(c, s)) {
-        /* This is where blocks are made: what it had is dropped afterwards. */
-        s->stale = true;
-    }
     for (unsigned i = 0; i < s->n_owners; i++) {
         struct live_owner *o = &s->owners[i];
 
         if (o->first <= v->from && o->last >= v->until &&
             ((a->seen[1] >= o->first && a->seen[1] <= o->last) ||
              (a->seen[0] >= o->first && a->seen[0] <= o->last))) {
-            if (i + 1 < s->n_owners) {
-                /* Who comes next does not have it. */
+            if (i + 1 < s->n_owners ||
+                (o->n_alone && o->alone[o->n_alone - 1].until > v->until)) {
+                /* Who comes next does not have it; or it is asked for again
+                 * as nobody has looked for a time. */
                 hold(v, cr3, page);
             }
             *owner = o;
@@ -868,7 +1017,7 @@ static bool has_always_been(const struct live_code *c, uint64_t cr3,
  * modules of a kernel come and go, and programs map one file after the other.
  * What was seen to change has changed more often, perhaps.  Of a page that
  * comes it is not known what was there before: in the kernel, and in a program
- * that was seen to map others.
+ * that was seen to map others, or that nobody has looked at for a time.
  */
 static enum pt_code_result check_quiet(struct live_code_view *v, uint64_t cr3,
                                        uint64_t page,
@@ -877,7 +1026,7 @@ static enum pt_code_result check_quiet(struct live_code_view *v, uint64_t cr3,
                                        struct live_owner *owner)
 {
     struct live_code *c = v->code;
-    bool always = owner && !owner->remaps;
+    bool alone = owner && was_alone(owner, v->from, v->until);
 
     if (result == CODE_STORE_CHANGED ||
         code_store_apart(c->store, space_of(c, cr3, page), page, a->bytes[0],
@@ -888,8 +1037,12 @@ static enum pt_code_result check_quiet(struct live_code_view *v, uint64_t cr3,
         }
         return PT_CODE_CHANGED;
     }
-    return always || (result == CODE_STORE_SURE &&
-                      v->from - MIN(v->from, a->seen[0]) >= c->quiet) ?
+    if (owner && !owner->remaps && !alone) {
+        return PT_CODE_READ;
+    }
+    return result == CODE_STORE_SURE &&
+           v->from - MIN(v->from, a->seen[0]) >= c->quiet &&
+           (!alone || (!owner->remaps && owner->looks >= LOOKS)) ?
            PT_CODE_READ : PT_CODE_UNREADABLE;
 }
 
@@ -941,6 +1094,9 @@ enum pt_code_result live_code_read(void *opaque, uint64_t cr3,
         c->count.asked++;
     }
     result = code_store_find(c->store, space, page, v->from, v->until, &a);
+    if (a.bytes[0] && look_at_owner(v, cr3, page, a.seen[1])) {
+        result = code_store_find(c->store, space, page, v->from, v->until, &a);
+    }
     bytes = a.bytes[0];
     always = has_always_been(c, cr3, page);
     if (result == CODE_STORE_CHANGED && bytes && always) {

@@ -25,6 +25,8 @@
  * @quiet:  for how long code must have been the same where other code can come:
  *          of a kernel's modules; where a program has mapped other pages.  In
  *          the unit of @now; 0: as long as usual
+ * @alone:  how long a program is not looked at at most for code that is new to
+ *          be known to have been there; in the same unit, 0: as usual
  * @always: all code of the kernel is taken to be there always, but for what it
  *          patches
  * @now:    the time, of which all times are; NULL: clock_ns()
@@ -35,6 +37,7 @@ struct live_code_options {
     size_t spaces;
     size_t pages;
     uint64_t quiet;
+    uint64_t alone;
     bool always;
     uint64_t (*now)(void *opaque);
     void *now_opaque;

@@ -674,6 +674,110 @@ static void test_32(void)
     end(&g);
 }
 
+/* Two files take each other's place before any page is asked for: nobody was
+ * there to see it, or it was seen when they were looked at. */
+static void test_alone(void)
+{
+    struct guest g;
+    uint64_t root, t, until, frames[2];
+
+    begin(&g, (struct live_code_options){ .quiet = 500, .alone = 100 });
+    root = fake_space_root(&g.space);
+    put(&g, root, USER, 1);
+    put(&g, root, USER + PAGE, 2);
+    frames[0] = *entry_of(&g, root, USER);
+    frames[1] = other_page(&g, root) | U | 1;
+    live_code_see(g.code, root);
+    /* It has executed what was there for a time, and is not any more. */
+    t = g.now;
+    until = g.now += 150;
+    g_assert_cmpint(ask(&g, root, USER, t, until), ==, -1);
+    /* From then on it is looked at. */
+    for (unsigned i = 0; i < 4; i++) {
+        g.now += 60;
+        live_code_check(g.code);
+    }
+    t = g.now;
+    g_assert_cmpint(ask(&g, root, USER, until + 10, t), ==, 1);
+    /* A page that comes, and one that was there and was not asked for */
+    put(&g, root, USER + 2 * PAGE, 4);
+    g_assert_cmpint(ask(&g, root, USER + 2 * PAGE, t, t + 1), ==, 4);
+    g_assert_cmpint(ask(&g, root, USER + PAGE, t, t + 1), ==, 2);
+    end(&g);
+
+    /* The page that is asked for first is another one than that which is seen
+     * to become others. */
+    begin(&g, (struct live_code_options){ .quiet = 500, .alone = 100 });
+    root = fake_space_root(&g.space);
+    put(&g, root, USER, 1);
+    put(&g, root, USER + PAGE, 2);
+    frames[0] = *entry_of(&g, root, USER);
+    frames[1] = other_page(&g, root) | U | 1;
+    live_code_see(g.code, root);
+    t = g.now;
+    g_assert_cmpint(ask(&g, root, USER + PAGE, t, t), ==, 2);
+    g.now += 60;
+    *entry_of(&g, root, USER) = frames[1];
+    live_code_check(g.code);
+    g.now += 60;
+    *entry_of(&g, root, USER) = frames[0];
+    live_code_check(g.code);
+    g_assert_cmpint(ask(&g, root, USER, t + 20, g.now), ==, -2);
+    end(&g);
+
+    /* It was gone in between. */
+    begin(&g, (struct live_code_options){ .quiet = 500, .alone = 100 });
+    root = fake_space_root(&g.space);
+    put(&g, root, USER + PAGE, 2);
+    put(&g, root, USER, 1);
+    frames[0] = *entry_of(&g, root, USER);
+    frames[1] = other_page(&g, root) | U | 1;
+    live_code_see(g.code, root);
+    t = g.now;
+    g_assert_cmpint(ask(&g, root, USER + PAGE, t, t), ==, 2);
+    *entry_of(&g, root, USER) = 0;
+    live_code_check(g.code);
+    *entry_of(&g, root, USER) = frames[1];
+    live_code_check(g.code);
+    g_assert_cmpint(ask(&g, root, USER, t, g.now), ==, -2);
+    t = g.now;
+    g_assert_cmpint(ask(&g, root, USER, t, t), ==, -2);
+    g.now += 600;
+    live_code_check(g.code);
+    t = g.now;
+    g_assert_cmpint(ask(&g, root, USER, t, t), ==, 3);
+    end(&g);
+
+    /* Nobody has looked so often that it is not known any more when. */
+    begin(&g, (struct live_code_options){ .quiet = 5000, .alone = 100 });
+    root = fake_space_root(&g.space);
+    put(&g, root, USER, 1);
+    live_code_see(g.code, root);
+    live_code_check(g.code);
+    t = g.now;
+    g_assert_cmpint(ask(&g, root, USER, t, t), ==, 1);
+    g_assert_cmpuint(g.view.passing->len, ==, 0);
+    /* Blocks that are there are not used for such a time, either. */
+    g.now += 150;
+    live_code_check(g.code);
+    g_assert_cmpuint(g.user, ==, 1);
+    g_assert_cmpint(ask(&g, root, USER, t, t), ==, 1);
+    g_assert_cmpuint(g.view.passing->len, ==, 1);
+    live_code_check(g.code);
+    g_assert_cmpuint(g.user, ==, 1);
+    for (unsigned i = 0; i < 12; i++) {
+        live_code_check(g.code);
+        g.now += 150;
+        live_code_check(g.code);
+    }
+    g_assert_cmpint(ask(&g, root, USER, t, t), ==, -1);
+    live_code_check(g.code);
+    t = g.now;
+    live_code_check(g.code);
+    g_assert_cmpint(ask(&g, root, USER, t, t), ==, 1);
+    end(&g);
+}
+
 /* To see whose page tables these are, each of them is read once. */
 static void test_cost(void)
 {
@@ -718,6 +822,7 @@ int main(int argc, char **argv)
     g_test_add_func("/live-code/race", test_race);
     g_test_add_func("/live-code/bounds", test_bounds);
     g_test_add_func("/live-code/32", test_32);
+    g_test_add_func("/live-code/alone", test_alone);
     g_test_add_func("/live-code/cost", test_cost);
     return g_test_run();
 }
