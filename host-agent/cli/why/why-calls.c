@@ -223,7 +223,7 @@ static int read_ran(struct call_search *search, const struct call_ran *ran,
         search->in.window.end = end >= last ? whole->end :
             MIN(whole->end, end - MIN(end, whole->start));
         search->cut = 0;
-        g_array_set_size(search->why->spans, 0);
+        why_clear_spans(search->why);
         ret = search->read(search, closest);
     } while (!ret && search->cut && search->in.window.end < whole->end &&
              end < last);

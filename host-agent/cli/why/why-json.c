@@ -240,6 +240,7 @@ void why_print_json(const struct why *why)
             why, &g_array_index(why->slow, struct waiting_span, i)));
     }
     btrail_json_add(root, "a:spans", spans, "o:ordinary",
-                    ordinary_json(&why->ordinary), NULL);
+                    ordinary_json(&why->ordinary), "U:left_out",
+                    why->left_out, NULL);
     cli_print_json(root);
 }

@@ -470,6 +470,10 @@ static void print_ordinary(const struct why *why)
     if (o->n < o->all) {
         cli_printf(" of %" PRIu64 " of them", o->n);
     }
+    if (why->left_out) {
+        cli_printf(", and of none of the %" PRIu64 " shorter ones that are "
+                   "more than can be kept", why->left_out);
+    }
     for (unsigned c = 0; c < WHY_COMPONENTS; c++) {
         if (o->medians[c]) {
             cli_printf("%s %s %s", c ? "," : ":", c == WHY_ON_CPU ? "on CPU" :

@@ -10,19 +10,52 @@
 #include "find/clock-order.h"
 #include "find/record-reader.h"
 #include "util/parse.h"
+#include "util/search.h"
 
 /* How far back a wait is looked for at first, and by what factor more */
 #define BACK        UINT64_C(100000000)
 #define FURTHER     16
 
-/* More spans are not kept. */
+/* So many are kept; of more, the shorter half is not. */
 #define MAX_SPANS   (1u << 20)
+
+static uint64_t unpaused(const struct why *why, const struct why_span *s)
+{
+    uint64_t ns = s->end.time - MIN(s->begin.time, s->end.time);
+
+    /* A replay's guest does not notice pauses. */
+    return why->clock ? replay_clock_between(why->clock, s->begin.time,
+                                            s->end.time) :
+           ns - MIN(ns, s->paused);
+}
+
+static gint by_duration(gconstpointer a, gconstpointer b, gpointer opaque)
+{
+    const struct why_span *x = a, *y = b;
+
+    return BTRAIL_COMPARE(unpaused(opaque, y), unpaused(opaque, x)) ?:
+           BTRAIL_COMPARE(x->begin.time, y->begin.time);
+}
+
+void why_sort_spans(struct why *why)
+{
+    g_array_sort_with_data(why->spans, by_duration, why);
+}
+
+void why_clear_spans(struct why *why)
+{
+    g_array_set_size(why->spans, 0);
+    why->left_out = 0;
+}
 
 void why_add_span(struct why *why, const struct why_span *s)
 {
-    if (why->spans->len < MAX_SPANS) {
-        g_array_append_val(why->spans, *s);
+    if (why->spans->len == MAX_SPANS) {
+        why_sort_spans(why);
+        g_array_set_size(why->spans, MAX_SPANS / 2);
+        why->left_out += MAX_SPANS / 2;
     }
+    g_array_append_val(why->spans, *s);
 }
 
 /*

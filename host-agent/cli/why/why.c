@@ -14,7 +14,6 @@
 #include "find/record-reader.h"
 #include "find/task-names.h"
 #include "util/json.h"
-#include "util/search.h"
 #include "util/sort.h"
 
 #define MAX_SLOWEST     100
@@ -78,24 +77,6 @@ bool why_guest_time(const struct why *why, const struct waiting_moment *m,
     return m->index != THREAD_NO_INDEX &&
            guest_time_of(trace, m->vcpu, m->index, guest_time_hz(trace),
                          &time->from, &time->to);
-}
-
-static uint64_t unpaused(const struct why *why, const struct why_span *s)
-{
-    uint64_t ns = s->end.time - MIN(s->begin.time, s->end.time);
-
-    /* A replay's guest does not notice pauses. */
-    return why->clock ? replay_clock_between(why->clock, s->begin.time,
-                                            s->end.time) :
-           ns - MIN(ns, s->paused);
-}
-
-static gint by_duration(gconstpointer a, gconstpointer b, gpointer opaque)
-{
-    const struct why_span *x = a, *y = b;
-
-    return BTRAIL_COMPARE(unpaused(opaque, y), unpaused(opaque, x)) ?:
-           BTRAIL_COMPARE(x->begin.time, y->begin.time);
 }
 
 /* Reads a span, and appends it. */
@@ -179,7 +160,7 @@ static bool read_ordinary(struct why *why)
     guint first = why->slow->len, all = why->spans->len - first;
     guint n = MIN(all, why->states || all <= FEW ? ORDINARY : ORDINARY_WAITS);
 
-    why->ordinary.all = all;
+    why->ordinary.all = why->left_out + all;
     for (guint i = 0; i < n; i++) {
         guint at = first + (guint)((uint64_t)i * all / n);
         unsigned each = MAX(n / ORDINARY_WAITS, 1);
@@ -201,7 +182,7 @@ static bool read_all(struct why *why)
 {
     guint n;
 
-    g_array_sort_with_data(why->spans, by_duration, why);
+    why_sort_spans(why);
     if (!read_states(why)) {
         return false;
     }
@@ -289,7 +270,8 @@ static int explain(struct why *why)
         return CLI_FAILED;
     }
     why->pauses = cli_trace_pauses(&why->in.trace, &why->pauses_known);
-    if (!why->pauses || !read_clock(why) || !why_find_spans(why) || !read_all(why)) {
+    if (!why->pauses || !read_clock(why) || !why_find_spans(why) ||
+        !read_all(why)) {
         return CLI_FAILED;
     }
     (why->json ? why_print_json : why_print_text)(why);

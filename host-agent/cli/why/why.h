@@ -40,7 +40,7 @@ uint64_t why_component(const struct waiting_span *w, enum why_component c);
 
 /**
  * struct why_ordinary - spans that are not among the slowest
- * @all:     how many there are
+ * @all:     how many there are, those that are left out counted
  * @n:       of how many these are the medians
  * @medians: of each component
  * @read:    of struct waiting_span: some of them, with waits
@@ -57,6 +57,7 @@ struct why_ordinary {
  * @slowest: so many are explained
  * @what, @syscall, @process, @boot: what is asked for, if not @between
  * @spans:  of struct why_span
+ * @left_out: how many more there are, which are shorter than many of these
  * @slow:   of struct waiting_span, the slowest one first
  * @states: of the time of all spans, if that is not too much; or NULL
  * @clock:  of a replay: the guest's, in which spans are compared; or NULL
@@ -76,6 +77,7 @@ struct why {
     struct replay_clock *clock;
     bool pauses_known;
     GArray *spans;
+    uint64_t left_out;
     GArray *slow;
     struct why_ordinary ordinary;
     struct thread_states *states;
@@ -88,8 +90,12 @@ bool why_find_spans(struct why *why);
 bool why_find_syscalls(struct why *why, const char *name);
 bool why_find_calls(struct why *why, const struct find_place *place);
 
-/* There is a limit, beyond which it is dropped. */
+/* There is a limit, beyond which short ones are left out. */
 void why_add_span(struct why *why, const struct why_span *s);
+void why_clear_spans(struct why *why);
+
+/* The longest one first, without pauses */
+void why_sort_spans(struct why *why);
 
 /* The name of a function of a stack; @buf is for some */
 #define WHY_NAME    256
