@@ -26,7 +26,7 @@
 /* How often lanes pass packets without a look at where they are */
 #define ROUNDS      512
 
-struct lane {
+struct scan_lane {
     const uint8_t *at;
     const uint8_t *end;         /* it ends at the first packet from here on */
     bool stopped;               /* before a packet that is not for lanes */
@@ -34,7 +34,7 @@ struct lane {
     const uint8_t *found[FOUND];
 };
 
-struct scan {
+struct scanning {
     struct packet_scan *s;
     packet_scan_fn *see;
     void *opaque;
@@ -187,7 +187,7 @@ static const uint8_t *guess(const uint8_t *at, const uint8_t *end)
 }
 
 /* The size of a packet that is not common; 0: it is not for lanes. */
-static unsigned rare(struct lane *l, const uint8_t *at)
+static unsigned rare(struct scan_lane *l, const uint8_t *at)
 {
     struct pt_packet packet;
     int size = pt_packet_read(at, PT_PACKET_MAX, 0, &packet);
@@ -205,7 +205,7 @@ static unsigned rare(struct lane *l, const uint8_t *at)
 }
 
 /* Passes one packet after the other, as far as the end of the lane. */
-static void finish(struct lane *l)
+static void finish(struct scan_lane *l)
 {
     while (!l->stopped && l->at < l->end) {
         unsigned size = common_one(l->at) ?: rare(l, l->at);
@@ -216,7 +216,8 @@ static void finish(struct lane *l)
 }
 
 /* Passes one packet, or two; *@n is 1 if the lane is not to go on. */
-static inline const uint8_t *pass(struct lane *l, const uint8_t *at, size_t *n)
+static inline const uint8_t *pass(struct scan_lane *l, const uint8_t *at,
+                                  size_t *n)
 {
     unsigned size = common(at);
 
@@ -232,7 +233,7 @@ static inline const uint8_t *pass(struct lane *l, const uint8_t *at, size_t *n)
 
 /* How often each lane can pass packets, 0 if all are at their ends; @at: where
  * they are */
-static size_t rounds(const struct lane *l, const uint8_t **at)
+static size_t rounds(const struct scan_lane *l, const uint8_t **at)
 {
     size_t least = SIZE_MAX;
 
@@ -248,7 +249,7 @@ static size_t rounds(const struct lane *l, const uint8_t **at)
            MIN((least + PT_PACKET_MAX - 1) / PT_PACKET_MAX, ROUNDS);
 }
 
-static void run(struct lane *l)
+static void run(struct scan_lane *l)
 {
     const uint8_t *at[LANES];
     size_t n;
@@ -270,14 +271,14 @@ static void run(struct lane *l)
 }
 
 /* Reads a piece in lanes of @size bytes each; returns up to where. */
-static const uint8_t *scan_lanes(struct scan *scan, const uint8_t *p,
+static const uint8_t *scan_lanes(struct scanning *scan, const uint8_t *p,
                                  size_t size, uint64_t offset)
 {
     const uint8_t *at = p;
-    struct lane lanes[LANES];
+    struct scan_lane lanes[LANES];
 
     for (unsigned i = 0; i < LANES; i++) {
-        struct lane *l = &lanes[i];
+        struct scan_lane *l = &lanes[i];
 
         l->stopped = false;
         l->n = 0;
@@ -290,7 +291,7 @@ static const uint8_t *scan_lanes(struct scan *scan, const uint8_t *p,
     }
     run(lanes);
     for (unsigned i = 0; i < LANES; i++) {
-        struct lane *l = &lanes[i];
+        struct scan_lane *l = &lanes[i];
 
         finish(l);
 
@@ -316,7 +317,7 @@ static const uint8_t *scan_lanes(struct scan *scan, const uint8_t *p,
  * One packet after the other
  */
 
-static void see_packet(struct scan *scan, const struct pt_packet *p,
+static void see_packet(struct scanning *scan, const struct pt_packet *p,
                        uint64_t at)
 {
     struct packet_scan *s = scan->s;
@@ -340,7 +341,7 @@ static void see_packet(struct scan *scan, const struct pt_packet *p,
 
 static size_t scan(void *opaque, const uint8_t *p, size_t n)
 {
-    struct scan *scan = opaque;
+    struct scanning *scan = opaque;
     struct packet_scan *s = scan->s;
     uint64_t begin = s->offset;
     size_t i = 0;
@@ -386,10 +387,10 @@ static size_t scan(void *opaque, const uint8_t *p, size_t n)
 void packet_scan_feed(struct packet_scan *s, const uint8_t *p, size_t n,
                       packet_scan_fn *see, void *opaque)
 {
-    struct scan scan_of = { s, see, opaque };
+    struct scanning scanning = { s, see, opaque };
 
     make_tables();
-    pt_split_feed(&s->split, p, n, scan, &scan_of);
+    pt_split_feed(&s->split, p, n, scan, &scanning);
 }
 
 void packet_scan_missing(struct packet_scan *s, uint64_t offset)
