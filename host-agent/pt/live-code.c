@@ -43,6 +43,9 @@
 /* What so many looks have found, each some time after the one before, is taken
  * to be there also when nobody looks. */
 #define LOOKS       8u
+/* So many pages of Linux itself do not change or go between two looks, unless
+ * it is another one that was loaded there; or it has patched many places. */
+#define REPLACED    8u
 /* Where Linux of 64 bits is.  Its modules and what it makes of BPF come after
  * that, or are mapped page by page. */
 #define IMAGE       UINT64_C(0xffffffff80000000)
@@ -133,6 +136,9 @@ struct live_code {
     GHashTable *pages;          /* of struct live_page */
     uint64_t recent[RECENT];    /* the newest first */
     unsigned n_recent;
+    uint64_t kernel_since;      /* Linux is somewhere else since then, */
+    uint64_t replaced;          /* or has changed in many places */
+    unsigned image_changes;     /* pages, since all were looked at */
     unsigned tables_left, pages_left;
     unsigned listed;            /* of what all spaces have noted */
     bool drop_all;
@@ -329,6 +335,13 @@ static struct live_page *page_at(const struct live_code *c, uint64_t cr3,
     return g_hash_table_lookup(c->pages, key);
 }
 
+static void change_image(struct live_code *c, const struct live_page *p)
+{
+    if (p && p->hash && p->image && ++c->image_changes >= REPLACED) {
+        c->replaced = live_code_now(c);
+    }
+}
+
 /*
  * A page was read: where was it?  If the same page in memory had other bytes
  * before, somebody writes to it through another mapping, and will again.  The
@@ -345,6 +358,12 @@ static void place(struct live_code *c, uint64_t cr3, uint64_t page,
         return;
     }
     hash = changed || !p->hash ? btrail_hash_bytes(bytes, PAGE) : p->hash;
+    if (p->hash && p->image && p->physical != m->physical) {
+        /* Linux does not move: it has started another one (kexec). */
+        c->kernel_since = live_code_now(c);
+    } else if (p->hash != hash) {
+        change_image(c, p);
+    }
     p->written = p->hash && p->physical == m->physical &&
                  (p->written || (hash != p->hash && !(page >> 63)));
     p->hash = hash;
@@ -395,6 +414,7 @@ static bool look(struct live_code *c, uint64_t cr3, uint64_t page,
         begin = live_code_now(c);
         if (!find(c, root, page, &m)) {
             *kind = CODE_STORE_NONE;
+            change_image(c, page_at(c, cr3, page));
             return put(c, cr3, page, *kind, NULL, begin, live_code_now(c));
         }
         *kind = is_written(c, cr3, page, &m) ? CODE_STORE_WRITTEN :
@@ -905,6 +925,7 @@ void live_code_check(struct live_code *c)
 
     c->tables_left = ALL_TABLES;
     c->pages_left = ALL_PAGES;
+    c->image_changes = 0;
     look_at_spaces(c);
     drops = c->drop_all || g_hash_table_size(c->pages) > c->max_pages;
     c->drop_all = false;
@@ -1012,6 +1033,16 @@ static bool has_always_been(const struct live_code *c, uint64_t cr3,
            find(c, cr3 & c->root_mask, page, &m) && is_image(c, page, &m);
 }
 
+/* Can it be another kernel that has executed this page than it is now? */
+static bool is_others(const struct live_code *c, uint64_t page,
+                      const struct live_code_view *v,
+                      const struct code_store_answer *a)
+{
+    return page >> 63 && c->levels >= 2 && c->levels <= 5 &&
+           (v->from < c->kernel_since ||
+            (v->from < c->replaced && a->seen[0] > v->from));
+}
+
 /*
  * Between two times at which a page was the same it can have been another one:
  * modules of a kernel come and go, and programs map one file after the other.
@@ -1098,6 +1129,10 @@ enum pt_code_result live_code_read(void *opaque, uint64_t cr3,
         result = code_store_find(c->store, space, page, v->from, v->until, &a);
     }
     bytes = a.bytes[0];
+    if (bytes && is_others(c, page, v, &a)) {
+        use(v, cr3, page);
+        return PT_CODE_UNREADABLE;
+    }
     always = has_always_been(c, cr3, page);
     if (result == CODE_STORE_CHANGED && bytes && always) {
         v->chosen = true;

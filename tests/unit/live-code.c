@@ -392,6 +392,68 @@ static void test_modules(void)
     end(&g);
 }
 
+/* Linux is loaded anew: elsewhere (kexec), or where it was (a reset). */
+static void test_kernels(void)
+{
+    struct guest g;
+    uint64_t root, t;
+
+    begin(&g, (struct live_code_options){ .always = true });
+    root = fake_space_root(&g.space);
+    put(&g, root, KERNEL, 1);
+    put(&g, root, KERNEL + PAGE, 2);
+    put(&g, root, KERNEL + 2 * PAGE, 4);
+    live_code_see(g.code, root);
+    live_code_check(g.code);
+    t = g.now;
+    g_assert_cmpint(ask(&g, root, KERNEL, t, t), ==, 1);
+    g_assert_cmpint(ask(&g, root, KERNEL + PAGE, t, t), ==, 2);
+    live_code_check(g.code);
+    *entry_of(&g, root, KERNEL) = *entry_of(&g, root, KERNEL + 2 * PAGE);
+    live_code_check(g.code);
+    g.view.choice = LIVE_CODE_BEFORE;
+    g_assert_cmpint(ask(&g, root, KERNEL, t, t + 1), ==, -1);
+    /* Also what is as it was, and what comes */
+    g_assert_cmpint(ask(&g, root, KERNEL + PAGE, t, t), ==, -1);
+    put(&g, root, KERNEL + 3 * PAGE, 5);
+    g_assert_cmpint(ask(&g, root, KERNEL + 3 * PAGE, t, t), ==, -1);
+    live_code_check(g.code);
+    t = g.now;
+    g_assert_cmpint(ask(&g, root, KERNEL, t, t), ==, 4);
+    g_assert_cmpint(ask(&g, root, KERNEL + PAGE, t, t), ==, 2);
+    end(&g);
+
+    begin(&g, (struct live_code_options){ .always = true });
+    root = fake_space_root(&g.space);
+    for (unsigned i = 0; i < 20; i++) {
+        put(&g, root, KERNEL + i * PAGE, i);
+    }
+    put(&g, root, KERNEL + 30 * PAGE, 30);
+    live_code_see(g.code, root);
+    for (unsigned i = 0; i < 18; i++) {
+        g_assert_cmpint(ask(&g, root, KERNEL + i * PAGE, g.now, g.now), ==,
+                        i);
+    }
+    live_code_check(g.code);
+    t = g.now;
+    for (unsigned i = 0; i < 7; i++) {
+        put(&g, root, KERNEL + i * PAGE, 100);
+    }
+    live_code_check(g.code);
+    /* It has patched itself; */
+    g_assert_cmpint(ask(&g, root, KERNEL + 18 * PAGE, t, t), ==, 18);
+    for (unsigned i = 0; i < 8; i++) {
+        *entry_of(&g, root, KERNEL + i * PAGE) = 0;
+    }
+    live_code_check(g.code);
+    /* or that was too much: what was not seen before is not known. */
+    g_assert_cmpint(ask(&g, root, KERNEL + 19 * PAGE, t, t), ==, -1);
+    g_assert_cmpint(ask(&g, root, KERNEL + 17 * PAGE, t, t), ==, 17);
+    t = g.now;
+    g_assert_cmpint(ask(&g, root, KERNEL + 30 * PAGE, t, t), ==, 30);
+    end(&g);
+}
+
 /* Page tables, and all that they lead to, are another process's. */
 static void test_owners(void)
 {
@@ -815,6 +877,7 @@ int main(int argc, char **argv)
     g_test_add_func("/live-code/data", test_data);
     g_test_add_func("/live-code/quiet", test_quiet);
     g_test_add_func("/live-code/modules", test_modules);
+    g_test_add_func("/live-code/kernels", test_kernels);
     g_test_add_func("/live-code/owners", test_owners);
     g_test_add_func("/live-code/evicted", test_evicted);
     g_test_add_func("/live-code/pcid", test_pcid);
