@@ -11,10 +11,14 @@
  *        change maps                   executes two files, each at one address
  *                                      after the other; and one of them at an
  *                                      address where it stays, too
+ *        change turns                  executes two files, one after the other
+ *                                      at the same address
  *        change alias                  writes code anew each time through
  *                                      another mapping of its page
  *        change spaces                 processes as fast as they come, of two
  *                                      programs at the same addresses
+ *        change kexec KERNEL INITRD WORDS
+ *                                      starts another kernel
  *        change exec PADDING           a process that starts its program anew,
  *                                      each time with the other one of two
  *                                      codes at the same address
@@ -25,6 +29,7 @@
 
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/reboot.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -38,6 +43,7 @@
 
 #define PAGE        4096
 #define MAPPED_NS   UINT64_C(30000000)
+#define LOADED_NS   UINT64_C(100000000)
 
 static void die(const char *what)
 {
@@ -213,6 +219,21 @@ static void run_maps(void)
     }
 }
 
+static void run_turns(void)
+{
+    int fds[2] = { make_code(3), make_code(5) };
+    uint8_t *at = (uint8_t *)0x70000000;
+
+    /* Its neighbour has the table of both stay. */
+    map(at + PAGE, fds[0], PROT_READ);
+    for (unsigned i = 0;; i++) {
+        map(at, fds[i % 2], PROT_READ | PROT_EXEC);
+        for (uint64_t end = now_ns() + MAPPED_NS; now_ns() < end; ) {
+            call(at);
+        }
+    }
+}
+
 static void run_alias(void)
 {
     int fd = make_code(1);
@@ -257,6 +278,22 @@ static void start_again(unsigned padding)
     die("exec");
 }
 
+static void start_kernel(char **args)
+{
+    if (syscall(SYS_kexec_file_load, open_file(args[0]), open_file(args[1]),
+                strlen(args[2]) + 1, args[2], 0)) {
+        die("kexec_file_load");
+    }
+    printf("BT: kexec\n");
+    fflush(stdout);
+    for (uint64_t end = now_ns() + LOADED_NS; now_ns() < end; ) {
+        syscall(SYS_getppid);
+    }
+    syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2,
+            LINUX_REBOOT_CMD_KEXEC, NULL);
+    die("reboot");
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -271,10 +308,14 @@ int main(int argc, char **argv)
         patch(argv[2]);
     } else if (!strcmp(what, "maps")) {
         run_maps();
+    } else if (!strcmp(what, "turns")) {
+        run_turns();
     } else if (!strcmp(what, "alias")) {
         run_alias();
     } else if (!strcmp(what, "spaces")) {
         fork_always(fork() ? 3 : 5);
+    } else if (!strcmp(what, "kexec") && argc == 5) {
+        start_kernel(argv + 2);
     } else if (!strcmp(what, "exec") && argc == 3) {
         start_again(atoi(argv[2]));
     }

@@ -18,7 +18,13 @@ INIT = '''#!/bin/busybox sh
 exec </dev/console >/dev/console 2>&1
 /bin/busybox mount -t proc proc /proc
 echo "BT: ready"
-read -r what
+read -r second </proc/cmdline
+case $second in
+*bt.second*)
+    what=mixed;;
+*)
+    read -r what;;
+esac
 case $what in
 mixed)
     /bin/work &
@@ -58,8 +64,12 @@ functions)
         echo nop >/trace/current_tracer
         echo function >/trace/current_tracer
     done;;
-maps | alias | spaces)
+maps | turns | alias | spaces)
     /bin/change $what & ;;
+kexec)
+    /bin/work &
+    /bin/change kexec /second/vmlinuz /second/initrd \
+        "$second bt.second nokaslr" & ;;
 exec)
     /bin/change exec 3 & ;;
 old32)
@@ -108,8 +118,9 @@ def build_module(path, like, padding):
                                   'pt-twin-module.S')], check=True)
 
 
-def pack(folder):
-    """The guest's initrd"""
+def pack(folder, second=False):
+    """The guest's initrd; that of a second kernel, and this, are in it, if that
+    is to be started."""
     root = os.path.join(folder, 'root')
     usual = os.path.join(folder, 'usual')
     for name in ('bin', 'dev', 'proc', 'modules', 'trace'):
@@ -132,6 +143,11 @@ def pack(folder):
         shutil.copy(program('integration', f'pt-twin-guest-{n}'),
                     f'{root}/bin/twin{n}')
     guest.pack(root, os.path.join(folder, 'initrd'))
+    if second:
+        os.mkdir(f'{root}/second')
+        os.rename(os.path.join(folder, 'initrd'), f'{root}/second/initrd')
+        shutil.copy(os.path.join(guest.folder(), 'vmlinuz'), f'{root}/second')
+        guest.pack(root, os.path.join(folder, 'initrd'))
     return os.path.join(folder, 'initrd')
 
 

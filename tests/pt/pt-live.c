@@ -8,7 +8,8 @@
  * of it.
  *
  * A ring has parts of a stream, and before each two numbers of 64 bits: since
- * when it was executed, and how many bytes it has.
+ * when it was executed, and how many bytes it has; or UINT64_MAX: some are
+ * missing.
  *
  * The file clock= has three numbers of 64 bits: one that is odd while the
  * others change, for how many nanoseconds the guest has run, and since when it
@@ -34,6 +35,8 @@
 #define RINGS       16
 #define PIECE       (1u << 20)
 #define IDLE_NS     UINT64_C(20000000)
+/* Of the guest's time: packets of a CPU come more often than parts do here. */
+#define DECODE_NS   UINT64_C(5000000)
 #define TIMEOUT_MS  60000
 
 struct stream {
@@ -156,6 +159,10 @@ static bool feed(struct stream *s)
                 break;
             }
             s->at += sizeof(head);
+            if (head[1] == UINT64_MAX) {
+                live_trace_missing(s->live);
+                continue;
+            }
             s->since = head[0];
             s->left = head[1];
         }
@@ -185,7 +192,7 @@ static bool has_ended(void)
 
 static void run(struct live_trace *t, struct stream *streams, unsigned n)
 {
-    uint64_t decoded = clock_ns();
+    uint64_t decoded = clock_ns(), ran = guest_ns(NULL);
 
     while (!has_ended()) {
         bool some = false;
@@ -193,7 +200,9 @@ static void run(struct live_trace *t, struct stream *streams, unsigned n)
         for (unsigned i = 0; i < n; i++) {
             some |= feed(&streams[i]);
         }
-        if (some || clock_ns() - decoded > IDLE_NS) {
+        if (some || clock_ns() - decoded > IDLE_NS ||
+            guest_ns(NULL) - ran > DECODE_NS) {
+            ran = guest_ns(NULL);
             live_trace_decode(t);
             decoded = clock_ns();
         } else {
