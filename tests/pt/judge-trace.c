@@ -107,19 +107,34 @@ static unsigned bad_times(const struct judge *j, const uint64_t *places,
     return bad;
 }
 
+static bool has_label(const struct judge *j, uint64_t at, unsigned i)
+{
+    uint64_t label = truth_pip(truth_label(j->t, at));
+
+    return !label || !((label ^ g_array_index(j->cr3s, uint64_t, i)) & ROOT);
+}
+
+static unsigned bad_labels(const struct judge *j, const uint64_t *places,
+                           unsigned n)
+{
+    unsigned bad = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        bad += !has_label(j, places[i], i);
+    }
+    return bad;
+}
+
 /* The records are found, at these places. */
 static void take(struct judge *j, const uint64_t *places, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        uint64_t label = truth_pip(truth_label(j->t, places[i]));
-
-        j->labels += label &&
-                     ((label ^ g_array_index(j->cr3s, uint64_t, i)) & ROOT);
         if (is_known(j, places[i])) {
             j->found++;
             j->user += !(j->t->r[places[i]].from >> 63);
         }
     }
+    j->labels += bad_labels(j, places, n);
     j->bad_times += bad_times(j, places, n);
     j->right += n;
     j->at = n ? places[n - 1] + 1 : j->at;
@@ -127,8 +142,8 @@ static void take(struct judge *j, const uint64_t *places, unsigned n)
 
 /*
  * A GAP event, or the end: where are the records before it?  A loop has the
- * same ones again and again; they are where their times are, and the @last ones
- * where the truth ends.
+ * same ones again and again; they are where their times and labels are, and the
+ * @last ones where the truth ends.
  */
 static void finish_stretch(struct judge *j, bool last)
 {
@@ -144,7 +159,8 @@ static void finish_stretch(struct judge *j, bool last)
     }
     for (uint64_t at = j->at; (most < n || bad) && at < j->t->n; at++) {
         unsigned found = is(j, at, 0) ? follow(j, at, places) : 0;
-        unsigned late = found < n ? 0 : bad_times(j, places, n);
+        unsigned late = found < n ? 0 : bad_times(j, places, n) +
+                                        bad_labels(j, places, n);
 
         if (found > most || (found == n && most == n && late < bad)) {
             most = found;
