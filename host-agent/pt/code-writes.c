@@ -338,7 +338,8 @@ void code_writes_find(const struct linux_code_writers *writers,
     for (unsigned i = 0; i < n; i++) {
         uint64_t from = MAX(last, covered(&w, n, i));
 
-        after[i] = never ? CODE_WRITES_NEVER :
+        /* A guest can make any TSC: none is after the greatest. */
+        after[i] = never || from > CODE_WRITES_TSC ? CODE_WRITES_NEVER :
                    from ? (from + streams[i].tsc_ahead) & CODE_WRITES_TSC : 0;
     }
 }

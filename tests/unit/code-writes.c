@@ -225,6 +225,17 @@ static void test_begin(void)
     g_assert_cmpuint(after[0] | after[1], ==, 0);
 }
 
+/* The greatest TSC that a packet can have */
+static void test_greatest(void)
+{
+    begin();
+    put_psb(0, 1000, true);
+    put_tip(0, FAKE_WRITER);
+    put_psb(0, CODE_WRITES_TSC - 1, true);
+    find(1);
+    g_assert_cmphex(after[0], ==, CODE_WRITES_NEVER);
+}
+
 static bool never(void *opaque)
 {
     return false;
@@ -256,6 +267,7 @@ int main(int argc, char **argv)
     g_test_add_func("/code-writes/host", test_host);
     g_test_add_func("/code-writes/lost", test_lost);
     g_test_add_func("/code-writes/begin", test_begin);
+    g_test_add_func("/code-writes/greatest", test_greatest);
     g_test_add_func("/code-writes/ended", test_ended);
     ret = g_test_run();
     for (unsigned i = 0; i < MOST; i++) {
