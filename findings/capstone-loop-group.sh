@@ -5,22 +5,22 @@
 # XBEGIN are.
 #
 # One would guess:
-#   The group CS_GRP_JUMP, "all jump instructions", has all conditional branches;
-#   that is what it is for.  JRCXZ and LOOP, which both look at a counter, are in
-#   the same groups.
+#   The group CS_GRP_JUMP, "all jump instructions", has all conditional
+#   branches; that is what it is for.  JRCXZ and LOOP, which both look at a
+#   counter, are in the same groups.
 # What is so:
 #   - LOOP, LOOPE and LOOPNE are in the group branch_relative alone; all Jcc,
-#     JRCXZ, and XBEGIN, which goes elsewhere only if a transaction fails, are in
-#     jump, too.
+#     JRCXZ, and XBEGIN, which goes elsewhere only if a transaction fails, are
+#     in jump, too.
 #   - The group branch_relative is not the answer: indirect jumps are not in it,
 #     and direct calls are.
 #   - Zydis 4.1 has LOOP in the category of conditional branches (COND_BR).
 #   Capstone 4.0.2, 5.0.7 and 5.0.9.
 # Why it matters:
-#   What finds the blocks of a program by CS_GRP_JUMP, CS_GRP_CALL and CS_GRP_RET
-#   goes on behind LOOP as if it was no branch: a block has another one within, and
-#   coverage by such blocks, or a trace that is joined with them, has an edge that
-#   is in no block's end.
+#   What finds the blocks of a program by CS_GRP_JUMP, CS_GRP_CALL and
+#   CS_GRP_RET goes on behind LOOP as if it was no branch: a block has another
+#   one within, and coverage by such blocks, or a trace that is joined with
+#   them, has an edge that is in no block's end.
 # How to cope:
 #   Take CS_GRP_BRANCH_RELATIVE for a branch, too, as well as CS_GRP_JUMP.
 

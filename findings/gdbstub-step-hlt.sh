@@ -23,8 +23,8 @@
 #   place at which the instruction after HLT could be seen: if it is a CALL or a
 #   RET, a level of the stack is lost.
 # How to cope:
-#   Step at HLT with Qqemu.sstep=1, or have the guest continue to a breakpoint at
-#   the next instruction.
+#   Step at HLT with Qqemu.sstep=1, or have the guest continue to a breakpoint
+#   at the next instruction.
 #
 # Takes a minute; fetches 200 MB.
 
@@ -120,10 +120,9 @@ step() {
         sleep 0.1
     done
     # shellcheck disable=SC2016 # it is for gdb to expand
-    timeout 60 "$BASH" -c "$(declare -f within); within \"\$@\"" - "$DIR/gdb" \
-        usr/bin/gdb -q -nx -batch \
-        -ex "target remote $DIR/gdb.sock" -ex "hbreak *$(at hlt_1)" -ex continue \
-        -ex 'delete 1' "${args[@]}" \
+    timeout 60 "$BASH" -c "$(declare -f within); within \"\$@\"" - \
+        "$DIR/gdb" usr/bin/gdb -q -nx -batch -ex "target remote $DIR/gdb.sock" \
+        -ex "hbreak *$(at hlt_1)" -ex continue -ex 'delete 1' "${args[@]}" \
         -ex 'printf "stopped at %#x, edx %d\n", $pc, $edx' \
         >"$DIR/gdb.log" 2>&1 </dev/null || :
     end_within "$qemu"

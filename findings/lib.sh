@@ -214,8 +214,8 @@ bare() {
         >"$DIR/bare.names"
 }
 
-# bare_qemu SUITE OPTION...: runs $DIR/bare and prints what plugins say, with the
-# program's names for its addresses
+# bare_qemu SUITE OPTION...: runs $DIR/bare and prints what plugins say, with
+# the program's names for its addresses
 bare_qemu() {
     local root=$DIR/$1-qemu status=0
     shift

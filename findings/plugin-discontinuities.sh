@@ -6,27 +6,28 @@
 #
 # One would guess:
 #   The callback of discontinuities (qemu_plugin_register_vcpu_discon_cb) is
-#   called once for each interrupt, exception and INT n, with its type; "from" is
-#   the instruction that caused the exception, "to" the next one that executes,
-#   the handler's first.  So says qemu-plugin.h.
+#   called once for each interrupt, exception and INT n, with its type; "from"
+#   is the instruction that caused the exception, "to" the next one that
+#   executes, the handler's first.  So says qemu-plugin.h.
 # What is so:
 #   - An exception has two calls: one of the type exception, whose "to" is its
 #     "from", and then one of the type interrupt, whose "to" is the handler.
 #     INT n has the same two, of the same types.
 #   - When a helper of QEMU finds the exception in the middle of a block (DIV by
-#     0, LLDT of a bad selector), the "from" of the call "exception" is the first
-#     instruction of the block, which has been executed.  That of the call
+#     0, LLDT of a bad selector), the "from" of the call "exception" is the
+#     first instruction of the block, which has been executed.  That of the call
 #     "interrupt" is the one that has failed.
 #   - A hardware interrupt has one call.  IRET has none.
 #   QEMU 11.1.3; the callback is new, and 10.0 does not have it.
 # Why it matters:
 #   A plugin that counts interrupts counts all page faults, divisions by 0 and
 #   INT n with them.  One that joins a flow of instructions over its exceptions,
-#   which is what the callback is for, finds a way from an instruction to itself,
-#   and blames another one for it.
+#   which is what the callback is for, finds a way from an instruction to
+#   itself, and blames another one for it.
 # How to cope:
-#   Take "from" and "to" of the call "interrupt" alone; it is an exception if the
-#   same vCPU has had a call "exception" since it last executed an instruction.
+#   Take "from" and "to" of the call "interrupt" alone; it is an exception if
+#   the same vCPU has had a call "exception" since it last executed an
+#   instruction.
 #
 # Takes half a minute; fetches 70 MB.
 

@@ -6,8 +6,8 @@
 #
 # One would guess:
 #   A callback for memory of each instruction, which is told of what QEMU's
-#   helpers read and write, too, is told of all writes of a CPU of TCG.  If there
-#   is one for IRET, there is one for INT n.
+#   helpers read and write, too, is told of all writes of a CPU of TCG.  If
+#   there is one for IRET, there is one for INT n.
 # What is so:
 #   - INT 0x80 has no access to memory.  The IRET that ends its handler has five
 #     reads, two of which are of the table of segments.
@@ -18,8 +18,8 @@
 # Why it matters:
 #   What follows values through memory, or keeps a copy of it by the callbacks
 #   (taint, the last writer of an address, a log of writes to replay), has old
-#   contents in each frame of an exception: an IRET reads what nobody has written,
-#   and the addresses to return to come from nowhere.
+#   contents in each frame of an exception: an IRET reads what nobody has
+#   written, and the addresses to return to come from nowhere.
 # How to cope:
 #   At the first instruction of a handler, read the frame at the stack's pointer
 #   with qemu_plugin_read_memory_vaddr(), and take it as written.

@@ -24,8 +24,8 @@
 #   by REP STOSB has a multiple of its instructions.  A position in a recording,
 #   which is one by -icount, is not what a plugin has counted without it.
 # How to cope:
-#   Count an instruction that comes after itself, without a branch between, once;
-#   or compare only counts with -icount.
+#   Count an instruction that comes after itself, without a branch between,
+#   once; or compare only counts with -icount.
 #
 # Takes a minute; fetches 200 MB.
 
@@ -129,8 +129,9 @@ VALGRIND_LIB=$DIR/valgrind/usr/libexec/valgrind \
     skip "callgrind does not run here"
 }
 # A line of an instruction is its address, its line and its count.
-counts=$(sed -n 's/^\(0x[0-9a-f]*\|+[0-9]*\|\*\) [^ ]* //p' "$DIR/callgrind" |
+counts=$(sed -n 's/^\(0x[0-9a-f]*\|+[0-9]*\|\*\) [^ ]* //p' \
+    "$DIR/callgrind" |
     paste -sd ' ')
 say "callgrind, instruction by instruction: $counts"
 [[ " $counts " == *" 1000 "* ]] || changed "callgrind counts otherwise"
-say "SO IT IS: it depends on the release and on -icount what REP STOSB counts as"
+say "SO IT IS: the release and -icount decide what REP STOSB counts as"
