@@ -164,6 +164,21 @@ static bool set_triggers(const struct session_options *o, const void *at,
     return true;
 }
 
+/* The service has a working directory of its own. */
+static bool set_sysroots(const struct session_options *o, const void *at,
+                         const char *member, JsonObject *json, GError **error)
+{
+    JsonArray *array = json_array_new();
+
+    for (char **text = o->sysroot; *text; text++) {
+        g_autofree char *path = g_canonicalize_filename(*text, NULL);
+
+        json_array_add_string_element(array, path);
+    }
+    json_object_set_array_member(json, member, array);
+    return true;
+}
+
 /* "64M", "64MiB", "30s" or "1000000records" */
 static bool set_size(const struct session_options *o, const void *at,
                      const char *member, JsonObject *json, GError **error)
@@ -296,6 +311,9 @@ bool session_options_check(struct session_options *o, GError **error)
     }
     if (o->size && !keeps_last(o)) {
         return refuse(error, "--size needs --mode last");
+    }
+    if (o->sysroot && !o->trigger) {
+        return refuse(error, "--sysroot needs --trigger");
     }
     return check_duration(o, error) &&
            session_options_file_size("--split", o->split, &o->part_size,

@@ -46,6 +46,9 @@
     X(o, trigger, TEXTS, SERVICE, "triggers", triggers, NULL, "PLACE",      \
       "start, stop or dump when this place is reached; can be repeated; "   \
       "see backtrail-start(1)")                                             \
+    X(o, sysroot, TEXTS, SERVICE, "sysroots", sysroots, NULL, "DIR",        \
+      "find functions of triggers in the guest's files below this folder, " \
+      "too; for your own service, see backtrail-start(1); can be repeated") \
     X(o, mode, TEXT, SERVICE, "mode", text, session_mode_name,       \
       "MODE", "continuous, or last: keep only the last records, for a "     \
       "dump (default: continuous)")                                         \

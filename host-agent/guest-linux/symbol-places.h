@@ -56,10 +56,14 @@ symbol_fn(void *opaque, const char *path, const uint8_t *build_id,
  * @find:   NULL if it has none
  * @opaque: must live until the last capture is finished that has a session
  *          with it
+ * @below:  another opaque for @find, which also looks below these folders and
+ *          lives as long; NULL with an @error.  NULL: who asks for a session
+ *          does not decide which files are read
  */
 struct symbol_files {
     symbol_fn *find;
     void *opaque;
+    void *(*below)(void *opaque, const char *const *folders, GError **error);
 };
 
 struct symbol_places;

@@ -3,6 +3,7 @@
  * Commands of clients: see command.h
  */
 
+#include <limits.h>
 #include <string.h>
 
 #include "backtrail/words.h"
@@ -427,6 +428,35 @@ static bool parse_triggers(struct service_command *c, GError **error)
     return true;
 }
 
+static bool parse_sysroots(struct service_command *c, GError **error)
+{
+    g_autoptr(GStrvBuilder) paths = g_strv_builder_new();
+    JsonArray *array;
+
+    if (!parse_array(c->json, "sysroots", COMMAND_MAX_SYSROOTS, &array,
+                     error)) {
+        return false;
+    }
+    for (unsigned i = 0; array && i < json_array_get_length(array); i++) {
+        JsonNode *node = json_array_get_element(array, i);
+        const char *path =
+            json_node_get_value_type(node) == G_TYPE_STRING ?
+            json_node_get_string(node) : "";
+
+        if (!g_path_is_absolute(path) || strlen(path) >= PATH_MAX) {
+            return refuse(error, "'sysroots' must have absolute paths of "
+                          "folders");
+        }
+        g_strv_builder_add(paths, path);
+    }
+    if (array && !c->n_triggers) {
+        return refuse(error, "'sysroots' are for 'triggers'");
+    }
+    c->sysroots = array ? (const char *const *)g_strv_builder_end(paths) :
+                  NULL;
+    return true;
+}
+
 static bool parse_size(struct service_command *c, GError **error)
 {
     JsonNode *node = json_object_get_member(c->json, "size");
@@ -463,7 +493,7 @@ static bool parse_start(struct service_command *c, GError **error)
     static const char *const known[] = {
         "do", "session", "file", "owner", "vcpus", "processes", "cr3",
         "privilege", "mode", "size", "overflow", "duration", "triggers",
-        "names", "split", NULL
+        "sysroots", "names", "split", NULL
     };
     unsigned i;
 
@@ -484,7 +514,7 @@ static bool parse_start(struct service_command *c, GError **error)
                     &c->overflow, error) ||
         !parse_word(c->json, "names", names_wanted_name, &c->names, error) ||
         !parse_seconds(c->json, "duration", &c->duration_ms, error) ||
-        !parse_triggers(c, error) ||
+        !parse_triggers(c, error) || !parse_sysroots(c, error) ||
         !parse_number(c->json, "split", MIN_SPLIT, G_MAXINT64, &c->split,
                       error)) {
         return false;
@@ -598,6 +628,7 @@ void command_free(struct service_command *c)
         }
         g_free(c->triggers);
         g_strfreev(c->at);
+        g_strfreev((char **)c->sysroots);
         g_free(c->until);
         g_free(c);
     }

@@ -14,6 +14,7 @@
 #define COMMAND_MAX_CR3          64             /* what a device takes */
 #define COMMAND_MAX_PROCESSES    64
 #define COMMAND_MAX_TRIGGERS     32
+#define COMMAND_MAX_SYSROOTS     16
 #define COMMAND_MAX_TEXT         255            /* bytes */
 
 enum command_do {
@@ -42,6 +43,7 @@ enum command_do {
  * @at:         PROCESS:PLACE of each as it came; PLACE is a symbol or an
  *              address
  * @until:      of each the mark that ends a span, as it came; or NULL
+ * @sysroots:   absolute paths; NULL if none were given
  * @names:      enum names_wanted
  * @split:      bytes, or 0
  * @guest:      of "list", another guest of the same user; or NULL
@@ -63,6 +65,7 @@ struct service_command {
     unsigned n_triggers;
     char **at;
     char **until;
+    const char *const *sysroots;
     unsigned names;
     uint64_t split;
     char *guest;

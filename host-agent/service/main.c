@@ -199,6 +199,8 @@ static int run_service(struct daemon *d, struct config *config)
     user_symbols_set(d->symbols, config);
     files = (struct symbol_files) {
         user_symbols_find, d->symbols,
+        /* Only who is served alone reads what this process may. */
+        d->idle ? user_symbols_below : NULL,
     };
     d->service = service_new(config, &files, &error);
     if (d->service) {

@@ -262,6 +262,26 @@ static JsonObject *metadata(const struct service_session *s)
                            "S:owner", s->command->owner, NULL);
 }
 
+/* Where it looks for functions of programs */
+static bool find_files(const struct service_session *s,
+                       struct symbol_files *files, GError **error)
+{
+    const char *const *sysroots = s->command->sysroots;
+
+    *files = s->options.host->files;
+    if (!sysroots) {
+        return true;
+    }
+    if (!files->below) {
+        return service_fail(error, SERVICE_ERROR_COMMAND,
+                            "this service serves several users, so no session "
+                            "names files that it reads: its administrator "
+                            "does, by 'sysroots' of backtraild.conf");
+    }
+    files->opaque = files->below(files->opaque, sysroots, error);
+    return files->opaque;
+}
+
 /* Makes the session of the drain; @store is taken. */
 static bool make_session(struct service_session *s,
                          struct btrail_store *store, const GArray *resume,
@@ -273,11 +293,11 @@ static bool make_session(struct service_session *s,
     struct session_settings o =
         command_options(s->command, host->config->ring);
 
-    if (o.mode == SESSION_LAST && !make_ring(s, &ring_path, error)) {
+    if (!find_files(s, &o.files, error) ||
+        (o.mode == SESSION_LAST && !make_ring(s, &ring_path, error))) {
         return false;
     }
     o.metadata = meta;
-    o.files = host->files;
     o.folder = ring_path;
     o.store = store;
     if (resume) {

@@ -6,6 +6,7 @@
 #include <glib.h>
 
 #include "service/user-symbols.h"
+#include "service/service-error.h"
 #include "symbolize/elf-files.h"
 #include "util/hash.h"
 
@@ -15,12 +16,17 @@
  */
 #define MAX_ASKED   512
 
+/* Lists of folders that sessions have named: each has files that are open. */
+#define MAX_BELOW   64
+
 struct user_symbols {
     GMutex lock;
-    char **sysroots;
+    char **own;                 /* searched before those of the configuration */
+    char **sysroots;            /* all */
     char **debug_dirs;
     struct elf_files *files;
     GHashTable *asked;          /* of paths and build-ids */
+    GHashTable *below;          /* by their folders; of struct user_symbols */
 };
 
 struct user_symbols *user_symbols_new(void)
@@ -30,6 +36,8 @@ struct user_symbols *user_symbols_new(void)
     g_mutex_init(&u->lock);
     u->asked = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
                                      NULL);
+    u->below = g_hash_table_new_full(btrail_str_hash, g_str_equal, g_free,
+                                     (GDestroyNotify)user_symbols_free);
     return u;
 }
 
@@ -45,6 +53,8 @@ void user_symbols_free(struct user_symbols *u)
     if (u) {
         forget_folders(u);
         g_hash_table_unref(u->asked);
+        g_hash_table_unref(u->below);
+        g_strfreev(u->own);
         g_strfreev(u->sysroots);
         g_strfreev(u->debug_dirs);
         g_mutex_clear(&u->lock);
@@ -52,16 +62,62 @@ void user_symbols_free(struct user_symbols *u)
     }
 }
 
-void user_symbols_set(struct user_symbols *u,
-                      const struct config *config)
+static void search(struct user_symbols *u, char *const *sysroots,
+                   char *const *debug_dirs)
 {
+    g_autoptr(GStrvBuilder) all = g_strv_builder_new();
+
     g_mutex_lock(&u->lock);
     forget_folders(u);
     g_strfreev(u->sysroots);
     g_strfreev(u->debug_dirs);
-    u->sysroots = g_strdupv(config->sysroots);
-    u->debug_dirs = g_strdupv(config->debug_dirs);
+    if (u->own) {
+        g_strv_builder_addv(all, (const char **)u->own);
+    }
+    if (sysroots) {
+        g_strv_builder_addv(all, (const char **)sysroots);
+    }
+    u->sysroots = g_strv_builder_end(all);
+    u->debug_dirs = g_strdupv((char **)debug_dirs);
     g_mutex_unlock(&u->lock);
+}
+
+void user_symbols_set(struct user_symbols *u,
+                      const struct config *config)
+{
+    GHashTableIter iter;
+    gpointer other;
+
+    search(u, config->sysroots, config->debug_dirs);
+    g_mutex_lock(&u->lock);
+    g_hash_table_iter_init(&iter, u->below);
+    while (g_hash_table_iter_next(&iter, NULL, &other)) {
+        search(other, u->sysroots, u->debug_dirs);
+    }
+    g_mutex_unlock(&u->lock);
+}
+
+void *user_symbols_below(void *opaque, const char *const *folders,
+                         GError **error)
+{
+    g_autofree char *key = g_strjoinv("\n", (char **)folders);
+    struct user_symbols *u = opaque, *other;
+
+    g_mutex_lock(&u->lock);
+    other = g_hash_table_lookup(u->below, key);
+    if (!other && g_hash_table_size(u->below) < MAX_BELOW) {
+        other = user_symbols_new();
+        other->own = g_strdupv((char **)folders);
+        search(other, u->sysroots, u->debug_dirs);
+        g_hash_table_insert(u->below, g_steal_pointer(&key), other);
+    }
+    g_mutex_unlock(&u->lock);
+    if (!other) {
+        service_fail(error, SERVICE_ERROR_COMMAND, "sessions have named "
+                     "sysroots %d times since this service was started, which "
+                     "is the most", MAX_BELOW);
+    }
+    return other;
 }
 
 /* Under the lock; the file lives as long as that is held. */

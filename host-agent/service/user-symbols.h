@@ -24,6 +24,17 @@ void user_symbols_free(struct user_symbols *u);
 void user_symbols_set(struct user_symbols *u,
                       const struct config *config);
 
+/**
+ * user_symbols_below - what also searches other folders, before those of the
+ *                      configuration
+ * @u:       a struct user_symbols, which owns the result
+ * @folders: absolute paths
+ *
+ * Returns NULL and an @error if there are too many of them.  Any thread may call
+ * this.
+ */
+void *user_symbols_below(void *u, const char *const *folders, GError **error);
+
 /*
  * A symbol_fn, with a struct user_symbols.  Files stay open, up
  * to some number.

@@ -34,8 +34,9 @@ class Service:
     slow:   its disk can be held, see held()
     """
 
-    def __init__(self, config=None, slow=False):
+    def __init__(self, config=None, slow=False, own=False):
         self.slow = slow
+        self.options = ['--idle', '3600'] if own else []
         self.dir = tempfile.mkdtemp(prefix='backtraild-')
         self.socket = self.path('agent.sock')
         self.traces = self.path('traces')
@@ -73,7 +74,7 @@ class Service:
     def start(self):
         with open(self.log, 'ab') as log:
             self.process = qemu.spawn([binary(), '--config',
-                                       self.path('conf')],
+                                       self.path('conf'), *self.options],
                                       stdin=subprocess.DEVNULL, stdout=log,
                                       stderr=log,
                                       env=hold.env(self.path('hold'))

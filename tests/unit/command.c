@@ -39,7 +39,7 @@ static void test_start(void)
         "\"mode\":\"last\",\"size\":{\"seconds\":7},\"overflow\":\"drop\","
         "\"duration\":1.5,\"triggers\":[{\"at\":\"kernel:panic\","
         "\"do\":\"dump\",\"hits\":3},{\"at\":\"a:b:0x10\",\"do\":\"stop\"}],"
-        "\"names\":\"all\"}");
+        "\"sysroots\":[\"/a\",\"/b\"],\"names\":\"all\"}");
     const struct trigger *t;
 
     g_assert_cmpint(c->what, ==, COMMAND_START);
@@ -64,6 +64,9 @@ static void test_start(void)
     g_assert_cmpuint(c->overflow, ==, BTRAIL_OVERFLOW_DROP);
     g_assert_cmpuint(c->duration_ms, ==, 1500);
     g_assert_cmpuint(c->names, ==, NAMES_ALL);
+    g_assert_cmpstr(c->sysroots[0], ==, "/a");
+    g_assert_cmpstr(c->sysroots[1], ==, "/b");
+    g_assert_null(c->sysroots[2]);
     g_assert_cmpuint(c->n_triggers, ==, 2);
     t = c->triggers;
     g_assert_cmpstr(c->at[0], ==, "kernel:panic");
@@ -85,6 +88,7 @@ static void test_defaults(void)
     g_assert_cmpuint(c->filter.n_cr3s, ==, 0);
     g_assert_null(c->filter.processes);
     g_assert_cmpuint(c->n_triggers, ==, 0);
+    g_assert_null(c->sysroots);
     g_assert_cmpuint(c->privilege, ==,
                      BTRAIL_PRIVILEGE_USER | BTRAIL_PRIVILEGE_KERNEL);
     g_assert_cmpuint(c->overflow, ==, BTRAIL_OVERFLOW_PAUSE);
@@ -178,6 +182,10 @@ static void test_refused(void)
         { "{\"do\":\"start\",\"split\":10}", "'split'" },
         { "{\"do\":\"start\",\"names\":\"on\"}", "'names'" },
         { "{\"do\":\"start\",\"triggers\":[1]}", "'triggers'" },
+        { "{\"do\":\"start\",\"sysroots\":[\"/a\"]}", "'triggers'" },
+        { "{\"do\":\"start\",\"sysroots\":[\"a\"]}", "'sysroots'" },
+        { "{\"do\":\"start\",\"sysroots\":[\"/a\",1]}", "'sysroots'" },
+        { "{\"do\":\"start\",\"sysroots\":\"/a\"}", "'sysroots'" },
         { "{\"do\":\"start\",\"names\":\"off\",\"triggers\":["
           "{\"at\":\"a:b\",\"do\":\"stop\"}]}", "'off'" },
         { "{\"do\":\"start\",\"names\":\"off\",\"processes\":[1]}",

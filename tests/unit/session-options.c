@@ -82,6 +82,8 @@ static void test_start(void)
           "{\"at\":\"c:d\",\"do\":\"stop\",\"hits\":1}]");
     check("--mode last --size 1M --trigger a:b", "triggers",
           "[{\"at\":\"a:b\",\"do\":\"dump\",\"hits\":1}]");
+    check("--trigger a:b --sysroot /a/../b --sysroot /c", "sysroots",
+          "[\"/b\",\"/c\"]");
     check("--mode continuous", "mode", "\"continuous\"");
     check("--overflow drop", "overflow", "\"drop\"");
     check("--names all", "names", "\"all\"");
@@ -137,6 +139,7 @@ static void test_refused(void)
     check_refused("--mode last",
                   "--mode last needs --size, how much to keep");
     check_refused("--size 1M", "--size needs --mode last");
+    check_refused("--sysroot /", "--sysroot needs --trigger");
     check_refused("--mode continuous --size 1M", "--size needs --mode last");
     check_refused("--mode last --size 5m", "--size: '5m' is ambiguous: write "
                   "5min for minutes, or 5MiB");
@@ -178,7 +181,8 @@ static void test_use(void)
                     "\"cr3\":[1],\"overflow\":\"drop\"}");
     session_options_clear(&o);
     for (const char *const *line = (const char *const[]) {
-        "--process x", "--trigger a:b", "--mode last", "--size 1M", NULL
+        "--process x", "--trigger a:b", "--sysroot /", "--mode last",
+        "--size 1M", NULL
     }; *line; line++) {
         o = parse(*line);
         g_assert_true(session_options_need_service(&o));

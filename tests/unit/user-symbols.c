@@ -113,6 +113,43 @@ static void test_sysroots(void)
     user_symbols_free(u);
 }
 
+/* Folders that a session names are its own, and come before the others. */
+static void test_below(void)
+{
+    struct user_symbols *u = user_symbols_new(), *own;
+    g_autofree char *group = g_strdup_printf("sysroots=%s/root", folder);
+    g_autofree char *place = g_strdup_printf("%s/own", folder);
+    const char *const folders[] = { place, NULL };
+    g_autoptr(GError) error = NULL;
+    unsigned n = 1;
+
+    put("root/bin/both");
+    put("own/bin/mine");
+    put_file("own/bin/both", cxx_sample);
+    own = user_symbols_below(u, folders, &error);
+    g_assert_nonnull(own);
+    want(own, "/bin/mine", NULL, SYMBOL_FOUND);
+    want(own, "/bin/both", NULL, SYMBOL_NONE);
+    want(u, "/bin/mine", NULL, SYMBOL_NO_FILE);
+    configure(u, group);
+    want(u, "/bin/both", NULL, SYMBOL_FOUND);
+    want(own, "/bin/both", NULL, SYMBOL_NONE);
+    want(own, "/bin/sample", NULL, SYMBOL_FOUND);
+    g_assert_true(user_symbols_below(u, folders, &error) == own);
+    configure(u, "sysroots=");
+    want(own, "/bin/sample", NULL, SYMBOL_NO_FILE);
+    want(own, "/bin/mine", NULL, SYMBOL_FOUND);
+    for (own = u; own; n++) {
+        g_autofree char *other = g_strdup_printf("/%u", n);
+
+        own = user_symbols_below(u, (const char *const[]) { other, NULL },
+                                 &error);
+    }
+    g_assert_nonnull(error);
+    g_assert_cmpuint(n, ==, 65);
+    user_symbols_free(u);
+}
+
 static void test_debug_dirs(void)
 {
     struct user_symbols *u = user_symbols_new();
@@ -235,6 +272,7 @@ int main(int argc, char **argv)
     folder = scratch_new();
     g_setenv("DEBUGINFOD_CACHE_PATH", folder, TRUE);
     g_test_add_func("/user-symbols/sysroots", test_sysroots);
+    g_test_add_func("/user-symbols/below", test_below);
     g_test_add_func("/user-symbols/debug-dirs", test_debug_dirs);
     g_test_add_func("/user-symbols/several", test_several);
     g_test_add_func("/user-symbols/many", test_many);
