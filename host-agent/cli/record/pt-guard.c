@@ -129,8 +129,10 @@ static void act_on_monitor(const char *name, int sock)
 static void __attribute__((noreturn)) guard_monitor(const char *name, int sock,
                                                     int monitor)
 {
+    const char word = READY;
     bool stops = false;
 
+    send(sock, &word, 1, MSG_NOSIGNAL);
     while (take_words(sock, &stops)) {
         continue;
     }
@@ -270,30 +272,17 @@ static struct pt_guard *start(int other, int *sock, GError **error)
     return g;
 }
 
-struct pt_guard *pt_guard_monitor(const char *name, struct qmp *qmp,
-                                  GError **error)
-{
-    int sock = -1;
-    struct pt_guard *g = start(qmp_socket(qmp), &sock, error);
-
-    if (sock >= 0) {
-        guard_monitor(name, sock, qmp_socket(qmp));
-    }
-    return g;
-}
-
-struct pt_guard *pt_guard_domain(const char *connect, const char *domain,
-                                 GError **error)
+/*
+ * Until it says so it can be ended as one of this process's group.  Frees what
+ * is not ready, with an @error: what it says, or @silent.
+ */
+static struct pt_guard *wait_ready(struct pt_guard *g, const char *silent,
+                                   GError **error)
 {
     struct timeval patience = { OPEN_S, 0 };
-    int sock = -1;
-    struct pt_guard *g = start(-1, &sock, error);
     char text[400];
     ssize_t n;
 
-    if (sock >= 0) {
-        guard_domain(connect, domain, sock);
-    }
     if (!g) {
         return NULL;
     }
@@ -305,10 +294,33 @@ struct pt_guard *pt_guard_domain(const char *connect, const char *domain,
         return g;
     }
     text[n > 0 ? n : 0] = '\0';
-    agent_fail(error, AGENT_ERROR_SYSTEM, "%s", n > 0 ? text :
-               "libvirt does not answer");
+    agent_fail(error, AGENT_ERROR_SYSTEM, "%s", n > 0 ? text : silent);
     pt_guard_free(g);
     return NULL;
+}
+
+struct pt_guard *pt_guard_monitor(const char *name, struct qmp *qmp,
+                                  GError **error)
+{
+    int sock = -1;
+    struct pt_guard *g = start(qmp_socket(qmp), &sock, error);
+
+    if (sock >= 0) {
+        guard_monitor(name, sock, qmp_socket(qmp));
+    }
+    return wait_ready(g, "a process to guard the guest does not begin", error);
+}
+
+struct pt_guard *pt_guard_domain(const char *connect, const char *domain,
+                                 GError **error)
+{
+    int sock = -1;
+    struct pt_guard *g = start(-1, &sock, error);
+
+    if (sock >= 0) {
+        guard_domain(connect, domain, sock);
+    }
+    return wait_ready(g, "libvirt does not answer", error);
 }
 
 static void say(struct pt_guard *g, enum guard_word what)
